@@ -1,0 +1,48 @@
+/* Scores of predictions against what was observed. */
+#ifndef THIELE_METRICS_H
+#define THIELE_METRICS_H
+
+#include <thiele/context.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NaN marks a score that could not be computed (SMSE of constant targets, MSLL without training statistics). */
+typedef struct thiele_scores {
+    int64_t rows;
+    double rmse; /* root of the mean squared error, in the units of the target */
+    double mae;  /* mean absolute error */
+    double
+        smse; /* mean squared error over the population variance of the test targets: 1 is no better than their mean */
+    double nlpd; /* mean of -log p(y), nats: lower is better */
+    double msll; /* nlpd less that of a Gaussian with the training targets' mean and variance: below 0 beats it */
+    double crps; /* continuous ranked probability score, in the units of the target */
+    double
+        coverage50; /* fraction of targets inside the central 50%, 90%, 95% interval: should be near 0.5, 0.9, 0.95 */
+    double coverage90;
+    double coverage95;
+} thiele_scores;
+
+/*
+ * Gaussian predictions N(mean_i, variance_i) against y_i, i < n. train_mean and train_variance are the training
+ * targets' (population variance); NaN when unknown. Errors: ARGUMENT (n < 1, a variance that is not positive: the
+ * message says which).
+ */
+THIELE_API thiele_status thiele_score_gaussian(thiele_context *ctx, int64_t n, const double *y, const double *mean,
+                                               const double *variance, double train_mean, double train_variance,
+                                               thiele_scores *scores);
+/* The CRPS of one Gaussian prediction: sd [z (2 Phi(z) - 1) + 2 phi(z) - 1/sqrt(pi)], z = (y - mean)/sd. */
+THIELE_API double thiele_crps_gaussian(double y, double mean, double variance);
+
+/*
+ * Classes: probability is classes x n, column-major (one row of data a column), label in 0..classes-1. error_rate: the
+ * fraction whose most probable class (the lowest on a tie) is not the label; nlp: the mean of -log probability[label].
+ */
+THIELE_API thiele_status thiele_score_classes(thiele_context *ctx, int64_t n, int classes, const int *label,
+                                              const double *probability, double *error_rate, double *nlp);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,88 @@
+/*
+ * A table: named columns and numbered rows, from a CSV, NPY or HDF5 file, from memory, or a selection of another
+ * table's rows. A column holds numbers or text. Rows are served in blocks; whether the table is in memory, mapped or
+ * streamed can't be told from here.
+ */
+#ifndef THIELE_TABLE_H
+#define THIELE_TABLE_H
+
+#include <thiele/context.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct thiele_table thiele_table;
+
+typedef enum thiele_header { THIELE_HEADER_AUTO = 0, THIELE_HEADER_YES = 1, THIELE_HEADER_NO = 2 } thiele_header;
+
+typedef struct thiele_table_options {
+    size_t size;
+    thiele_header header; /* CSV: AUTO takes the first row as names unless every field of it is a number */
+    char delimiter;       /* CSV: 0 guesses among comma, semicolon and tab */
+    const char *missing; /* comma-separated tokens that mean "no value" beside the empty field, NA, NaN, nan and null */
+    const char *dataset; /* HDF5: path of the dataset or group; NULL: the only one in the root */
+} thiele_table_options;
+
+#define THIELE_TABLE_OPTIONS_INIT                                                                                      \
+    {                                                                                                                  \
+        sizeof(thiele_table_options), THIELE_HEADER_AUTO, 0, 0, 0                                                      \
+    }
+
+/*
+ * Opens a file by its content: HDF5 and NPY by their signatures, anything else as (possibly gzipped) CSV. "-" reads CSV
+ * from standard input. options may be NULL.
+ *   CSV    RFC 4180 quoting, any line ending, UTF-8 with or without byte order mark. Columns of a table with no header
+ * are named x1, x2, ... NPY    one or two dimensions of numbers, mapped; columns are named x1, x2, ... HDF5   a
+ * two-dimensional dataset of numbers (its columns named by the attribute "columns" where there is one), or a group of
+ * one-dimensional datasets of equal length; read block by block. Errors: IO (absent, unreadable), FORMAT (ragged row,
+ * bad quoting, truncated file: the message names the row), DATA (empty, header only), UNSUPPORTED (HDF5 library not
+ * installed), LIMIT, MEMORY.
+ */
+THIELE_API thiele_status thiele_table_open(thiele_table **out, thiele_context *ctx, const char *path,
+                                           const thiele_table_options *options);
+
+/*
+ * A table over the caller's numbers, which are copied: row-major, values[row * columns + column]; NaN is a missing
+ * value. names (one per column) may be NULL: x1, x2, ...
+ */
+THIELE_API thiele_status thiele_table_from_rows(thiele_table **out, thiele_context *ctx, int64_t rows, int columns,
+                                                const double *values, const char *const *names);
+
+/*
+ * A built-in data set for demonstrations: rows draws of x1, x2 and a level of `site` with
+ *   strength = 40 + 12 sin(1.5 x1) + 4 x2 + 3 (site = "north") + noise of sd 0.8 + 0.5 |x1|,
+ * x1 in [-3, 3], x2 in [-2, 2], and a column `row` that has nothing to do with it.
+ */
+THIELE_API thiele_status thiele_table_generate(thiele_table **out, thiele_context *ctx, int64_t rows, uint64_t seed);
+
+/* The rows of another table listed in `rows` (from 0), in that order. The other table is borrowed and must live longer.
+ */
+THIELE_API thiele_status thiele_table_select(thiele_table **out, thiele_context *ctx, const thiele_table *table,
+                                             const int64_t *rows, int64_t count);
+
+THIELE_API void thiele_table_destroy(thiele_table *table);
+
+THIELE_API int64_t thiele_table_rows(const thiele_table *table);
+THIELE_API int thiele_table_columns(const thiele_table *table);
+/* Borrowed; NULL when the index is out of range. */
+THIELE_API const char *thiele_table_column_name(const thiele_table *table, int column);
+/*
+ * Finds a column by name or, where no column has that name, by its 1-based position ("3"; "-1" is the last). Error:
+ * COLUMN, with the nearest names in the message.
+ */
+THIELE_API thiele_status thiele_table_find_column(const thiele_table *table, thiele_context *ctx, const char *name,
+                                                  int *column);
+/*
+ * Text of one cell as it stood in the file (numbers as the shortest text that reads back the same); "" where it is
+ * missing. Written to buffer with a terminating zero, cut at capacity.
+ */
+THIELE_API thiele_status thiele_table_cell(const thiele_table *table, thiele_context *ctx, int64_t row, int column,
+                                           char *buffer, size_t capacity);
+/* Writes the table as CSV with a header to a file (by a temporary name and a rename) or, for "-", standard output. */
+THIELE_API thiele_status thiele_table_write(const thiele_table *table, thiele_context *ctx, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,12 @@
+/* Thiele: Gaussian-process inference at scale. This header includes the whole public API. */
+#ifndef THIELE_THIELE_H
+#define THIELE_THIELE_H
+
+#include <thiele/context.h>
+#include <thiele/kernel.h>
+#include <thiele/metrics.h>
+#include <thiele/model.h>
+#include <thiele/status.h>
+#include <thiele/table.h>
+
+#endif

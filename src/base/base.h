@@ -1,0 +1,159 @@
+/*
+ * What lies under everything: the context, errors, allocation, ordered parallel blocks, random streams, growing text,
+ * atomic files. See the .c file of each for the reasons.
+ */
+#ifndef THI_BASE_H
+#define THI_BASE_H
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <thiele/context.h>
+
+#if defined(__GNUC__)
+#define THI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define THI_MUST_CHECK        __attribute__((warn_unused_result))
+#else
+#define THI_PRINTF(fmt, args)
+#define THI_MUST_CHECK
+#endif
+
+#define THI_MESSAGE_MAX 1024
+
+typedef struct thi_heap thi_heap;
+
+struct thiele_context {
+    int threads;
+    uint64_t seed;
+    thiele_log_fn log;
+    void *log_user;
+    thiele_progress_fn progress;
+    void *progress_user;
+    thi_heap *heap;
+    char message[THI_MESSAGE_MAX];
+};
+
+/* --- status.c ----------------------------------------------------------------------------------------------------- */
+
+/* Sets the context's message and returns status. The innermost caller knows best: those above only pass status on. */
+thiele_status thi_fail(thiele_context *ctx, thiele_status status, const char *format, ...) THI_PRINTF(3, 4);
+/* Puts "where: " before the message that is already there. */
+thiele_status thi_fail_in(thiele_context *ctx, thiele_status status, const char *format, ...) THI_PRINTF(3, 4);
+void thi_log(thiele_context *ctx, thiele_log_level level, const char *format, ...) THI_PRINTF(3, 4);
+
+/* Leaves the function through its `out:` label when a call failed; the function has a `status` variable. */
+#define THI_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        status = (call);                                                                                               \
+        if (status != THIELE_OK) {                                                                                     \
+            goto out;                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+/* --- alloc.c ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * count * size zeroed bytes at a multiple of 64, counted against the context's limit. A zero count gives a valid
+ * pointer. Errors: MEMORY, LIMIT (with the amounts); *out is then NULL.
+ */
+thiele_status thi_alloc(thiele_context *ctx, void *out, size_t count, size_t size) THI_MUST_CHECK;
+/* As realloc, for blocks of thi_alloc or NULL; new bytes are zero. On failure the block is as it was. */
+thiele_status thi_grow(thiele_context *ctx, void *block, size_t count, size_t size) THI_MUST_CHECK;
+thiele_status thi_strdup(thiele_context *ctx, char **out, const char *text) THI_MUST_CHECK;
+thiele_status thi_strndup(thiele_context *ctx, char **out, const char *text, size_t length) THI_MUST_CHECK;
+void thi_free(void *block);
+size_t thi_memory_held(const thiele_context *ctx);
+size_t thi_memory_limit(const thiele_context *ctx);
+/* For tests: the n-th allocation from now on (from 1) fails, and all after it while `sticky`; 0 switches it off. */
+void thi_fail_allocation(thiele_context *ctx, int64_t nth, bool sticky);
+/* Allocations asked for since the context was made. */
+int64_t thi_allocations(const thiele_context *ctx);
+
+/* --- blocks.c ----------------------------------------------------------------------------------------------------- */
+
+/*
+ * Calls fn(arg, block, thread) for every block in 0..blocks-1 on the context's threads, in no particular order; thread
+ * in 0..threads-1 names a workspace. What a block computes may depend on its index only, never on thread. Of several
+ * failing blocks the status of the lowest index is returned.
+ */
+typedef thiele_status (*thi_block_fn)(void *arg, int64_t block, int thread);
+thiele_status thi_parallel(thiele_context *ctx, int64_t blocks, thi_block_fn fn, void *arg);
+/* out[i] += sum over blocks of part[block * length + i], by a tree over the block index that is fixed by `blocks`. part
+ * is overwritten. */
+void thi_reduce(int64_t blocks, int64_t length, double *part, double *out);
+
+/* --- random.c ----------------------------------------------------------------------------------------------------- */
+
+/* A stream of draws: what comes out depends on (seed, purpose, row, index) only, never on who draws it or when. */
+typedef enum thi_purpose {
+    THI_RANDOM_SPLIT = 1,
+    THI_RANDOM_START,
+    THI_RANDOM_SAMPLE,
+    THI_RANDOM_DEMO,
+    THI_RANDOM_SUBSET
+} thi_purpose;
+typedef struct thi_stream {
+    uint64_t seed, purpose, row;
+} thi_stream;
+uint64_t thi_random_bits(thi_stream stream, uint64_t index);
+double thi_random_uniform(thi_stream stream, uint64_t index); /* in (0, 1) */
+double thi_random_normal(thi_stream stream, uint64_t index);
+/* order[0..n-1] becomes a random permutation of 0..n-1. */
+void thi_random_permutation(thi_stream stream, int64_t n, int64_t *order);
+
+/* --- text.c ------------------------------------------------------------------------------------------------------- */
+
+/* Text that grows. After a failed append (status kept inside) further appends do nothing; thi_text_take reports it. */
+typedef struct thi_text {
+    thiele_context *ctx;
+    char *data;
+    size_t length, capacity;
+    thiele_status status;
+} thi_text;
+void thi_text_init(thi_text *text, thiele_context *ctx);
+void thi_text_add(thi_text *text, const char *format, ...) THI_PRINTF(2, 3);
+void thi_text_add_bytes(thi_text *text, const char *bytes, size_t length);
+/* The shortest decimal that reads back as the same double. */
+void thi_text_add_number(thi_text *text, double value);
+/* Hands the text (never NULL on success) to the caller. */
+thiele_status thi_text_take(thi_text *text, char **out);
+void thi_text_clear(thi_text *text);
+#define THI_NUMBER_MAX 32
+/* The same into a buffer of THI_NUMBER_MAX bytes; returns the length. */
+int thi_format_number(char *buffer, double value);
+/* Calls fn for each trimmed part of a comma-separated list (commas inside () and [] do not count), stopping on an
+ * error. */
+thiele_status thi_split_list(const char *list, thiele_status (*fn)(void *arg, const char *part, size_t length),
+                             void *arg);
+/* How many single-character edits apart two texts are, ASCII case ignored; at most `limit` + 1. */
+int thi_edit_distance(const char *a, const char *b, int limit);
+
+/* --- number.c ----------------------------------------------------------------------------------------------------- */
+
+/*
+ * Reads a decimal number (also inf, infinity, nan in any case, with a sign) that fills text[0..length-1] exactly;
+ * correctly rounded whatever the locale. False when it is no number.
+ */
+bool thi_parse_number(const char *text, size_t length, double *value);
+
+/* --- file.c ------------------------------------------------------------------------------------------------------- */
+
+/* A file that appears whole or not at all: written under a temporary name in the same folder, synced, renamed. */
+typedef struct thi_file {
+    FILE *stream; /* write here */
+    char *path, *temporary;
+} thi_file;
+/* "-" writes to standard output. */
+thiele_status thi_file_begin(thi_file *file, thiele_context *ctx, const char *path);
+thiele_status thi_file_commit(thi_file *file, thiele_context *ctx);
+/* Drops the file unless it was committed; harmless after a commit or on a zeroed struct. */
+void thi_file_abandon(thi_file *file);
+
+/* --- clock.c: seconds on a clock that never goes back. -------------------------------------------------------------
+ */
+double thi_seconds(void);
+
+#endif

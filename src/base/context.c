@@ -1,0 +1,70 @@
+/* The context: threads, seed, memory limit, sinks. */
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/base.h"
+
+enum { THREADS_MAX = 1024 };
+
+thiele_status thiele_context_create(thiele_context **out, const thiele_context_options *options)
+{
+    static const thiele_context_options defaults = THIELE_CONTEXT_OPTIONS_INIT;
+    if (options == NULL) {
+        options = &defaults;
+    }
+    *out = NULL;
+    if (options->size != sizeof *options || options->threads < 0 || options->threads > THREADS_MAX) {
+        return THIELE_ERROR_ARGUMENT;
+    }
+    thiele_context *ctx = calloc(1, sizeof *ctx);
+    if (ctx == NULL) {
+        return THIELE_ERROR_MEMORY;
+    }
+    ctx->heap = thi_heap_create(options->memory_limit);
+    if (ctx->heap == NULL) {
+        free(ctx);
+        return THIELE_ERROR_MEMORY;
+    }
+    ctx->threads = options->threads > 0 ? options->threads : omp_get_num_procs();
+    ctx->seed = options->seed;
+    ctx->log = options->log;
+    ctx->log_user = options->log_user;
+    ctx->progress = options->progress;
+    ctx->progress_user = options->progress_user;
+    *out = ctx;
+    return THIELE_OK;
+}
+
+void thiele_context_destroy(thiele_context *ctx)
+{
+    if (ctx == NULL) {
+        return;
+    }
+    thi_heap_release(ctx->heap);
+    free(ctx);
+}
+
+const char *thiele_context_message(const thiele_context *ctx)
+{
+    if (ctx == NULL) {
+        return "the context could not be made: its options are invalid or memory is exhausted";
+    }
+    return ctx->message[0] != '\0' ? ctx->message : thiele_status_meaning(THIELE_OK);
+}
+
+int thiele_context_threads(const thiele_context *ctx)
+{
+    return ctx->threads;
+}
+
+const char *thiele_version(void)
+{
+    return THIELE_VERSION;
+}
+
+void thiele_free(void *memory)
+{
+    thi_free(memory);
+}

@@ -1,0 +1,64 @@
+/* Names and meanings of the status codes, and the sentence that a context keeps about its last error. */
+#include <string.h>
+
+#include "base/base.h"
+
+const char *thiele_status_name(thiele_status status)
+{
+    switch (status) {
+#define THIELE_STATUS_NAME(name, value, meaning)                                                                       \
+    case name:                                                                                                         \
+        return #name;
+        THIELE_STATUS_LIST(THIELE_STATUS_NAME)
+#undef THIELE_STATUS_NAME
+    }
+    return "unknown status";
+}
+
+const char *thiele_status_meaning(thiele_status status)
+{
+    switch (status) {
+#define THIELE_STATUS_MEANING(name, value, meaning)                                                                    \
+    case name:                                                                                                         \
+        return meaning;
+        THIELE_STATUS_LIST(THIELE_STATUS_MEANING)
+#undef THIELE_STATUS_MEANING
+    }
+    return "unknown status";
+}
+
+thiele_status thi_fail(thiele_context *ctx, thiele_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(ctx->message, sizeof ctx->message, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+thiele_status thi_fail_in(thiele_context *ctx, thiele_status status, const char *format, ...)
+{
+    char inner[THI_MESSAGE_MAX];
+    memcpy(inner, ctx->message, sizeof inner);
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(ctx->message, sizeof ctx->message, format, arguments);
+    va_end(arguments);
+    if (length >= 0 && (size_t)length < sizeof ctx->message) {
+        snprintf(ctx->message + length, sizeof ctx->message - (size_t)length, ": %s", inner);
+    }
+    return status;
+}
+
+void thi_log(thiele_context *ctx, thiele_log_level level, const char *format, ...)
+{
+    if (ctx->log == NULL) {
+        return;
+    }
+    char line[THI_MESSAGE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    ctx->log(level, line, ctx->log_user);
+}

@@ -1,0 +1,122 @@
+/*
+ * Tables behind the public API, and the encoder that turns a table's columns into the numbers a model sees.
+ *
+ * A table is reached through a short table of operations, one file per kind (csv.c, npy.c, hdf5.c, memory.c, select.c);
+ * nothing above this folder knows which kind it has. Rows are counted from 0 here and from 1 in messages.
+ */
+#ifndef THI_DATA_H
+#define THI_DATA_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+#include <thiele/model.h>
+#include <thiele/table.h>
+
+/* Rows read at a time by everything that passes over a table. */
+enum { THI_TABLE_BLOCK = 4096 };
+
+typedef struct thi_table_ops {
+    /*
+     * Required. out (columns x count, column-major: a row of the table is a column) = the numbers of the given rows and
+     * columns, NaN where missing. Error: DATA for a cell that is not a number, naming column, row and remedy.
+     */
+    thiele_status (*numbers)(const thiele_table *table, thiele_context *ctx, int64_t first, int64_t count,
+                             const int *column, int columns, double *out);
+    /*
+     * Optional (default: every column holds numbers). How a column's cells look: how many are not numbers, how many are
+     * missing.
+     */
+    void (*census)(const thiele_table *table, int column, int64_t *text, int64_t *missing);
+    /*
+     * Optional (default: the number, formatted). The text of one cell as it stood in the file, borrowed when it needs
+     * no unquoting, else written to `buffer`. *length 0: missing.
+     */
+    thiele_status (*cell)(const thiele_table *table, thiele_context *ctx, int64_t row, int column, thi_text *buffer,
+                          const char **text, size_t *length);
+    void (*destroy)(thiele_table *table);
+} thi_table_ops;
+
+struct thiele_table {
+    const thi_table_ops *ops;
+    char *source; /* file name for messages, "" when there is none */
+    int64_t rows;
+    int columns;
+    char **name;
+};
+
+/* Openers of one kind each; `path` has been recognised already. */
+thiele_status thi_table_open_csv(thiele_table **out, thiele_context *ctx, const char *path,
+                                 const thiele_table_options *options);
+thiele_status thi_table_open_npy(thiele_table **out, thiele_context *ctx, const char *path,
+                                 const thiele_table_options *options);
+thiele_status thi_table_open_hdf5(thiele_table **out, thiele_context *ctx, const char *path,
+                                  const thiele_table_options *options);
+/* CSV from memory (for fuzzing and tests); the bytes are copied. */
+thiele_status thi_table_parse_csv(thiele_table **out, thiele_context *ctx, const char *bytes, size_t length,
+                                  const char *source, const thiele_table_options *options);
+
+/* --- encoder.c: from columns to the matrix X -------------------------------------------------------------------- */
+
+/* One input column. A categorical one with L levels becomes L indicator dimensions, a numeric one a single dimension.
+ */
+typedef struct thi_input {
+    char *name;
+    int levels;   /* 0: numeric */
+    char **level; /* sorted bytewise */
+    int first;    /* its first dimension in X */
+} thi_input;
+
+typedef struct thi_encoder {
+    int inputs;
+    thi_input *input;
+    int dims;               /* D, the rows of X */
+    double *center, *scale; /* D each: X = (x - center) / scale; 0 and 1 for indicators and for raw models */
+    char *target;           /* NULL: none */
+    double target_center, target_scale;  /* y = (target - center) / scale */
+    double target_mean, target_variance; /* of the training targets (population), raw or not */
+} thi_encoder;
+
+/*
+ * Chooses the columns (options: target, inputs, ignore, categorical, drop_missing, raw), learns levels, means and
+ * standard deviations in one pass, and refuses what cannot be used: an unknown column, a constant one, text in a column
+ * of numbers, missing or infinite values, a text column with more than THI_LEVELS_MAX levels, fewer than two rows, a
+ * constant target.
+ */
+enum { THI_LEVELS_MAX = 100 };
+thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const thiele_table *table,
+                                const thiele_fit_options *options);
+void thi_encoder_clear(thi_encoder *encoder);
+/* "age", "site=north": the name of one dimension of X, appended to text. */
+void thi_encoder_dim_name(const thi_encoder *encoder, int dim, thi_text *text);
+/* As a JSON object and back. A read one is checked as untrusted data. */
+json_t *thi_encoder_to_json(const thi_encoder *encoder);
+thiele_status thi_encoder_from_json(thi_encoder *encoder, thiele_context *ctx, const json_t *json);
+
+/* How rows of one particular table are encoded. */
+typedef struct thi_reader {
+    const thi_encoder *encoder;
+    const thiele_table *table;
+    int *column;       /* the table's column of each input */
+    int target;        /* the table's column of the target, or -1 */
+    bool unseen_zero;  /* a level that training never saw: all zeros; else an error */
+    bool drop_missing; /* leave such rows out; else an error */
+    double *scratch;
+} thi_reader;
+
+/* Matches the encoder's columns to the table's by name. Error: COLUMN, naming all that are absent. */
+thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi_encoder *encoder,
+                              const thiele_table *table, bool with_target, bool unseen_zero, bool drop_missing);
+/*
+ * Encodes rows first .. first+count-1, count <= THI_TABLE_BLOCK: X is D x count, y count numbers (NULL when without
+ * target), row the table's row of each kept one. *kept <= count. Infinite and missing values: DATA, naming column and
+ * row.
+ */
+thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count, double *X,
+                              double *y, int64_t *row, int64_t *kept);
+void thi_reader_close(thi_reader *reader);
+/* One row given as numbers, one per input column (level index for a categorical one). Error: ARGUMENT (not finite, no
+ * such level). */
+thiele_status thi_encode_row(const thi_encoder *encoder, thiele_context *ctx, const double *x, double *X);
+
+#endif
