@@ -149,6 +149,8 @@ typedef struct thi_file {
 /* "-" writes to standard output. */
 thiele_status thi_file_begin(thi_file *file, thiele_context *ctx, const char *path);
 thiele_status thi_file_commit(thi_file *file, thiele_context *ctx);
+/* Right after a write that failed: says why (from errno) and abandons the file. Returns IO. */
+thiele_status thi_file_failed(thi_file *file, thiele_context *ctx);
 /* Drops the file unless it was committed; harmless after a commit or on a zeroed struct. */
 void thi_file_abandon(thi_file *file);
 

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-static thiele_status write_failed(thi_file *file, thiele_context *ctx)
+thiele_status thi_file_failed(thi_file *file, thiele_context *ctx)
 {
     int reason = errno;
     const char *name = file->path != NULL ? file->path : "standard output";
@@ -46,7 +46,7 @@ static thiele_status open_temporary(thi_file *file, thiele_context *ctx, const c
     bool replaces = stat(path, &old) == 0;
     if (replaces && S_ISDIR(old.st_mode)) {
         errno = EISDIR;
-        return write_failed(file, ctx);
+        return thi_file_failed(file, ctx);
     }
     thiele_status status = thi_alloc(ctx, &file->temporary, strlen(path) + 16, 1);
     if (status != THIELE_OK) {
@@ -59,17 +59,17 @@ static thiele_status open_temporary(thi_file *file, thiele_context *ctx, const c
         thi_free(file->temporary);
         file->temporary = NULL;
         errno = reason;
-        return write_failed(file, ctx);
+        return thi_file_failed(file, ctx);
     }
     file->stream = fdopen(descriptor, "wb");
     if (file->stream == NULL) {
         int reason = errno;
         close(descriptor);
         errno = reason;
-        return write_failed(file, ctx);
+        return thi_file_failed(file, ctx);
     }
     if (replaces && fchmod(descriptor, old.st_mode & 07777) != 0) {
-        return write_failed(file, ctx);
+        return thi_file_failed(file, ctx);
     }
     return THIELE_OK;
 }
@@ -87,7 +87,7 @@ thiele_status thi_file_begin(thi_file *file, thiele_context *ctx, const char *pa
     }
     if (is_special(path)) {
         file->stream = fopen(path, "wb");
-        return file->stream != NULL ? THIELE_OK : write_failed(file, ctx);
+        return file->stream != NULL ? THIELE_OK : thi_file_failed(file, ctx);
     }
     return open_temporary(file, ctx, path);
 }
@@ -95,19 +95,19 @@ thiele_status thi_file_begin(thi_file *file, thiele_context *ctx, const char *pa
 thiele_status thi_file_commit(thi_file *file, thiele_context *ctx)
 {
     if (fflush(file->stream) != 0 || ferror(file->stream)) {
-        return write_failed(file, ctx);
+        return thi_file_failed(file, ctx);
     }
     if (file->stream == stdout) {
         file->stream = NULL;
         return THIELE_OK;
     }
     if (file->temporary != NULL && fsync(fileno(file->stream)) != 0) {
-        return write_failed(file, ctx);
+        return thi_file_failed(file, ctx);
     }
     int closed = fclose(file->stream);
     file->stream = NULL;
     if (closed != 0 || (file->temporary != NULL && rename(file->temporary, file->path) != 0)) {
-        return write_failed(file, ctx);
+        return thi_file_failed(file, ctx);
     }
     thi_free(file->temporary);
     file->temporary = NULL;

@@ -34,6 +34,9 @@ typedef struct thi_table_ops {
      */
     thiele_status (*cell)(const thiele_table *table, thiele_context *ctx, int64_t row, int column, thi_text *buffer,
                           const char **text, size_t *length);
+    /* Optional (default: the row itself). The row of the file that a row came from, for messages. */
+    int64_t (*origin)(const thiele_table *table, int64_t row);
+    /* Required. Frees all but what thi_table_clear frees, which it calls where the names are the table's own. */
     void (*destroy)(thiele_table *table);
 } thi_table_ops;
 
@@ -43,6 +46,7 @@ struct thiele_table {
     int64_t rows;
     int columns;
     char **name;
+    const thiele_table *whole; /* what a selection of rows was made from; NULL for all others */
 };
 
 /* Openers of one kind each; `path` has been recognised already. */
@@ -55,6 +59,37 @@ thiele_status thi_table_open_hdf5(thiele_table **out, thiele_context *ctx, const
 /* CSV from memory (for fuzzing and tests); the bytes are copied. */
 thiele_status thi_table_parse_csv(thiele_table **out, thiele_context *ctx, const char *bytes, size_t length,
                                   const char *source, const thiele_table_options *options);
+
+/* --- table.c: the operations with their defaults, and what the kinds share ---------------------------------------- */
+
+/*
+ * Of a selection of rows the whole table is looked at: whether a column counts as text must not depend on which rows a
+ * fold of a cross-validation happens to hold.
+ */
+void thi_table_census(const thiele_table *table, int column, int64_t *text, int64_t *missing);
+thiele_status thi_table_cell(const thiele_table *table, thiele_context *ctx, int64_t row, int column, thi_text *buffer,
+                             const char **text, size_t *length);
+/* Whether more than half of what is there in a column is no number. */
+bool thi_table_is_text(const thiele_table *table, int column);
+/* The column of this very name, or -1. */
+int thi_table_column(const thiele_table *table, const char *name);
+/* The 1-based row to name in messages. */
+long long thi_table_row_number(const thiele_table *table, int64_t row);
+/* The file's name for messages, or "the table". */
+const char *thi_table_source(const thiele_table *table);
+/* The start of a text for a message: one line, at most 40 bytes of whole characters, "..." where something was cut. */
+#define THI_SHOWN_MAX 48
+void thi_show_text(char shown[THI_SHOWN_MAX], const char *text, size_t length);
+/* Cuts blanks and tabs off both ends. */
+void thi_trim(const char **text, size_t *length);
+/* Fills in a zeroed table: a copy of source, and columns names, NULL as yet (then thi_table_number_names: x1, x2, ...).
+ */
+thiele_status thi_table_init(thiele_table *table, thiele_context *ctx, const char *source, int64_t rows,
+                             int64_t columns);
+thiele_status thi_table_number_names(thiele_table *table, thiele_context *ctx);
+/* Error: FORMAT, naming a column name that appears twice. */
+thiele_status thi_table_check_names(const thiele_table *table, thiele_context *ctx);
+void thi_table_clear(thiele_table *table);
 
 /* --- encoder.c: from columns to the matrix X -------------------------------------------------------------------- */
 
@@ -79,9 +114,9 @@ typedef struct thi_encoder {
 
 /*
  * Chooses the columns (options: target, inputs, ignore, categorical, drop_missing, raw), learns levels, means and
- * standard deviations in one pass, and refuses what cannot be used: an unknown column, a constant one, text in a column
- * of numbers, missing or infinite values, a text column with more than THI_LEVELS_MAX levels, fewer than two rows, a
- * constant target.
+ * standard deviations in one pass (levels in another before it), and refuses what cannot be used: an unknown column, a
+ * constant one, text in a column of numbers, missing or infinite values, a text column with more than THI_LEVELS_MAX
+ * levels, fewer than two rows, a constant target.
  */
 enum { THI_LEVELS_MAX = 100 };
 thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const thiele_table *table,
@@ -101,7 +136,10 @@ typedef struct thi_reader {
     int target;        /* the table's column of the target, or -1 */
     bool unseen_zero;  /* a level that training never saw: all zeros; else an error */
     bool drop_missing; /* leave such rows out; else an error */
-    double *scratch;
+    int numerics;      /* how many inputs are numeric */
+    int *numeric;      /* which ones */
+    int *source;       /* their columns, then the target's where there is one: what is read as numbers */
+    double *scratch;   /* those numbers for one block */
 } thi_reader;
 
 /* Matches the encoder's columns to the table's by name. Error: COLUMN, naming all that are absent. */

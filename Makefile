@@ -1,0 +1,46 @@
+# The two commands of the README, and the rest. CMake and Ninja do the work; see CMakePresets.json.
+PREFIX ?= /usr/local
+BUILD  ?= build
+
+.PHONY: all setup build test demo install check sanitize fuzz format clean
+
+all: setup build
+
+setup:
+	@scripts/setup
+
+$(BUILD)/build.ninja: CMakeLists.txt
+	@cmake --preset release -B $(BUILD) --log-level=WARNING
+
+build: setup $(BUILD)/build.ninja
+	@cmake --build $(BUILD)
+
+test: build
+	@ctest --test-dir $(BUILD) --output-on-failure --parallel 2
+
+demo: build
+	@scripts/demo $(BUILD)/thiele
+
+install: build
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
+
+# Format, warnings as errors, static analysis, headers on their own.
+check: setup
+	@scripts/check
+
+# All tests again with AddressSanitizer and UndefinedBehaviorSanitizer.
+sanitize: setup
+	@cmake --preset sanitize --log-level=WARNING
+	@cmake --build --preset sanitize
+	@ctest --preset sanitize
+
+# Longer fuzzing than the tests do: make fuzz SECONDS=600
+SECONDS ?= 60
+fuzz: setup
+	@scripts/fuzz $(SECONDS)
+
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean:
+	@rm -rf build build-debug build-sanitize build-check build-fuzz demo

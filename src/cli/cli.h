@@ -1,0 +1,188 @@
+/*
+ * What the commands share. A command is a row of a table: its name, its options and a function. Options are rows too:
+ * each says where in the settings its value goes, and most go straight into an option struct of the library.
+ */
+#ifndef CLI_H
+#define CLI_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <thiele/thiele.h>
+
+#define CLI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* Exit statuses. */
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 };
+
+typedef struct cli_command cli_command;
+
+/* Everything a command line can say. */
+typedef struct cli_settings {
+    const cli_command *command;
+    thiele_context *ctx;
+    thiele_context_options context;
+    thiele_table_options table;
+    thiele_fit_options fit;
+    thiele_predict_options predict;
+    const char *output; /* -o */
+    const char *joint;
+    int folds;
+    int64_t rows;
+    int json, quiet, help;
+    const char *operand[2];
+    int operands;
+    struct cli_owned *owned; /* what values allocated, freed by cli_settings_clear */
+} cli_settings;
+
+/* --- options.c: reading the command line -------------------------------------------------------------------------- */
+
+typedef struct cli_option cli_option;
+/* Reads a value into the settings; false after it has said what is wrong with it. */
+typedef bool (*cli_parse_fn)(cli_settings *settings, const cli_option *option, const char *text);
+
+struct cli_option {
+    const char *name;   /* without dashes; NULL ends a list */
+    char letter;        /* -o; 0: none */
+    cli_parse_fn parse; /* NULL: a flag, which sets an int to 1 */
+    size_t offset;      /* of its place in cli_settings */
+    const char *value;  /* what help calls the value; for a choice, its words: "auto|yes|no" */
+    const char *help;
+    double min, max; /* of a number; both 0: any */
+};
+
+typedef struct cli_group {
+    const char *title; /* NULL ends a list */
+    const cli_option *options;
+} cli_group;
+
+struct cli_command {
+    const char *name, *usage, *summary, *about;
+    const char *operand[2]; /* names of the operands, all required */
+    const cli_group *groups;
+    const char *examples;
+    int (*run)(cli_settings *settings);
+};
+
+#define CLI_AT(field) offsetof(cli_settings, field)
+
+bool cli_parse_text(cli_settings *settings, const cli_option *option, const char *text);
+bool cli_parse_list(cli_settings *settings, const cli_option *option, const char *text); /* appends after a comma */
+bool cli_parse_int(cli_settings *settings, const cli_option *option, const char *text);
+bool cli_parse_int64(cli_settings *settings, const cli_option *option, const char *text);
+bool cli_parse_seed(cli_settings *settings, const cli_option *option, const char *text);
+bool cli_parse_real(cli_settings *settings, const cli_option *option, const char *text);
+bool cli_parse_choice(cli_settings *settings, const cli_option *option, const char *text); /* the index, as an int */
+bool cli_parse_size(cli_settings *settings, const cli_option *option, const char *text);
+bool cli_parse_delimiter(cli_settings *settings, const cli_option *option, const char *text);
+bool cli_parse_quantiles(cli_settings *settings, const cli_option *option, const char *text);
+/* As an int, but 0 is kept as -1, the library's word for "none": its 0 asks for the default. */
+bool cli_parse_iterations(cli_settings *settings, const cli_option *option, const char *text);
+
+/* Reads arguments (without the names of program and command) and checks the number of operands. */
+bool cli_parse(cli_settings *settings, const cli_command *command, int count, char **arguments);
+void cli_settings_clear(cli_settings *settings);
+/* Keeps in *guess (NULL at first) the candidate nearest to a misspelt word, as long as one is near. */
+void cli_guess(const char **guess, const char *word, const char *candidate);
+
+/* --- help.c ------------------------------------------------------------------------------------------------------- */
+
+void cli_help(const cli_command *command);
+void cli_overview(FILE *stream, const cli_command *const *commands);
+
+/* --- groups.c: options that several commands share -----------------------------------------------------------------
+ */
+
+extern const cli_option cli_column_options[], cli_model_options[], cli_search_options[], cli_table_options[],
+    cli_machine_options[], cli_output_options[];
+
+/* --- messages.c --------------------------------------------------------------------------------------------------- */
+
+/* One sentence on standard error; both return the exit status that goes with it. */
+int cli_fail(const char *format, ...) CLI_PRINTF(1, 2);
+int cli_misuse(const char *format, ...) CLI_PRINTF(1, 2);
+/* The exit status for a result of the library, after printing the context's sentence about it. */
+int cli_finish(cli_settings *settings, thiele_status status);
+/* The context's log sink. */
+void cli_log(thiele_log_level level, const char *line, void *user);
+
+#define CLI_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        status = (call);                                                                                               \
+        if (status != THIELE_OK) {                                                                                     \
+            goto out;                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+/* --- progress.c: signals and the progress line ---------------------------------------------------------------------
+ */
+
+/* Called by the library now and then; its result is non-zero once a signal has asked for the end. */
+int cli_progress(const thiele_progress *progress, void *user);
+void cli_progress_clear(void);
+/* From here on the first SIGINT or SIGTERM asks long work to stop; a second one ends the process. */
+void cli_catch_signals(void);
+/* "Ctrl-C", "SIGTERM", or NULL when there was no signal. */
+const char *cli_signal(void);
+double cli_seconds(void);
+/* "4.2 s", "3 min 20 s", "2 h 5 min" */
+void cli_duration(double seconds, char *buffer, size_t capacity);
+
+/* --- files.c: where output goes ------------------------------------------------------------------------------------
+ */
+
+/*
+ * Checks before the work that `path` can be written after it and is none of the inputs (NULL-terminated, "-" and absent
+ * files are skipped). Returns CLI_DONE, or the exit status after a sentence.
+ */
+int cli_check_output(const char *path, const char *const *inputs);
+/* Output that appears whole or not at all, on a path or (NULL or "-") on standard output. */
+typedef struct cli_file {
+    FILE *stream; /* write here */
+    const char *path;
+    char *temporary;
+} cli_file;
+int cli_file_begin(cli_file *file, const char *path);
+int cli_file_commit(cli_file *file);
+void cli_file_abandon(cli_file *file);
+/* Flushes standard output. The last thing a run does. */
+int cli_flush(void);
+
+/* --- output.c: numbers, scores and JSON -----------------------------------------------------------------------------
+ */
+
+/* Values at depth `inline_from` and deeper are written on one line. */
+typedef struct cli_json {
+    FILE *stream;
+    int depth, inline_from;
+    bool started; /* the innermost object or array has a member */
+} cli_json;
+/* key is NULL inside arrays and at the top. */
+void cli_json_open(cli_json *json, const char *key, char bracket);
+void cli_json_close(cli_json *json, char bracket);
+void cli_json_text(cli_json *json, const char *key, const char *text);
+void cli_json_integer(cli_json *json, const char *key, int64_t value);
+/* The shortest text that reads back the same; null when it is not finite. */
+void cli_json_number(cli_json *json, const char *key, double value);
+/* Text that is JSON already. */
+void cli_json_raw(cli_json *json, const char *key, const char *text);
+void cli_json_scores(cli_json *json, const char *key, const thiele_scores *scores);
+
+enum { CLI_NUMBER_MAX = 32 };
+/* Five significant digits, "-" for NaN; returns buffer. */
+char *cli_short(double value, char buffer[CLI_NUMBER_MAX]);
+/* The shortest text that reads back the same. */
+char *cli_exact(double value, char buffer[CLI_NUMBER_MAX]);
+/* "label       text", the label only when it is not NULL. */
+void cli_row(const char *label, const char *format, ...) CLI_PRINTF(2, 3);
+void cli_print_scores(const thiele_scores *scores);
+/* A line for each of count + 1 scores: the folds and, last, all together. */
+void cli_print_folds(const thiele_scores *each, int count, const thiele_scores *overall);
+
+/* --- report.c: a model's description (JSON) for people ---------------------------------------------------------------
+ */
+
+int cli_report(const char *description);
+
+extern const cli_command cmd_fit, cmd_predict, cmd_score, cmd_cv, cmd_info, cmd_generate;
+
+#endif

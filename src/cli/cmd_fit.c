@@ -1,0 +1,128 @@
+/* thiele fit: a table in, a model file out, and a summary of what was learned. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+static const cli_option fit_options[] = {
+    {"output", 'o', cli_parse_text, CLI_AT(output), "MODEL",
+     "file to write (default: DATA's name with .thiele, in this folder)", 0, 0},
+    {"holdout", 0, cli_parse_real, CLI_AT(fit.holdout), "FRACTION",
+     "score on this part of the rows first, then condition the model on all of them", 0, 0.9},
+    {0},
+};
+
+static const cli_group groups[] = {
+    {"Result", fit_options},
+    {"Columns", cli_column_options},
+    {"Model", cli_model_options},
+    {"Search", cli_search_options},
+    {"Reading the table", cli_table_options},
+    {"Machine", cli_machine_options},
+    {"Output", cli_output_options},
+    {0},
+};
+
+/* "data/train.csv.gz" gives "train.thiele", standard input "model.thiele". To be freed. */
+static char *default_output(const char *data)
+{
+    static const char *const endings[] = {".gz", ".csv", ".tsv", ".txt", ".npy", ".h5", ".hdf5"};
+    const char *slash = strrchr(data, '/');
+    const char *base = slash != NULL ? slash + 1 : data;
+    base = strcmp(data, "-") == 0 || *base == '\0' ? "model" : base;
+    size_t length = strlen(base);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t ending = strlen(endings[i]);
+        if (length > ending && strncmp(base + length - ending, endings[i], ending) == 0) {
+            length -= ending;
+        }
+    }
+    char *output = malloc(length + sizeof ".thiele");
+    if (output != NULL) {
+        memcpy(output, base, length);
+        memcpy(output + length, ".thiele", sizeof ".thiele");
+    }
+    return output;
+}
+
+static thiele_status print_result(cli_settings *settings, const thiele_model *model, const char *output, double seconds)
+{
+    char *description = NULL, duration[32];
+    thiele_status status = thiele_model_describe(model, settings->ctx, &description);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    if (settings->json) {
+        cli_json json = {.stream = stdout, .inline_from = 2};
+        cli_json_open(&json, NULL, '{');
+        cli_json_text(&json, "saved", output);
+        cli_json_number(&json, "seconds", seconds);
+        cli_json_raw(&json, "model", description);
+        cli_json_close(&json, '}');
+    } else {
+        cli_duration(seconds, duration, sizeof duration);
+        cli_report(description);
+        cli_row("time", "%s", duration);
+        cli_row("saved to", "%s", output);
+    }
+    thiele_free(description);
+    return THIELE_OK;
+}
+
+static int fit(cli_settings *settings, const char *output)
+{
+    thiele_table *table = NULL;
+    thiele_model *model = NULL;
+    thiele_status status;
+    CLI_TRY(thiele_table_open(&table, settings->ctx, settings->operand[0], &settings->table));
+    cli_catch_signals();
+    double start = cli_seconds();
+    CLI_TRY(thiele_model_fit(&model, settings->ctx, table, &settings->fit));
+    double seconds = cli_seconds() - start;
+    CLI_TRY(thiele_model_save(model, settings->ctx, output));
+    cli_progress_clear();
+    CLI_TRY(print_result(settings, model, output, seconds));
+out:;
+    int result = cli_finish(settings, status);
+    if (status == THIELE_OK && thiele_model_stop(model) == THIELE_STOP_CANCELLED) {
+        result = cli_fail("stopped by %s: the best model so far was saved to %s", cli_signal(), output);
+    }
+    thiele_model_destroy(model);
+    thiele_table_destroy(table);
+    return result;
+}
+
+static int run(cli_settings *settings)
+{
+    if (settings->fit.target == NULL) {
+        return cli_misuse("fit needs --target COL, the column to predict (usage: thiele fit %s)", cmd_fit.usage);
+    }
+    if (settings->output != NULL && strcmp(settings->output, "-") == 0) {
+        return cli_misuse("a model is not written to standard output: give a file name with -o");
+    }
+    char *chosen = settings->output == NULL ? default_output(settings->operand[0]) : NULL;
+    const char *output = settings->output != NULL ? settings->output : chosen;
+    const char *const inputs[] = {settings->operand[0], NULL};
+    int result = output == NULL ? cli_fail("out of memory") : cli_check_output(output, inputs);
+    if (result == CLI_DONE) {
+        result = fit(settings, output);
+    }
+    free(chosen);
+    return result;
+}
+
+const cli_command cmd_fit = {
+    .name = "fit",
+    .usage = "DATA --target COL [-o MODEL] [OPTIONS]",
+    .summary = "fit a model to a table",
+    .about =
+        "Fits a Gaussian process to a table (CSV, gzipped CSV, NPY or HDF5; - reads CSV from standard input) and saves "
+        "it. Ctrl-C keeps the best model so far.",
+    .operand = {"DATA"},
+    .groups = groups,
+    .examples = "  thiele fit train.csv --target strength -o model.thiele\n"
+                "  thiele fit train.csv --target y --inputs x1,x2 --holdout 0.2\n"
+                "  thiele fit co2.csv --target ppm --kernel 'se + periodic(p=1)*se' --restarts 5\n"
+                "  thiele fit log.csv --target -1 --set 'noise=0.1' --deadline 30 --json\n",
+    .run = run,
+};

@@ -1,0 +1,55 @@
+/* thiele score: predictions of a model against a table that has the target. */
+#include "cli.h"
+
+static const cli_option score_options[] = {
+    {"unseen", 0, cli_parse_choice, CLI_AT(predict.unseen_zero), "error|zero",
+     "a category that training never saw is an error, or none of the known ones (default: error)", 0, 0},
+    {"drop-missing", 0, NULL, CLI_AT(predict.drop_missing), NULL,
+     "leave out rows with missing values (default: refuse them)", 0, 0},
+    {0},
+};
+
+static const cli_group groups[] = {
+    {"Rows", score_options},
+    {"Reading the table", cli_table_options},
+    {"Machine", cli_machine_options},
+    {"Output", cli_output_options},
+    {0},
+};
+
+static int run(cli_settings *settings)
+{
+    thiele_model *model = NULL;
+    thiele_table *table = NULL;
+    thiele_scores scores;
+    thiele_status status;
+    CLI_TRY(thiele_model_load(&model, settings->ctx, settings->operand[0]));
+    CLI_TRY(thiele_table_open(&table, settings->ctx, settings->operand[1], &settings->table));
+    cli_catch_signals();
+    CLI_TRY(thiele_model_score(model, settings->ctx, table, &settings->predict, &scores));
+    cli_progress_clear();
+    if (settings->json) {
+        cli_json json = {.stream = stdout, .inline_from = 2};
+        cli_json_scores(&json, NULL, &scores);
+    } else {
+        cli_print_scores(&scores);
+    }
+out:;
+    int result = cli_finish(settings, status);
+    thiele_table_destroy(table);
+    thiele_model_destroy(model);
+    return result;
+}
+
+const cli_command cmd_score = {
+    .name = "score",
+    .usage = "MODEL DATA [OPTIONS]",
+    .summary = "score a model's predictions",
+    .about =
+        "Predicts a table that has the target column and says how good the predictions and their uncertainties are.",
+    .operand = {"MODEL", "DATA"},
+    .groups = groups,
+    .examples = "  thiele score model.thiele test.csv\n"
+                "  thiele score model.thiele test.csv --json\n",
+    .run = run,
+};

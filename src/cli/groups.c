@@ -1,0 +1,72 @@
+/* Options that several commands share. Names and meanings follow the option structs of the library. */
+#include <stddef.h>
+
+#include "cli.h"
+
+enum { INT_MOST = 2147483647 };
+
+const cli_option cli_column_options[] = {
+    {"target", 0, cli_parse_text, CLI_AT(fit.target), "COL", "column to predict, by name or position (-1: the last)", 0,
+     0},
+    {"inputs", 0, cli_parse_list, CLI_AT(fit.inputs), "COLS",
+     "comma-separated columns to predict from (default: all others)", 0, 0},
+    {"ignore", 0, cli_parse_list, CLI_AT(fit.ignore), "COLS", "columns that are not inputs", 0, 0},
+    {"id", 0, cli_parse_list, CLI_AT(fit.ignore), "COLS", "the same as --ignore", 0, 0},
+    {"categorical", 0, cli_parse_list, CLI_AT(fit.categorical), "COLS",
+     "columns whose numbers are names of categories (text columns always are)", 0, 0},
+    {"drop-missing", 0, NULL, CLI_AT(fit.drop_missing), NULL,
+     "leave out rows with missing values (default: refuse them)", 0, 0},
+    {"raw", 0, NULL, CLI_AT(fit.raw), NULL, "do not standardise the columns", 0, 0},
+    {0},
+};
+
+const cli_option cli_model_options[] = {
+    {"method", 0, cli_parse_text, CLI_AT(fit.method), "NAME", "auto or exact (default: auto)", 0, 0},
+    {"kernel", 0, cli_parse_text, CLI_AT(fit.kernel), "TEXT",
+     "covariance function: sums and products of se, matern12, matern32, matern52, rq, periodic, cosine, linear, "
+     "polynomial, constant, white (default: matern52(ard))",
+     0, 0},
+    {"mean", 0, cli_parse_text, CLI_AT(fit.mean), "NAME", "mean function: zero, constant or linear (default: zero)", 0,
+     0},
+    {"set", 0, cli_parse_list, CLI_AT(fit.set), "LIST",
+     "name=value fixes a parameter, name~value is a first guess; units of the data", 0, 0},
+    {"prior", 0, cli_parse_list, CLI_AT(fit.prior), "LIST",
+     "priors such as 'lengthscale lognormal(0, 1), noise gamma(2, 0.5)'", 0, 0},
+    {0},
+};
+
+const cli_option cli_search_options[] = {
+    {"restarts", 0, cli_parse_int, CLI_AT(fit.restarts), "N", "further random starting points (default: 0)", 0,
+     INT_MOST},
+    {"iterations", 0, cli_parse_iterations, CLI_AT(fit.iterations), "N",
+     "of the optimiser, at most (default: 200); 0 keeps the first guesses", 0, INT_MOST},
+    {"deadline", 0, cli_parse_real, CLI_AT(fit.deadline), "SECONDS",
+     "keep the best model found by then (default: none)", 0, 1e9},
+    {0},
+};
+
+const cli_option cli_table_options[] = {
+    {"missing", 0, cli_parse_list, CLI_AT(table.missing), "TOKENS",
+     "texts that mean 'no value', beside the empty field, NA, NaN, nan and null", 0, 0},
+    {"header", 0, cli_parse_choice, CLI_AT(table.header), "auto|yes|no",
+     "whether the first row has the names (default: auto: unless it is all numbers)", 0, 0},
+    {"delimiter", 0, cli_parse_delimiter, CLI_AT(table.delimiter), "CHAR",
+     "between fields; 'tab' for a tab (default: comma, semicolon or tab, as found)", 0, 0},
+    {"dataset", 0, cli_parse_text, CLI_AT(table.dataset), "PATH", "dataset or group in an HDF5 file", 0, 0},
+    {0},
+};
+
+const cli_option cli_machine_options[] = {
+    {"threads", 0, cli_parse_int, CLI_AT(context.threads), "N",
+     "default: one per processor; results do not depend on it", 0, 1024},
+    {"seed", 0, cli_parse_seed, CLI_AT(context.seed), "N", "of every random draw (default: 0)", 0, 0},
+    {"memory", 0, cli_parse_size, CLI_AT(context.memory_limit), "SIZE",
+     "most memory to use, such as 4G (default: nine tenths of the machine's)", 0, 0},
+    {0},
+};
+
+const cli_option cli_output_options[] = {
+    {"json", 0, NULL, CLI_AT(json), NULL, "JSON for programs, in full precision", 0, 0},
+    {"quiet", 0, NULL, CLI_AT(quiet), NULL, "no progress line and no warnings", 0, 0},
+    {0},
+};

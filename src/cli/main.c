@@ -1,0 +1,113 @@
+/* The command `thiele`: finds the command's row in the table below, reads its options, makes a context and runs it. */
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static const cli_command *const commands[] = {&cmd_fit,  &cmd_predict,  &cmd_score, &cmd_cv,
+                                              &cmd_info, &cmd_generate, NULL};
+
+/* A closed standard stream would hand its number to the next file that is opened, and messages would land in it. */
+static void keep_standard_streams(void)
+{
+    for (int descriptor = 0; descriptor <= 2; descriptor++) {
+        if (fcntl(descriptor, F_GETFD) == -1 && open("/dev/null", O_RDWR) != descriptor) {
+            _exit(CLI_FAILED);
+        }
+    }
+}
+
+static const cli_command *find_command(const char *name)
+{
+    const char *guess = NULL;
+    for (int i = 0; commands[i] != NULL; i++) {
+        if (strcmp(commands[i]->name, name) == 0) {
+            return commands[i];
+        }
+        cli_guess(&guess, name + strspn(name, "-"), commands[i]->name);
+    }
+    const char *kind = *name == '-' ? "option" : "command";
+    if (*name == '-') {
+        cli_guess(&guess, name, "--version");
+        cli_guess(&guess, name, "--help");
+    }
+    if (guess != NULL) {
+        cli_misuse("there is no %s '%s': did you mean '%s'?", kind, name, guess);
+    } else {
+        cli_misuse("there is no %s '%s' ('thiele --help' lists them)", kind, name);
+    }
+    return NULL;
+}
+
+static int run_command(const cli_command *command, int count, char **arguments)
+{
+    cli_settings settings = {
+        .context = THIELE_CONTEXT_OPTIONS_INIT,
+        .table = THIELE_TABLE_OPTIONS_INIT,
+        .fit = THIELE_FIT_OPTIONS_INIT,
+        .predict = THIELE_PREDICT_OPTIONS_INIT,
+    };
+    int result = CLI_MISUSED;
+    if (!cli_parse(&settings, command, count, arguments)) {
+        goto out;
+    }
+    if (settings.help) {
+        cli_help(command);
+        result = CLI_DONE;
+        goto out;
+    }
+    settings.context.log = cli_log;
+    settings.context.log_user = &settings;
+    settings.context.progress = cli_progress;
+    settings.context.progress_user = &settings;
+    thiele_status status = thiele_context_create(&settings.ctx, &settings.context);
+    result = status == THIELE_OK ? command->run(&settings) : cli_finish(&settings, status);
+    cli_progress_clear();
+out:
+    thiele_context_destroy(settings.ctx);
+    cli_settings_clear(&settings);
+    return result;
+}
+
+static int help(int count, char **arguments)
+{
+    if (count == 0) {
+        cli_overview(stdout, commands);
+        return CLI_DONE;
+    }
+    const cli_command *command = find_command(arguments[0]);
+    if (command == NULL) {
+        return CLI_MISUSED;
+    }
+    cli_help(command);
+    return CLI_DONE;
+}
+
+static int dispatch(int count, char **arguments)
+{
+    if (count == 0) {
+        cli_overview(stderr, commands);
+        return CLI_MISUSED;
+    }
+    const char *word = arguments[0];
+    if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0) {
+        printf("thiele %s\n", thiele_version());
+        return CLI_DONE;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+        return help(count - 1, arguments + 1);
+    }
+    const cli_command *command = find_command(word);
+    return command != NULL ? run_command(command, count - 1, arguments + 1) : CLI_MISUSED;
+}
+
+int main(int argc, char **argv)
+{
+    keep_standard_streams();
+    /* Whoever reads our output may stop at any time: then we end too, without a word, even if the caller ignores it. */
+    signal(SIGPIPE, SIG_DFL);
+    int result = dispatch(argc > 0 ? argc - 1 : 0, argv + 1);
+    return result == CLI_DONE ? cli_flush() : result;
+}

@@ -1,0 +1,63 @@
+/* Sentences on standard error. Standard output stays free for results. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli.h"
+
+static void say(const char *kind, const char *format, va_list arguments)
+{
+    cli_progress_clear();
+    fprintf(stderr, "thiele: %s", kind);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+}
+
+int cli_fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say("", format, arguments);
+    va_end(arguments);
+    return CLI_FAILED;
+}
+
+int cli_misuse(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say("", format, arguments);
+    va_end(arguments);
+    return CLI_MISUSED;
+}
+
+static void warn(const char *format, ...) CLI_PRINTF(1, 2);
+static void warn(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say("warning: ", format, arguments);
+    va_end(arguments);
+}
+
+int cli_finish(cli_settings *settings, thiele_status status)
+{
+    cli_progress_clear();
+    if (status == THIELE_OK) {
+        return CLI_DONE;
+    }
+    if (status == THIELE_ERROR_CANCELLED && cli_signal() != NULL) {
+        return cli_fail("stopped by %s before there was a result: nothing was saved", cli_signal());
+    }
+    const char *sentence = thiele_context_message(settings->ctx);
+    bool own = strcmp(sentence, thiele_status_meaning(THIELE_OK)) == 0; /* it was not the library that failed */
+    cli_fail("%s", own ? thiele_status_meaning(status) : sentence);
+    return status == THIELE_ERROR_ARGUMENT ? CLI_MISUSED : CLI_FAILED;
+}
+
+void cli_log(thiele_log_level level, const char *line, void *user)
+{
+    const cli_settings *settings = user;
+    if (level == THIELE_LOG_WARNING && !settings->quiet) {
+        warn("%s", line);
+    }
+}

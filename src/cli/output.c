@@ -1,0 +1,218 @@
+/*
+ * Numbers, scores and JSON on their way out: for people five significant digits in aligned columns, for programs the
+ * shortest text that reads back as the same double.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+char *cli_short(double value, char buffer[CLI_NUMBER_MAX])
+{
+    snprintf(buffer, CLI_NUMBER_MAX, isnan(value) ? "-" : "%.5g", value);
+    return buffer;
+}
+
+char *cli_exact(double value, char buffer[CLI_NUMBER_MAX])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(buffer, CLI_NUMBER_MAX, "%.*g", digits, value);
+        if (strtod(buffer, NULL) == value) {
+            break;
+        }
+    }
+    return buffer;
+}
+
+void cli_row(const char *label, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    printf("%-14s", label != NULL ? label : "");
+    vprintf(format, arguments);
+    putchar('\n');
+    va_end(arguments);
+}
+
+/* --- JSON --------------------------------------------------------------------------------------------------------- */
+
+/* The length of the well-formed UTF-8 sequence at c, 0 when there is none. */
+static int utf8_length(const unsigned char *c)
+{
+    int length = *c < 0x80                 ? 1
+                 : *c >= 0xc2 && *c < 0xe0 ? 2
+                 : *c >= 0xe0 && *c < 0xf0 ? 3
+                 : *c >= 0xf0 && *c < 0xf5 ? 4
+                                           : 0;
+    for (int i = 1; i < length; i++) {
+        if ((c[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    bool overlong = (*c == 0xe0 && c[1] < 0xa0) || (*c == 0xf0 && c[1] < 0x90);
+    bool surrogate = *c == 0xed && c[1] > 0x9f;
+    bool beyond = *c == 0xf4 && c[1] > 0x8f;
+    return overlong || surrogate || beyond ? 0 : length;
+}
+
+/* Bytes that are no UTF-8 become the replacement character: the document stays JSON whatever the names in a table. */
+static void write_text(FILE *stream, const char *text)
+{
+    fputc('"', stream);
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0';) {
+        int length = utf8_length(c);
+        if (length == 0) {
+            fputs("\\ufffd", stream);
+        } else if (*c == '"' || *c == '\\') {
+            fprintf(stream, "\\%c", *c);
+        } else if (*c < 0x20) {
+            fprintf(stream, "\\u%04x", *c);
+        } else {
+            fwrite(c, 1, (size_t)length, stream);
+        }
+        c += length > 0 ? length : 1;
+    }
+    fputc('"', stream);
+}
+
+static void new_line(cli_json *json)
+{
+    if (json->depth < json->inline_from && json->depth > 0) {
+        fprintf(json->stream, "\n%*s", 2 * json->depth, "");
+    }
+}
+
+/* What stands before a member: comma, line, key. */
+static void next_member(cli_json *json, const char *key)
+{
+    if (json->started) {
+        fputs(json->depth < json->inline_from ? "," : ", ", json->stream);
+    }
+    new_line(json);
+    if (key != NULL) {
+        write_text(json->stream, key);
+        fputs(": ", json->stream);
+    }
+    json->started = true;
+}
+
+void cli_json_open(cli_json *json, const char *key, char bracket)
+{
+    next_member(json, key);
+    fputc(bracket, json->stream);
+    json->depth++;
+    json->started = false;
+}
+
+void cli_json_close(cli_json *json, char bracket)
+{
+    bool breaks = json->started && json->depth < json->inline_from;
+    json->depth--;
+    if (breaks) {
+        fprintf(json->stream, "\n%*s", 2 * json->depth, "");
+    }
+    fputc(bracket, json->stream);
+    if (json->depth == 0) {
+        fputc('\n', json->stream);
+    }
+    json->started = true;
+}
+
+void cli_json_text(cli_json *json, const char *key, const char *text)
+{
+    next_member(json, key);
+    write_text(json->stream, text);
+}
+
+void cli_json_integer(cli_json *json, const char *key, int64_t value)
+{
+    next_member(json, key);
+    fprintf(json->stream, "%lld", (long long)value);
+}
+
+void cli_json_number(cli_json *json, const char *key, double value)
+{
+    char buffer[CLI_NUMBER_MAX];
+    next_member(json, key);
+    fputs(isfinite(value) ? cli_exact(value, buffer) : "null", json->stream);
+}
+
+void cli_json_raw(cli_json *json, const char *key, const char *text)
+{
+    next_member(json, key);
+    fputs(text, json->stream);
+}
+
+/* --- scores ------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *label, *note;
+    size_t offset;
+} score_fields[] = {
+    {"rmse", "RMSE", "root of the mean squared error", offsetof(thiele_scores, rmse)},
+    {"mae", "MAE", "mean absolute error", offsetof(thiele_scores, mae)},
+    {"smse", "SMSE", "1 is no better than the mean of the targets", offsetof(thiele_scores, smse)},
+    {"nlpd", "NLPD", "nats a row; lower is better", offsetof(thiele_scores, nlpd)},
+    {"msll", "MSLL", "below 0 beats a Gaussian guess", offsetof(thiele_scores, msll)},
+    {"crps", "CRPS", "in the units of the target", offsetof(thiele_scores, crps)},
+    {"coverage50", "in 50%", "fraction inside the central 50% interval", offsetof(thiele_scores, coverage50)},
+    {"coverage90", "in 90%", "should be near 0.9", offsetof(thiele_scores, coverage90)},
+    {"coverage95", "in 95%", "should be near 0.95", offsetof(thiele_scores, coverage95)},
+};
+enum { SCORE_FIELDS = sizeof score_fields / sizeof *score_fields };
+
+static double score_value(const thiele_scores *scores, int field)
+{
+    double value;
+    memcpy(&value, (const char *)scores + score_fields[field].offset, sizeof value);
+    return value;
+}
+
+void cli_json_scores(cli_json *json, const char *key, const thiele_scores *scores)
+{
+    cli_json_open(json, key, '{');
+    cli_json_integer(json, "rows", scores->rows);
+    for (int i = 0; i < SCORE_FIELDS; i++) {
+        cli_json_number(json, score_fields[i].name, score_value(scores, i));
+    }
+    cli_json_close(json, '}');
+}
+
+void cli_print_scores(const thiele_scores *scores)
+{
+    char number[CLI_NUMBER_MAX];
+    cli_row("rows", "%lld", (long long)scores->rows);
+    for (int i = 0; i < SCORE_FIELDS; i++) {
+        cli_row(score_fields[i].label, "%-12s%s", cli_short(score_value(scores, i), number), score_fields[i].note);
+    }
+}
+
+enum { FIRST_COVERAGE = SCORE_FIELDS - 3 };
+
+static void print_fold(const char *label, const thiele_scores *scores)
+{
+    printf("%-4s%6lld", label, (long long)scores->rows);
+    for (int i = 0; i < SCORE_FIELDS; i++) {
+        double value = score_value(scores, i);
+        printf(i < FIRST_COVERAGE ? "%9.4g" : "%4.0f%%", i < FIRST_COVERAGE ? value : 100 * value);
+    }
+    putchar('\n');
+}
+
+void cli_print_folds(const thiele_scores *each, int count, const thiele_scores *overall)
+{
+    char label[16];
+    printf("%-4s%6s", "fold", "rows");
+    for (int i = 0; i < FIRST_COVERAGE; i++) {
+        printf("%9s", score_fields[i].label);
+    }
+    printf("   inside\n%*s  50%%  90%%  95%%\n", 10 + 9 * FIRST_COVERAGE, "");
+    for (int i = 0; i < count; i++) {
+        snprintf(label, sizeof label, "%d", i + 1);
+        print_fold(label, &each[i]);
+    }
+    print_fold("all", overall);
+}

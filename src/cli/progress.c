@@ -1,0 +1,127 @@
+/*
+ * Signals and the progress line. The first SIGINT or SIGTERM only sets a flag, which the library's next progress call
+ * hands on, so that the best model so far can be saved; it also restores the defaults, so that a second one ends the
+ * process. The line is drawn on standard error, when that is a terminal, at most ten times a second.
+ */
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static volatile sig_atomic_t signal_seen;
+
+/* The line on the terminal now. */
+static struct {
+    int length;
+    double drawn;
+} line;
+
+static void handle_signal(int number)
+{
+    signal_seen = number;
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+}
+
+/* A signal that was ignored from the start (nohup, a shell's background job) stays so. */
+static void catch_signal(int number)
+{
+    struct sigaction action = {.sa_handler = handle_signal, .sa_flags = SA_RESTART}, old;
+    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN) {
+        sigaction(number, &action, NULL);
+    }
+}
+
+void cli_catch_signals(void)
+{
+    catch_signal(SIGINT);
+    catch_signal(SIGTERM);
+}
+
+const char *cli_signal(void)
+{
+    int number = signal_seen;
+    return number == 0 ? NULL : number == SIGINT ? "Ctrl-C" : "SIGTERM";
+}
+
+double cli_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void cli_duration(double seconds, char *buffer, size_t capacity)
+{
+    double whole = round(seconds);
+    if (seconds < 9.95) {
+        snprintf(buffer, capacity, "%.1f s", seconds);
+    } else if (whole < 60) {
+        snprintf(buffer, capacity, "%.0f s", whole);
+    } else if (whole < 3600) {
+        snprintf(buffer, capacity, "%.0f min %.0f s", floor(whole / 60), fmod(whole, 60));
+    } else {
+        snprintf(buffer, capacity, "%.0f h %.0f min", floor(whole / 3600), floor(fmod(whole, 3600) / 60));
+    }
+}
+
+void cli_progress_clear(void)
+{
+    if (line.length > 0) {
+        fprintf(stderr, "\r%*s\r", line.length, "");
+        line.length = 0;
+    }
+}
+
+static void describe(const thiele_progress *progress, char *text, size_t capacity)
+{
+    char duration[32], number[CLI_NUMBER_MAX];
+    int used = snprintf(text, capacity, "%s  %lld", progress->phase, (long long)progress->done);
+    if (progress->total > 0) {
+        used += snprintf(text + used, capacity - (size_t)used, " of %lld", (long long)progress->total);
+    }
+    if (isfinite(progress->value)) {
+        used += snprintf(text + used, capacity - (size_t)used, "  value %s", cli_short(progress->value, number));
+    }
+    cli_duration(progress->seconds, duration, sizeof duration);
+    used += snprintf(text + used, capacity - (size_t)used, "  %s", duration);
+    if (isfinite(progress->seconds_left)) {
+        cli_duration(progress->seconds_left, duration, sizeof duration);
+        snprintf(text + used, capacity - (size_t)used, ", at most %s left", duration);
+    }
+}
+
+static void draw(const thiele_progress *progress)
+{
+    enum { WIDE = 240 };
+    char text[512];
+    struct winsize window;
+    int width = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1 ? window.ws_col - 1 : 79;
+    thiele_progress shown = *progress;
+    char phase[64];
+    snprintf(phase, sizeof phase, "%s", progress->phase);
+    shown.phase = phase;
+    describe(&shown, text, sizeof text);
+    int length = (int)strlen(text);
+    length = length < width ? length : width;
+    length = length < WIDE ? length : WIDE;
+    fprintf(stderr, "\r%.*s%*s", length, text, line.length > length ? line.length - length : 0, "");
+    line.length = length;
+}
+
+int cli_progress(const thiele_progress *progress, void *user)
+{
+    const cli_settings *settings = user;
+    if (!settings->quiet && isatty(STDERR_FILENO)) {
+        double now = cli_seconds();
+        if (line.length == 0 || now - line.drawn > 0.1) {
+            draw(progress);
+            line.drawn = now;
+        }
+    }
+    return signal_seen != 0;
+}

@@ -1,0 +1,96 @@
+/* The levels of a text column: its distinct texts without blanks around them, sorted bytewise. One pass over the
+ * column. */
+#include <string.h>
+
+#include "data/encoder.h"
+
+bool thi_is_utf8(const char *text, size_t length)
+{
+    const unsigned char *s = (const unsigned char *)text, *end = s + length;
+    while (s < end) {
+        int more = *s < 0x80                 ? 0
+                   : *s >= 0xC2 && *s < 0xE0 ? 1
+                   : *s >= 0xE0 && *s < 0xF0 ? 2
+                   : *s >= 0xF0 && *s < 0xF5 ? 3
+                                             : -1;
+        if (more < 0 || end - s <= more) {
+            return false;
+        }
+        /* no longer than needed, no surrogates, nothing beyond U+10FFFF */
+        if ((*s == 0xE0 && s[1] < 0xA0) || (*s == 0xED && s[1] > 0x9F) || (*s == 0xF0 && s[1] < 0x90) ||
+            (*s == 0xF4 && s[1] > 0x8F)) {
+            return false;
+        }
+        for (int i = 1; i <= more; i++) {
+            if ((s[i] & 0xC0) != 0x80) {
+                return false;
+            }
+        }
+        s += more + 1;
+    }
+    return true;
+}
+
+/* Where a text is or belongs among the sorted levels; *found says which. */
+static int place_of(const thi_input *input, const char *text, size_t length, bool *found)
+{
+    int low = 0, high = input->levels;
+    *found = false;
+    while (low < high && !*found) {
+        int middle = (low + high) / 2;
+        int order = strncmp(text, input->level[middle], length);
+        if (order == 0 && input->level[middle][length] != '\0') {
+            order = -1;
+        }
+        *found = order == 0;
+        high = order <= 0 ? middle : high;
+        low = order > 0 ? middle + 1 : low;
+    }
+    return *found ? high : low;
+}
+
+static thiele_status add_level(thi_input *input, thiele_context *ctx, const thiele_table *table, int64_t row,
+                               const char *text, size_t length)
+{
+    bool found;
+    int place = place_of(input, text, length, &found);
+    if (found) {
+        return THIELE_OK;
+    }
+    if (input->levels == THI_LEVELS_MAX) {
+        return thi_fail(ctx, THIELE_ERROR_DATA,
+                        "column '%s' is text with more than %d different values: leave it out with --ignore %s",
+                        input->name, THI_LEVELS_MAX, input->name);
+    }
+    if (!thi_is_utf8(text, length)) {
+        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: the text is not UTF-8: convert the file first",
+                        input->name, thi_table_row_number(table, row));
+    }
+    char *copy;
+    thiele_status status = thi_strndup(ctx, &copy, text, length);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    memmove(input->level + place + 1, input->level + place, (size_t)(input->levels - place) * sizeof *input->level);
+    input->level[place] = copy;
+    input->levels++;
+    return THIELE_OK;
+}
+
+thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thiele_table *table, int column)
+{
+    thi_text buffer;
+    thi_text_init(&buffer, ctx);
+    thiele_status status = thi_alloc(ctx, &input->level, THI_LEVELS_MAX, sizeof *input->level);
+    for (int64_t row = 0; row < table->rows && status == THIELE_OK; row++) {
+        const char *text;
+        size_t length;
+        status = thi_table_cell(table, ctx, row, column, &buffer, &text, &length);
+        thi_trim(&text, &length);
+        if (status == THIELE_OK && length > 0) {
+            status = add_level(input, ctx, table, row, text, length);
+        }
+    }
+    thi_text_clear(&buffer);
+    return status;
+}

@@ -1,0 +1,26 @@
+/* What every fit shares: the deadline, progress, cancellation, and the reason why it ended. */
+#ifndef THI_DRIVER_H
+#define THI_DRIVER_H
+
+#include "base/base.h"
+#include <thiele/model.h>
+
+typedef struct thi_driver {
+    thiele_context *ctx;
+    double started, deadline; /* seconds; deadline 0: none */
+    const char *phase;
+    int64_t done, total; /* evaluations */
+    double value;        /* best objective of this phase, NaN before the first */
+    bool stopped;
+    thiele_stop reason; /* when stopped */
+} thi_driver;
+
+void thi_driver_start(thi_driver *driver, thiele_context *ctx, double deadline);
+/* A new phase with at most `total` evaluations. */
+void thi_driver_phase(thi_driver *driver, const char *phase, int64_t total);
+/* After an evaluation: reports progress. */
+void thi_driver_report(thi_driver *driver, double value);
+/* True once the deadline has passed or the progress callback asked to stop. */
+bool thi_driver_stopped(thi_driver *driver);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * The hyperparameters of a fit as one list: the kernel's, the mean's, the noise. Each knows its name, whether it is
+ * handled as a log, how to turn it into the units of the data, whether it is fixed, and its prior. The optimiser sees
+ * the free ones.
+ */
+#ifndef THI_PARAMETERS_H
+#define THI_PARAMETERS_H
+
+#include "data/data.h"
+#include "posterior/exact.h"
+
+/* Priors are on the value in the units of the data; log densities without their constants. */
+typedef enum thi_prior_kind { THI_PRIOR_NONE, THI_PRIOR_LOGNORMAL, THI_PRIOR_GAMMA } thi_prior_kind;
+
+typedef struct thi_hyper {
+    const char *name;    /* "matern52.lengthscale[age]", "mean.slope[age]", "noise"; owned by the set */
+    bool log;            /* value is the log of a positive number */
+    double value;        /* in the model's units, log where `log` */
+    double unit, offset; /* data units = offset + unit * number */
+    bool fixed, given;
+    thi_prior_kind prior;
+    double prior_a, prior_b; /* lognormal: mean, sd of the log; gamma: shape, rate */
+} thi_hyper;
+
+typedef struct thi_hypers {
+    int count;
+    thi_hyper *hyper;
+    char **name;      /* owned */
+    int kernel, mean; /* how many of the first are the kernel's, and then the mean's; the noise is last */
+} thi_hypers;
+
+/* From a kernel whose given values are in data units (they become the model's), and the options' --set and --prior. */
+thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thiele_kernel *kernel, thi_mean mean,
+                              const thi_encoder *encoder, const char *set, const char *prior);
+void thi_hypers_clear(thi_hypers *hypers);
+double thi_hyper_data_value(const thi_hyper *hyper);
+int thi_hypers_free(const thi_hypers *hypers);
+/* Free values to and from the optimiser's vector. */
+void thi_hypers_pack(const thi_hypers *hypers, double *x);
+void thi_hypers_unpack(thi_hypers *hypers, const double *x);
+/* The sum of log priors; gradient (all hypers, in `value`) += its derivative. */
+double thi_hypers_log_prior(const thi_hypers *hypers, double *gradient);
+/* Hands the values to the kernel and fills in a prior; mean_parameter has room for the mean's. */
+void thi_hypers_apply(const thi_hypers *hypers, thiele_kernel *kernel, thi_mean mean, double *mean_parameter,
+                      thi_prior *prior);
+
+#endif

@@ -1,0 +1,232 @@
+/* The kernel object: its parameters, copies, units, and the public functions over plain arrays. */
+#include "kernel/kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+static void node_destroy(thi_node *node)
+{
+    if (node == NULL) {
+        return;
+    }
+    for (int c = 0; c < node->children; c++) {
+        node_destroy(node->child[c]);
+    }
+    thi_free(node->child);
+    thi_free(node);
+}
+
+void thiele_kernel_destroy(thiele_kernel *kernel)
+{
+    if (kernel == NULL) {
+        return;
+    }
+    node_destroy(kernel->root);
+    for (int leaf = 0; leaf < kernel->leaves; leaf++) {
+        thi_free(kernel->leaf[leaf].dim);
+    }
+    for (int p = 0; kernel->parameter != NULL && p < kernel->parameters; p++) {
+        thi_free(kernel->parameter[p].name);
+    }
+    thi_free(kernel->parameter);
+    thi_free(kernel->value);
+    thi_free(kernel->log_value);
+    thi_free(kernel);
+}
+
+thiele_status thi_kernel_copy(thiele_kernel **out, thiele_context *ctx, const thiele_kernel *kernel)
+{
+    char *text = NULL;
+    *out = NULL;
+    thiele_status status = thiele_kernel_print(kernel, ctx, 1, &text);
+    if (status == THIELE_OK) {
+        status = thiele_kernel_parse(out, ctx, text, kernel->dims, NULL);
+    }
+    thi_free(text);
+    for (int p = 0; status == THIELE_OK && p < kernel->parameters; p++) {
+        thi_parameter *to = &(*out)->parameter[p];
+        const thi_parameter *from = &kernel->parameter[p];
+        thi_free(to->name);
+        to->fixed = from->fixed;
+        to->given = from->given;
+        status = thi_strdup(ctx, &to->name, from->name);
+        (*out)->value[p] = kernel->value[p];
+        (*out)->log_value[p] = kernel->log_value[p];
+    }
+    if (status != THIELE_OK) {
+        thiele_kernel_destroy(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+int thiele_kernel_dims(const thiele_kernel *kernel)
+{
+    return kernel->dims;
+}
+
+int thiele_kernel_parameters(const thiele_kernel *kernel)
+{
+    return kernel->parameters;
+}
+
+const char *thiele_kernel_parameter_name(const thiele_kernel *kernel, int index)
+{
+    return index >= 0 && index < kernel->parameters ? kernel->parameter[index].name : NULL;
+}
+
+void thiele_kernel_get(const thiele_kernel *kernel, double *log_theta)
+{
+    memcpy(log_theta, kernel->log_value, (size_t)kernel->parameters * sizeof *log_theta);
+}
+
+void thiele_kernel_set(thiele_kernel *kernel, const double *log_theta)
+{
+    for (int p = 0; p < kernel->parameters; p++) {
+        /* A value that was written down stays as it was written: exp(log(7)) is not 7. */
+        if (kernel->log_value[p] != log_theta[p]) {
+            kernel->log_value[p] = log_theta[p];
+            kernel->value[p] = exp(log_theta[p]);
+        }
+    }
+}
+
+const thi_leaf *thi_kernel_leaf_of(const thiele_kernel *kernel, int parameter)
+{
+    const thi_leaf *leaf = kernel->leaf;
+    while (parameter >= leaf->first + leaf->parameters) {
+        leaf++;
+    }
+    return leaf;
+}
+
+/* Marks the leaves whose variance only repeats another's: in a product, all but those of the first part. */
+static void mark_redundant(const thi_node *node, bool redundant, bool *mark)
+{
+    if (node->type == THI_NODE_LEAF) {
+        mark[node->leaf] = redundant;
+        return;
+    }
+    for (int c = 0; c < node->children; c++) {
+        mark_redundant(node->child[c], redundant || (node->type == THI_NODE_PRODUCT && c > 0), mark);
+    }
+}
+
+/* The scale that all of a leaf's columns share, or 1 when they differ. */
+static double common_scale(const thi_leaf *leaf, const double *scale)
+{
+    for (int d = 1; d < leaf->dims; d++) {
+        if (scale[leaf->dim[d]] != scale[leaf->dim[0]]) {
+            return 1.0;
+        }
+    }
+    return leaf->dims > 0 ? scale[leaf->dim[0]] : 1.0;
+}
+
+double thi_kernel_unit(const thiele_kernel *kernel, int parameter, const double *scale, double target)
+{
+    bool redundant[THI_KERNEL_NODES_MAX];
+    mark_redundant(kernel->root, false, redundant);
+    const thi_leaf *leaf = thi_kernel_leaf_of(kernel, parameter);
+    int own = parameter - leaf->first;
+    if (own < leaf->lengthscales) {
+        /* On the circle a length-scale has no unit. */
+        bool circle = leaf->kind->map == &thi_features_circle;
+        return circle ? 1.0 : (leaf->ard ? scale[leaf->dim[own]] : common_scale(leaf, scale));
+    }
+    if (own == leaf->lengthscales) {
+        return redundant[leaf - kernel->leaf] ? 1.0 : target * target;
+    }
+    return strcmp(leaf->kind->extra, "period") == 0 ? common_scale(leaf, scale) : 1.0;
+}
+
+void thi_kernel_rescale(thiele_kernel *kernel, const double *scale, double target, int direction)
+{
+    for (int p = 0; p < kernel->parameters; p++) {
+        double unit = thi_kernel_unit(kernel, p, scale, target);
+        if (unit != 1.0) {
+            kernel->value[p] = direction > 0 ? kernel->value[p] * unit : kernel->value[p] / unit;
+            kernel->log_value[p] = log(kernel->value[p]);
+        }
+    }
+}
+
+static void fix_unless_given(thi_parameter *parameter)
+{
+    if (!parameter->given) {
+        parameter->fixed = true;
+    }
+}
+
+void thi_kernel_fix_redundant(thiele_kernel *kernel)
+{
+    bool redundant[THI_KERNEL_NODES_MAX];
+    mark_redundant(kernel->root, false, redundant);
+    for (int l = 0; l < kernel->leaves; l++) {
+        const thi_leaf *leaf = &kernel->leaf[l];
+        thi_parameter *lengthscale = &kernel->parameter[leaf->first];
+        thi_parameter *variance = lengthscale + leaf->lengthscales;
+        bool scale_free = leaf->kind->family == THI_DOT && leaf->kind->map->linear;
+        if (scale_free && !leaf->ard) {
+            fix_unless_given(lengthscale);
+        }
+        if (redundant[l] || (scale_free && leaf->ard)) {
+            fix_unless_given(variance);
+        }
+    }
+}
+
+thiele_status thiele_kernel_matrix(const thiele_kernel *kernel, thiele_context *ctx, int64_t n, const double *X,
+                                   int64_t n2, const double *X2, double *K)
+{
+    bool symmetric = X2 == NULL;
+    thi_inputs A = {0};
+    thi_inputs B = {0};
+    thiele_status status;
+    if (symmetric) {
+        n2 = n;
+    }
+    THI_TRY(thi_inputs_make(&A, ctx, kernel, n, X));
+    THI_TRY(thi_inputs_make(&B, ctx, kernel, n2, symmetric ? X : X2));
+    thi_matrix view = thi_matrix_view(K, n, n2, n);
+    THI_TRY(thi_kernel_fill(kernel, ctx, &A, &B, view, symmetric));
+    if (symmetric) {
+        thi_symmetrise(view);
+    }
+out:
+    thi_inputs_clear(&A);
+    thi_inputs_clear(&B);
+    return status;
+}
+
+thiele_status thiele_kernel_diagonal(const thiele_kernel *kernel, thiele_context *ctx, int64_t n, const double *X,
+                                     double *diagonal)
+{
+    thi_inputs A;
+    thiele_status status = thi_inputs_make(&A, ctx, kernel, n, X);
+    if (status == THIELE_OK) {
+        status = thi_kernel_fill_diagonal(kernel, ctx, &A, diagonal);
+    }
+    thi_inputs_clear(&A);
+    return status;
+}
+
+thiele_status thiele_kernel_adjoint(const thiele_kernel *kernel, thiele_context *ctx, int64_t n, const double *X,
+                                    int64_t n2, const double *X2, const double *Kbar, double *theta_bar, double *X2_bar)
+{
+    bool symmetric = X2 == NULL;
+    thi_inputs A = {0};
+    thi_inputs B = {0};
+    thiele_status status;
+    if (symmetric) {
+        n2 = n;
+    }
+    THI_TRY(thi_inputs_make(&A, ctx, kernel, n, X));
+    THI_TRY(thi_inputs_make(&B, ctx, kernel, n2, symmetric ? X : X2));
+    thi_matrix view = thi_matrix_view((double *)Kbar, n, n2, n);
+    THI_TRY(thi_kernel_pull(kernel, ctx, &A, &B, view, symmetric, theta_bar, X2_bar));
+out:
+    thi_inputs_clear(&A);
+    thi_inputs_clear(&B);
+    return status;
+}

@@ -1,0 +1,186 @@
+/*
+ * Kernels as trees. A leaf is a feature map u(x) followed by a profile of |u - u'|^2 or <u, u'>; sums and products join
+ * them. Everything is evaluated in tiles, so that no intermediate matrix of a composite is ever stored whole.
+ *
+ *   kind        features u(x)                              profile of        file
+ *   stationary  x_d / l_d                                  |u - u'|^2        kinds.c (the table), features.c (maps),
+ *   periodic    (cos, sin)(2 pi x_d / period) / l_d        |u - u'|^2        leaf.c (one tile of one leaf),
+ *   linear ..   x_d / l_d                                  <u, u'>           evaluate.c (tiles, threads, composites)
+ *   cosine      (cos, sin)(2 pi sum_d x_d / l_d)           <u, u'>
+ */
+#ifndef THI_KERNEL_H
+#define THI_KERNEL_H
+
+#include "base/base.h"
+#include "linalg/linalg.h"
+#include "linalg/vector.h"
+#include <thiele/kernel.h>
+
+/* A tile has at most this many rows and columns: 256 x 64 doubles stay in a core's own cache. */
+enum { THI_TILE_ROWS = 256, THI_TILE_COLS = 64 };
+/* What a kernel text may hold, so that an untrusted one stays small. */
+enum { THI_KERNEL_NODES_MAX = 64, THI_KERNEL_DEPTH_MAX = 16, THI_DEGREE_MAX = 16 };
+
+typedef enum thi_family { THI_DISTANCE, THI_DOT, THI_WHITE } thi_family;
+
+typedef struct thi_leaf thi_leaf;
+
+typedef struct thi_feature_map {
+    /* How many features a leaf over `dims` columns has. */
+    int (*count)(int dims);
+    /* u (features x n) of x (D x n, all columns of the table) */
+    void (*forward)(const thi_leaf *leaf, int64_t n, int D, const double *x, double *u);
+    /*
+     * Given ubar = dF/du: theta_bar (the leaf's own parameters) += dF/d log theta, and xbar (D x n) += dF/dx unless
+     * NULL. u may have been shifted by a constant when the map is linear.
+     */
+    void (*adjoint)(const thi_leaf *leaf, int64_t n, int D, const double *x, const double *u, const double *ubar,
+                    double *theta_bar, double *xbar);
+    bool linear;
+} thi_feature_map;
+
+extern const thi_feature_map thi_features_scaled, thi_features_circle, thi_features_phase, thi_features_none;
+
+typedef struct thi_kind {
+    const char *name;
+    const thi_feature_map *map;
+    thi_family family;
+    thi_profile profile;
+    bool lengthscale;  /* has one per column (ard) or one for all */
+    const char *extra; /* name of the last parameter, NULL for none */
+    bool degree;
+} thi_kind;
+
+extern const thi_kind thi_kinds[];
+const thi_kind *thi_kind_find(const char *name, size_t length);
+/* All names, for messages: "se, matern12, ...". */
+const char *thi_kind_names(void);
+
+/* Parameters of a leaf in order: length-scales, variance, extra. */
+struct thi_leaf {
+    const thi_kind *kind;
+    bool ard;
+    bool all_dims; /* no dims argument was given */
+    int dims, features;
+    int *dim; /* columns of the table, ascending */
+    int degree;
+    int lengthscales; /* 0, 1 or dims */
+    int parameters;
+    int first;           /* index of its first parameter in the kernel */
+    const double *value; /* points into the kernel's values */
+    int number;          /* 1 for the first leaf of its kind in the kernel, 2 for the second, ... */
+};
+
+static inline double thi_leaf_lengthscale(const thi_leaf *leaf, int dim)
+{
+    return leaf->value[leaf->lengthscales > 1 ? dim : 0];
+}
+static inline double thi_leaf_variance(const thi_leaf *leaf)
+{
+    return leaf->value[leaf->lengthscales];
+}
+static inline double thi_leaf_extra(const thi_leaf *leaf)
+{
+    return leaf->kind->extra != NULL ? leaf->value[leaf->lengthscales + 1] : 0.0;
+}
+
+typedef enum thi_node_type { THI_NODE_LEAF, THI_NODE_SUM, THI_NODE_PRODUCT } thi_node_type;
+
+typedef struct thi_node {
+    thi_node_type type;
+    int leaf;     /* of a leaf: its index in the kernel */
+    int children; /* of a sum or product: 2 or more */
+    struct thi_node **child;
+} thi_node;
+
+typedef struct thi_parameter {
+    char *name;
+    bool fixed; /* not to be learned */
+    bool given; /* the user said a value */
+} thi_parameter;
+
+struct thiele_kernel {
+    int dims;       /* D */
+    thi_node *root; /* nodes and leaves are owned */
+    int leaves;
+    thi_leaf leaf[THI_KERNEL_NODES_MAX];
+    int nodes, depth;
+    int parameters;
+    thi_parameter *parameter;
+    double *value, *log_value; /* one per parameter */
+};
+
+/* --- kernel.c -------------------------------------------------------------------------------------------------------
+ */
+thiele_status thi_kernel_copy(thiele_kernel **out, thiele_context *ctx, const thiele_kernel *kernel);
+/*
+ * Between units: length-scales and periods are multiplied by the scale of their column, variances by `target`^2 (in a
+ * product only that of the first part). A period or a shared length-scale over columns of different scales keeps the
+ * model's units. direction +1: from standardised to data units; -1: back.
+ */
+void thi_kernel_rescale(thiele_kernel *kernel, const double *scale, double target, int direction);
+/* The factor by which one parameter is multiplied. */
+double thi_kernel_unit(const thiele_kernel *kernel, int parameter, const double *scale, double target);
+/*
+ * Fixes what the data cannot tell apart and the user did not set: in a product all variances but the first part's; in a
+ * linear or polynomial kernel either the one length-scale or, with ard, the variance.
+ */
+void thi_kernel_fix_redundant(thiele_kernel *kernel);
+/* Which leaf a parameter belongs to. */
+const thi_leaf *thi_kernel_leaf_of(const thiele_kernel *kernel, int parameter);
+
+/* --- evaluate.c -----------------------------------------------------------------------------------------------------
+ */
+/* Inputs with every leaf's features: made once, used for many matrices. X (D x n) is borrowed. */
+typedef struct thi_inputs {
+    int64_t n;
+    const double *X;
+    double *features; /* all leaves in turn, each features x n */
+    const double *leaf[THI_KERNEL_NODES_MAX];
+} thi_inputs;
+thiele_status thi_inputs_make(thi_inputs *inputs, thiele_context *ctx, const thiele_kernel *kernel, int64_t n,
+                              const double *X);
+void thi_inputs_clear(thi_inputs *inputs);
+
+/*
+ * K (A.n x B.n) = k(A, B). symmetric: A and B are the same rows; the lower triangle is filled (the white kernel is on
+ * its diagonal) and what stands above it is unspecified. K may be of any leading dimension. O(n n2 D) flops, one exp an
+ * entry.
+ */
+thiele_status thi_kernel_fill(const thiele_kernel *kernel, thiele_context *ctx, const thi_inputs *A,
+                              const thi_inputs *B, thi_matrix K, bool symmetric);
+/* k(x_i, x_i) */
+thiele_status thi_kernel_fill_diagonal(const thiele_kernel *kernel, thiele_context *ctx, const thi_inputs *A,
+                                       double *diagonal);
+/*
+ * Adjoint: theta_bar += dF/d log theta and Bbar (D x B.n, or NULL) += dF/dB, F = sum_ij Kbar_ij K_ij. symmetric: Kbar
+ * is symmetric and its lower triangle given; A and B are the same rows, and Bbar takes both arguments' share.
+ */
+thiele_status thi_kernel_pull(const thiele_kernel *kernel, thiele_context *ctx, const thi_inputs *A,
+                              const thi_inputs *B, thi_matrix Kbar, bool symmetric, double *theta_bar, double *Bbar);
+/* The same for F = sum_i kbar_i k(x_i, x_i). */
+thiele_status thi_kernel_pull_diagonal(const thiele_kernel *kernel, thiele_context *ctx, const thi_inputs *A,
+                                       const double *kbar, double *theta_bar, double *Abar);
+
+/* --- leaf.c: one tile of one leaf ------------------------------------------------------------------------------------
+ */
+typedef struct thi_tile {
+    const thiele_kernel *kernel;
+    const thi_inputs *A, *B;
+    int64_t row, col; /* of the tile's first entry */
+    int rows, cols;
+    bool same; /* A and B are the same rows */
+    double *scratch;
+} thi_tile;
+/* Doubles of scratch that a leaf needs. */
+size_t thi_leaf_scratch(const thi_leaf *leaf);
+/* K (rows x cols) of the tile. */
+void thi_leaf_fill(const thi_leaf *leaf, int index, const thi_tile *tile, thi_matrix K);
+/* theta_bar (all of the kernel's) and Bbar (D x tile's cols, or NULL) += the tile's share. */
+void thi_leaf_pull(const thi_leaf *leaf, int index, const thi_tile *tile, thi_matrix Kbar, double *theta_bar,
+                   double *Bbar);
+void thi_leaf_diagonal(const thi_leaf *leaf, int index, const thi_tile *tile, double *diagonal);
+void thi_leaf_pull_diagonal(const thi_leaf *leaf, int index, const thi_tile *tile, const double *kbar,
+                            double *theta_bar, double *Abar);
+
+#endif

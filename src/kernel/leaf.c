@@ -1,0 +1,290 @@
+/*
+ * One tile of one leaf: values by a GEMM of features and a vectorised profile, adjoints by two more GEMMs (MATH.md
+ * section 2: a kernel fills K, and pulls Kbar back to its parameters and inputs). With W = Kbar . dk/dt, entry by
+ * entry, t = |u_i - u'_j|^2:  ubar'_j = 2 (sum_i W_ij) u'_j - 2 sum_i W_ij u_i,   and the same for u_i over j; t =
+ * <u_i, u'_j>:     ubar'_j = sum_i W_ij u_i. Distances are taken from features shifted to the tile's centre, and those
+ * that cancellation has spoiled are computed again: near and equal rows keep full accuracy whatever the offset of the
+ * data. Cost: 2 F flops and one exp an entry to fill, 6 F flops and one exp to pull.
+ */
+#include <string.h>
+
+#include "kernel/kernel.h"
+
+/* Features of a tile, shifted for distances: U is F x rows, V is F x cols. */
+typedef struct tile_features {
+    int F;
+    const double *U, *V;
+    double *norm_u, *norm_v;
+} tile_features;
+
+enum { TILE = THI_TILE_ROWS * THI_TILE_COLS };
+
+size_t thi_leaf_scratch(const thi_leaf *leaf)
+{
+    size_t F = (size_t)leaf->features;
+    size_t both = THI_TILE_ROWS + THI_TILE_COLS;
+    /* centre; U, V and their adjoints; norms; T; columns of k, dk, dshape; row and column sums */
+    return F + 2 * F * both + both + TILE + 3 * THI_TILE_ROWS + both;
+}
+
+/* out = u - centre and its squared norms; four sums at a time, so that they need not wait for each other. */
+static void shift(int F, int64_t n, const double *u, const double *centre, double *out, double *norm)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double sum[4] = {0.0};
+        int f = 0;
+        for (; f + 4 <= F; f += 4) {
+            for (int k = 0; k < 4; k++) {
+                double v = u[i * F + f + k] - centre[f + k];
+                out[i * F + f + k] = v;
+                sum[k] += v * v;
+            }
+        }
+        for (; f < F; f++) {
+            double v = u[i * F + f] - centre[f];
+            out[i * F + f] = v;
+            sum[0] += v * v;
+        }
+        norm[i] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+}
+
+/* Takes the tile's features into scratch; returns the first free double of it. */
+static double *take_features(const thi_leaf *leaf, int index, const thi_tile *tile, tile_features *out)
+{
+    int F = leaf->features;
+    const double *U = tile->A->leaf[index] + tile->row * F;
+    const double *V = tile->B->leaf[index] + tile->col * F;
+    double *next = tile->scratch;
+    *out = (tile_features){.F = F, .U = U, .V = V};
+    if (leaf->kind->family != THI_DISTANCE) {
+        return next;
+    }
+    double *centre = next;
+    double *shifted_u = centre + F;
+    double *shifted_v = shifted_u + (size_t)F * THI_TILE_ROWS;
+    out->norm_u = shifted_v + (size_t)F * THI_TILE_COLS;
+    out->norm_v = out->norm_u + THI_TILE_ROWS;
+    memset(centre, 0, (size_t)F * sizeof *centre);
+    for (int j = 0; j < tile->cols; j++) {
+        for (int f = 0; f < F; f++) {
+            centre[f] += V[(size_t)j * F + f] / tile->cols;
+        }
+    }
+    shift(F, tile->rows, U, centre, shifted_u, out->norm_u);
+    shift(F, tile->cols, V, centre, shifted_v, out->norm_v);
+    out->U = shifted_u;
+    out->V = shifted_v;
+    return out->norm_v + THI_TILE_COLS;
+}
+
+/* Computes again the distances of a column that lost digits. */
+static void repair(const tile_features *features, int rows, int j, double *r2)
+{
+    int F = features->F;
+    const double *v = features->V + (size_t)j * F;
+    for (int i = 0; i < rows; i++) {
+        if (r2[i] < THI_DISTANCE_LOSS * (features->norm_u[i] + features->norm_v[j])) {
+            const double *u = features->U + (size_t)i * F;
+            double sum = 0.0;
+            for (int f = 0; f < F; f++) {
+                sum += (u[f] - v[f]) * (u[f] - v[f]);
+            }
+            r2[i] = sum;
+        }
+    }
+}
+
+/* T = t_ij: inner products, or squared distances. */
+static void arguments(const thi_leaf *leaf, const tile_features *features, thi_matrix T)
+{
+    int F = features->F;
+    thi_matrix U = thi_matrix_view((double *)features->U, F, T.rows, F);
+    thi_matrix V = thi_matrix_view((double *)features->V, F, T.cols, F);
+    thi_blas_gemm(THI_T, THI_N, 1.0, U, V, 0.0, T);
+    if (leaf->kind->family != THI_DISTANCE) {
+        return;
+    }
+    const thi_vector_ops *vector = thi_vector();
+    for (int j = 0; j < T.cols; j++) {
+        double *column = T.data + j * T.ld;
+        if (vector->distance(T.rows, features->norm_u, features->norm_v[j], column)) {
+            repair(features, (int)T.rows, j, column);
+        }
+    }
+}
+
+static thi_profile_args profile_args(const thi_leaf *leaf)
+{
+    return (thi_profile_args){thi_leaf_variance(leaf), thi_leaf_extra(leaf), leaf->degree};
+}
+
+/* The tile's entries with equal row and column, for the white kernel: those (i, i - offset) inside it. */
+static int64_t diagonal_offset(const thi_tile *tile)
+{
+    return tile->row - tile->col;
+}
+
+static void fill_white(const thi_leaf *leaf, const thi_tile *tile, thi_matrix K)
+{
+    int64_t offset = diagonal_offset(tile);
+    for (int j = 0; j < tile->cols; j++) {
+        memset(K.data + j * K.ld, 0, (size_t)tile->rows * sizeof *K.data);
+        int64_t i = j - offset;
+        if (tile->same && i >= 0 && i < tile->rows) {
+            K.data[i + j * K.ld] = thi_leaf_variance(leaf);
+        }
+    }
+}
+
+void thi_leaf_fill(const thi_leaf *leaf, int index, const thi_tile *tile, thi_matrix K)
+{
+    if (leaf->kind->family == THI_WHITE) {
+        fill_white(leaf, tile, K);
+        return;
+    }
+    tile_features features;
+    take_features(leaf, index, tile, &features);
+    arguments(leaf, &features, K);
+    thi_profile_args args = profile_args(leaf);
+    const thi_vector_ops *vector = thi_vector();
+    for (int j = 0; j < tile->cols; j++) {
+        double *column = K.data + j * K.ld;
+        vector->profile[leaf->kind->profile](tile->rows, args, column, column);
+    }
+}
+
+/* T becomes W = Kbar . dk/dt; row and column sums of W; the adjoints of the variance and the extra parameter. */
+static void weigh(const thi_leaf *leaf, thi_matrix Kbar, thi_matrix T, double *column_work, double *row_sum,
+                  double *col_sum, double *theta_bar)
+{
+    double *k = column_work;
+    double *dk = k + THI_TILE_ROWS;
+    double *dshape = dk + THI_TILE_ROWS;
+    thi_profile_args args = profile_args(leaf);
+    const thi_vector_ops *vector = thi_vector();
+    double variance_bar = 0.0;
+    double shape_bar = 0.0;
+    memset(row_sum, 0, (size_t)T.rows * sizeof *row_sum);
+    for (int j = 0; j < T.cols; j++) {
+        double *t = T.data + j * T.ld;
+        const double *kbar = Kbar.data + j * Kbar.ld;
+        vector->profile_adjoint[leaf->kind->profile](T.rows, args, t, k, dk, dshape);
+        variance_bar += thi_blas_dot(T.rows, kbar, k);
+        shape_bar += thi_blas_dot(T.rows, kbar, dshape);
+        double sum = 0.0;
+        for (int64_t i = 0; i < T.rows; i++) {
+            t[i] = kbar[i] * dk[i];
+            row_sum[i] += t[i];
+            sum += t[i];
+        }
+        col_sum[j] = sum;
+    }
+    theta_bar[leaf->lengthscales] += variance_bar;
+    if (leaf->kind->extra != NULL) {
+        theta_bar[leaf->lengthscales + 1] += shape_bar;
+    }
+}
+
+/* ubar = W' u (dot) or 2 (sum . v - W' u) (distance), for either side; W enters as is or transposed. */
+static void feature_adjoint(const thi_leaf *leaf, thi_trans tw, thi_matrix W, int F, const double *other,
+                            const double *own, const double *sum, int64_t n, double *ubar)
+{
+    bool distance = leaf->kind->family == THI_DISTANCE;
+    int64_t m = tw == THI_N ? W.rows : W.cols;
+    thi_blas_gemm(THI_N, tw, distance ? -2.0 : 1.0, thi_matrix_view((double *)other, F, m, F), W, 0.0,
+                  thi_matrix_view(ubar, F, n, F));
+    for (int64_t i = 0; distance && i < n; i++) {
+        for (int f = 0; f < F; f++) {
+            ubar[i * F + f] += 2.0 * sum[i] * own[i * F + f];
+        }
+    }
+}
+
+static void pull_white(const thi_leaf *leaf, const thi_tile *tile, thi_matrix Kbar, double *theta_bar)
+{
+    int64_t offset = diagonal_offset(tile);
+    for (int j = 0; tile->same && j < tile->cols; j++) {
+        int64_t i = j - offset;
+        if (i >= 0 && i < tile->rows) {
+            theta_bar[leaf->first] += thi_leaf_variance(leaf) * Kbar.data[i + j * Kbar.ld];
+        }
+    }
+}
+
+void thi_leaf_pull(const thi_leaf *leaf, int index, const thi_tile *tile, thi_matrix Kbar, double *theta_bar,
+                   double *Bbar)
+{
+    if (leaf->kind->family == THI_WHITE) {
+        pull_white(leaf, tile, Kbar, theta_bar);
+        return;
+    }
+    tile_features features;
+    double *next = take_features(leaf, index, tile, &features);
+    int F = features.F;
+    int D = tile->kernel->dims;
+    double *own_bar = theta_bar + leaf->first;
+    thi_matrix T = thi_matrix_view(next, tile->rows, tile->cols, tile->rows);
+    double *column_work = next + TILE;
+    double *row_sum = column_work + 3 * THI_TILE_ROWS;
+    double *col_sum = row_sum + THI_TILE_ROWS;
+    double *ubar = col_sum + THI_TILE_COLS;
+    arguments(leaf, &features, T);
+    weigh(leaf, Kbar, T, column_work, row_sum, col_sum, own_bar);
+    if (F == 0) {
+        return;
+    }
+    /* A linear map's adjoint takes the shifted features, for accuracy; others need the true ones. */
+    bool shifted = leaf->kind->map->linear;
+    const double *U = shifted ? features.U : tile->A->leaf[index] + tile->row * F;
+    const double *V = shifted ? features.V : tile->B->leaf[index] + tile->col * F;
+    feature_adjoint(leaf, THI_T, T, F, features.V, features.U, row_sum, tile->rows, ubar);
+    leaf->kind->map->adjoint(leaf, tile->rows, D, tile->A->X + tile->row * D, U, ubar, own_bar, NULL);
+    feature_adjoint(leaf, THI_N, T, F, features.U, features.V, col_sum, tile->cols, ubar);
+    leaf->kind->map->adjoint(leaf, tile->cols, D, tile->B->X + tile->col * D, V, ubar, own_bar, Bbar);
+}
+
+/* t_ii of the tile's rows: |u|^2, or 0 for distances. */
+static void diagonal_arguments(const thi_leaf *leaf, int index, const thi_tile *tile, double *t)
+{
+    int F = leaf->features;
+    const double *U = tile->A->leaf[index] + tile->row * F;
+    for (int i = 0; i < tile->rows; i++) {
+        t[i] = leaf->kind->family == THI_DOT ? thi_blas_dot(F, U + (size_t)i * F, U + (size_t)i * F) : 0.0;
+    }
+}
+
+void thi_leaf_diagonal(const thi_leaf *leaf, int index, const thi_tile *tile, double *diagonal)
+{
+    diagonal_arguments(leaf, index, tile, diagonal);
+    thi_vector()->profile[leaf->kind->profile](tile->rows, profile_args(leaf), diagonal, diagonal);
+}
+
+void thi_leaf_pull_diagonal(const thi_leaf *leaf, int index, const thi_tile *tile, const double *kbar,
+                            double *theta_bar, double *Abar)
+{
+    int F = leaf->features;
+    int D = tile->kernel->dims;
+    const double *U = tile->A->leaf[index] + tile->row * F;
+    double *t = tile->scratch;
+    double *k = t + THI_TILE_ROWS;
+    double *dk = k + THI_TILE_ROWS;
+    double *dshape = dk + THI_TILE_ROWS;
+    double *ubar = dshape + THI_TILE_ROWS;
+    double *own_bar = theta_bar + leaf->first;
+    diagonal_arguments(leaf, index, tile, t);
+    thi_vector()->profile_adjoint[leaf->kind->profile](tile->rows, profile_args(leaf), t, k, dk, dshape);
+    own_bar[leaf->lengthscales] += thi_blas_dot(tile->rows, kbar, k);
+    if (leaf->kind->family != THI_DOT) {
+        return;
+    }
+    if (leaf->kind->extra != NULL) {
+        own_bar[leaf->lengthscales + 1] += thi_blas_dot(tile->rows, kbar, dshape);
+    }
+    for (int i = 0; i < tile->rows; i++) {
+        for (int f = 0; f < F; f++) {
+            ubar[i * F + f] = 2.0 * kbar[i] * dk[i] * U[(size_t)i * F + f];
+        }
+    }
+    leaf->kind->map->adjoint(leaf, tile->rows, D, tile->A->X + tile->row * D, U, ubar, own_bar, Abar);
+}

@@ -1,0 +1,493 @@
+/*
+ * Kernels from text:
+ *   sum     = product { '+' product }            factor   = '(' sum ')' | name [ '(' [argument {',' argument}] ')' ]
+ *   product = factor { '*' factor }              argument = 'ard' | 'dims' '=' columns | name ('='|'~') values
+ *   values  = number | '[' number {',' number} ']'
+ *   columns = column | '[' column {',' column} ']',   column = number | number ':' number | name | '"' name '"'
+ * The text may come from a file nobody vouches for: nodes, depth and numbers are bounded.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/kernel.h"
+
+typedef struct parser {
+    thiele_context *ctx;
+    const char *text, *at;
+    const char *const *names; /* of the columns, or NULL */
+    thiele_kernel *kernel;
+    int depth;
+    /* Values as they were given, per leaf and parameter slot, before the kernel's arrays exist. */
+    struct given {
+        double *value; /* slots values, NaN where none was given */
+        bool *fixed;
+    } given[THI_KERNEL_NODES_MAX];
+} parser;
+
+/* "kernel 'TEXT', position 12: what" */
+static thiele_status fail_at(const parser *p, const char *what)
+{
+    return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "kernel '%.200s', position %d: %s", p->text,
+                    (int)(p->at - p->text) + 1, what);
+}
+
+static char peek(parser *p)
+{
+    while (isspace((unsigned char)*p->at)) {
+        p->at++;
+    }
+    return *p->at;
+}
+
+static bool accept(parser *p, char c)
+{
+    if (peek(p) != c) {
+        return false;
+    }
+    p->at++;
+    return true;
+}
+
+/* A word of letters, digits and underscores; length 0 when there is none. */
+static const char *word(parser *p, size_t *length)
+{
+    peek(p);
+    const char *start = p->at;
+    while (isalnum((unsigned char)*p->at) || *p->at == '_') {
+        p->at++;
+    }
+    *length = (size_t)(p->at - start);
+    return start;
+}
+
+static bool same(const char *word, size_t length, const char *name)
+{
+    return strlen(name) == length && memcmp(word, name, length) == 0;
+}
+
+static thiele_status number(parser *p, double *value)
+{
+    peek(p);
+    size_t length = strspn(p->at, "+-0123456789.eE");
+    if (!thi_parse_number(p->at, length, value)) {
+        return fail_at(p, "a number was expected");
+    }
+    p->at += length;
+    return THIELE_OK;
+}
+
+/* --- dims ------------------------------------------------------------------------------------------------------------
+ */
+
+static thiele_status mark_range(parser *p, bool *wanted)
+{
+    double first;
+    double last;
+    thiele_status status = number(p, &first);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    last = first;
+    if (accept(p, ':')) {
+        status = number(p, &last);
+    }
+    if (status != THIELE_OK) {
+        return status;
+    }
+    if (!(first >= 1 && first <= last && last <= p->kernel->dims) || first != floor(first) || last != floor(last)) {
+        return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT,
+                        "kernel '%.200s', position %d: columns are counted from 1 to %d, the number of inputs", p->text,
+                        (int)(p->at - p->text) + 1, p->kernel->dims);
+    }
+    for (int d = (int)first; d <= (int)last; d++) {
+        wanted[d - 1] = true;
+    }
+    return THIELE_OK;
+}
+
+/* A column by name; the indicators "site=north", ... of a categorical column answer to "site" as well. */
+static thiele_status mark_name(parser *p, bool *wanted)
+{
+    size_t length;
+    const char *name;
+    if (accept(p, '"')) {
+        name = p->at;
+        length = strcspn(name, "\"");
+        p->at += length;
+        if (!accept(p, '"')) {
+            return fail_at(p, "a closing quote was expected");
+        }
+    } else {
+        name = word(p, &length);
+    }
+    bool found = false;
+    for (int d = 0; p->names != NULL && length > 0 && d < p->kernel->dims; d++) {
+        const char *own = p->names[d];
+        if (strncmp(own, name, length) == 0 && (own[length] == '\0' || own[length] == '=')) {
+            wanted[d] = found = true;
+        }
+    }
+    return found ? THIELE_OK : fail_at(p, "no input column has that name (use its name, quoted, or its number from 1)");
+}
+
+static thiele_status dims(parser *p, bool *wanted)
+{
+    bool list = accept(p, '[');
+    do {
+        char next = peek(p);
+        bool digits = isdigit((unsigned char)next) || next == '-';
+        thiele_status status = digits ? mark_range(p, wanted) : mark_name(p, wanted);
+        if (status != THIELE_OK) {
+            return status;
+        }
+    } while (list && accept(p, ','));
+    return !list || accept(p, ']') ? THIELE_OK : fail_at(p, "',' or ']' was expected");
+}
+
+/* --- leaves ----------------------------------------------------------------------------------------------------------
+ */
+
+/* What the arguments of a leaf said, before its columns are known. */
+typedef struct leaf_arguments {
+    bool *wanted;
+    bool dims_given;
+    struct {
+        double *value;
+        int count;
+        bool fixed;
+    } list[3]; /* length-scale, variance, extra */
+    double degree;
+} leaf_arguments;
+
+static thiele_status values(parser *p, double **out, int *count)
+{
+    bool list = accept(p, '[');
+    *count = 0;
+    thi_free(*out);
+    *out = NULL;
+    do {
+        thiele_status status = thi_grow(p->ctx, out, (size_t)*count + 1, sizeof **out);
+        if (status == THIELE_OK) {
+            status = number(p, *out + *count);
+        }
+        if (status != THIELE_OK) {
+            return status;
+        }
+        double value = (*out)[(*count)++];
+        if (!(value >= 1e-100 && value <= 1e100)) {
+            return fail_at(p, "kernel parameters are positive numbers between 1e-100 and 1e100");
+        }
+        if (*count > p->kernel->dims) {
+            return fail_at(p, "there are more values than input columns");
+        }
+    } while (list && accept(p, ','));
+    return !list || accept(p, ']') ? THIELE_OK : fail_at(p, "',' or ']' was expected");
+}
+
+/* Which of the three kinds of parameter a name means, -1 for none. */
+static int parameter_slot(const thi_kind *kind, const char *name, size_t length)
+{
+    if (kind->lengthscale && (same(name, length, "lengthscale") || same(name, length, "l"))) {
+        return 0;
+    }
+    if (same(name, length, "variance")) {
+        return 1;
+    }
+    bool short_period = kind->extra != NULL && kind->extra[0] == 'p' && same(name, length, "p");
+    return kind->extra != NULL && (same(name, length, kind->extra) || short_period) ? 2 : -1;
+}
+
+static thiele_status argument(parser *p, thi_leaf *leaf, leaf_arguments *arguments)
+{
+    size_t length;
+    const char *name = word(p, &length);
+    if (same(name, length, "ard") && leaf->kind->lengthscale) {
+        leaf->ard = true;
+        return THIELE_OK;
+    }
+    bool fixed = peek(p) == '=';
+    if (!accept(p, '=') && !accept(p, '~')) {
+        return fail_at(p,
+                       "'ard', 'dims=', or a parameter with '=value' (fixed) or '~value' (first guess) was expected");
+    }
+    if (same(name, length, "dims")) {
+        arguments->dims_given = true;
+        return dims(p, arguments->wanted);
+    }
+    if (leaf->kind->degree && same(name, length, "degree")) {
+        return number(p, &arguments->degree);
+    }
+    int slot = parameter_slot(leaf->kind, name, length);
+    if (slot < 0) {
+        p->at = name;
+        return fail_at(p, "this kernel has no such parameter (lengthscale, variance, alpha, period, offset, degree)");
+    }
+    arguments->list[slot].fixed = fixed;
+    return values(p, &arguments->list[slot].value, &arguments->list[slot].count);
+}
+
+static thiele_status choose_columns(parser *p, thi_leaf *leaf, const leaf_arguments *arguments)
+{
+    int D = p->kernel->dims;
+    leaf->all_dims = !arguments->dims_given;
+    thiele_status status = thi_alloc(p->ctx, &leaf->dim, (size_t)D, sizeof *leaf->dim);
+    for (int d = 0; status == THIELE_OK && d < D; d++) {
+        if (leaf->all_dims || arguments->wanted[d]) {
+            leaf->dim[leaf->dims++] = d;
+        }
+    }
+    return status;
+}
+
+/* Lays out the leaf's parameters and keeps the values given for them. */
+static thiele_status settle(parser *p, thi_leaf *leaf, leaf_arguments *arguments)
+{
+    if (!(arguments->degree >= 1 && arguments->degree <= THI_DEGREE_MAX) ||
+        arguments->degree != floor(arguments->degree)) {
+        return fail_at(p, "the degree is a whole number from 1 to 16");
+    }
+    leaf->degree = (int)arguments->degree;
+    leaf->features = leaf->kind->map->count(leaf->dims);
+    if (arguments->list[0].count > 1) {
+        leaf->ard = true;
+    }
+    leaf->lengthscales = leaf->kind->lengthscale ? (leaf->ard ? leaf->dims : 1) : 0;
+    leaf->parameters = leaf->lengthscales + 1 + (leaf->kind->extra != NULL);
+    leaf->first = p->kernel->parameters;
+    struct given *given = &p->given[p->kernel->leaves - 1];
+    thiele_status status = thi_alloc(p->ctx, &given->value, (size_t)leaf->parameters, sizeof *given->value);
+    if (status == THIELE_OK) {
+        status = thi_alloc(p->ctx, &given->fixed, (size_t)leaf->parameters, sizeof *given->fixed);
+    }
+    if (status != THIELE_OK) {
+        return status;
+    }
+    int slot_first[4] = {0, leaf->lengthscales, leaf->lengthscales + 1, leaf->parameters};
+    for (int slot = 0; slot < 3; slot++) {
+        int slots = slot_first[slot + 1] - slot_first[slot];
+        int count = arguments->list[slot].count;
+        if (count > 1 && count != slots) {
+            return fail_at(p, "the number of values does not match the number of columns");
+        }
+        for (int s = 0; s < slots; s++) {
+            given->value[slot_first[slot] + s] = count == 0 ? NAN : arguments->list[slot].value[count > 1 ? s : 0];
+            given->fixed[slot_first[slot] + s] = arguments->list[slot].fixed;
+        }
+    }
+    p->kernel->parameters += leaf->parameters;
+    return THIELE_OK;
+}
+
+static thiele_status arguments_of(parser *p, thi_leaf *leaf, leaf_arguments *arguments)
+{
+    if (!accept(p, '(') || accept(p, ')')) {
+        return THIELE_OK;
+    }
+    do {
+        thiele_status status = argument(p, leaf, arguments);
+        if (status != THIELE_OK) {
+            return status;
+        }
+    } while (accept(p, ','));
+    return accept(p, ')') ? THIELE_OK : fail_at(p, "',' or ')' was expected");
+}
+
+static thiele_status new_node(parser *p, thi_node **out, thi_node_type type)
+{
+    if (p->kernel->nodes >= THI_KERNEL_NODES_MAX) {
+        return fail_at(p, "the kernel has too many parts (at most 64)");
+    }
+    thiele_status status = thi_alloc(p->ctx, out, 1, sizeof **out);
+    if (status == THIELE_OK) {
+        (*out)->type = type;
+        p->kernel->nodes++;
+    }
+    return status;
+}
+
+static thiele_status parse_leaf(parser *p, thi_node **out)
+{
+    size_t length;
+    const char *name = word(p, &length);
+    const thi_kind *kind = thi_kind_find(name, length);
+    if (kind == NULL) {
+        p->at = name;
+        return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "kernel '%.200s', position %d: a kernel was expected: %s",
+                        p->text, (int)(name - p->text) + 1, thi_kind_names());
+    }
+    thiele_status status = new_node(p, out, THI_NODE_LEAF);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    thiele_kernel *kernel = p->kernel;
+    (*out)->leaf = kernel->leaves;
+    thi_leaf *leaf = &kernel->leaf[kernel->leaves++];
+    *leaf = (thi_leaf){.kind = kind};
+    leaf_arguments arguments = {.degree = 2};
+    THI_TRY(thi_alloc(p->ctx, &arguments.wanted, (size_t)kernel->dims, sizeof(bool)));
+    THI_TRY(arguments_of(p, leaf, &arguments));
+    THI_TRY(choose_columns(p, leaf, &arguments));
+    THI_TRY(settle(p, leaf, &arguments));
+out:
+    for (int slot = 0; slot < 3; slot++) {
+        thi_free(arguments.list[slot].value);
+    }
+    thi_free(arguments.wanted);
+    return status;
+}
+
+/* --- composites ------------------------------------------------------------------------------------------------------
+ */
+
+static thiele_status parse_joined(parser *p, thi_node **out, thi_node_type type);
+
+static thiele_status parse_factor(parser *p, thi_node **out)
+{
+    if (!accept(p, '(')) {
+        return parse_leaf(p, out);
+    }
+    if (++p->depth > THI_KERNEL_DEPTH_MAX) {
+        return fail_at(p, "the kernel is nested too deeply (at most 16 levels)");
+    }
+    thiele_status status = parse_joined(p, out, THI_NODE_SUM);
+    if (status == THIELE_OK && !accept(p, ')')) {
+        status = fail_at(p, "'+', '*' or ')' was expected");
+    }
+    p->depth--;
+    return status;
+}
+
+static thiele_status adopt(parser *p, thi_node *node, thi_node *child)
+{
+    thiele_status status = thi_grow(p->ctx, &node->child, (size_t)node->children + 1, sizeof *node->child);
+    if (status == THIELE_OK) {
+        node->child[node->children++] = child;
+    }
+    return status;
+}
+
+/* One part, or several joined by '+' (sum of products) or '*' (product of factors). *out is owned even on failure. */
+static thiele_status parse_joined(parser *p, thi_node **out, thi_node_type type)
+{
+    bool sum = type == THI_NODE_SUM;
+    thiele_status status = sum ? parse_joined(p, out, THI_NODE_PRODUCT) : parse_factor(p, out);
+    while (status == THIELE_OK && accept(p, sum ? '+' : '*')) {
+        if ((*out)->type != type) {
+            thi_node *joined = NULL;
+            status = new_node(p, &joined, type);
+            if (status == THIELE_OK) {
+                status = adopt(p, joined, *out);
+                if (status != THIELE_OK) {
+                    thi_free(joined);
+                } else {
+                    *out = joined;
+                }
+            }
+        }
+        thi_node *next = NULL;
+        if (status == THIELE_OK) {
+            /* Room first, so that a parsed part is never without an owner. */
+            status = adopt(p, *out, NULL);
+        }
+        if (status == THIELE_OK) {
+            status = sum ? parse_joined(p, &next, THI_NODE_PRODUCT) : parse_factor(p, &next);
+            (*out)->child[(*out)->children - 1] = next;
+        }
+    }
+    return status;
+}
+
+/* --- the kernel ------------------------------------------------------------------------------------------------------
+ */
+
+static int depth_of(const thi_node *node)
+{
+    int depth = 0;
+    for (int c = 0; c < node->children; c++) {
+        int below = depth_of(node->child[c]) + 1;
+        depth = below > depth ? below : depth;
+    }
+    return depth;
+}
+
+/* "matern52#2.lengthscale[age]" */
+static thiele_status name_parameter(const parser *p, const thi_leaf *leaf, int own, char **name)
+{
+    thi_text text;
+    thi_text_init(&text, p->ctx);
+    thi_text_add(&text, "%s", leaf->kind->name);
+    if (leaf->number > 1) {
+        thi_text_add(&text, "#%d", leaf->number);
+    }
+    if (own < leaf->lengthscales) {
+        thi_text_add(&text, ".lengthscale");
+        if (leaf->ard && p->names != NULL) {
+            thi_text_add(&text, "[%s]", p->names[leaf->dim[own]]);
+        } else if (leaf->ard) {
+            thi_text_add(&text, "[%d]", leaf->dim[own] + 1);
+        }
+    } else {
+        thi_text_add(&text, ".%s", own == leaf->lengthscales ? "variance" : leaf->kind->extra);
+    }
+    return thi_text_take(&text, name);
+}
+
+static thiele_status finish(parser *p)
+{
+    thiele_kernel *kernel = p->kernel;
+    size_t n = (size_t)kernel->parameters;
+    thiele_status status;
+    THI_TRY(thi_alloc(p->ctx, &kernel->parameter, n, sizeof *kernel->parameter));
+    THI_TRY(thi_alloc(p->ctx, &kernel->value, n, sizeof *kernel->value));
+    THI_TRY(thi_alloc(p->ctx, &kernel->log_value, n, sizeof *kernel->log_value));
+    for (int l = 0; l < kernel->leaves; l++) {
+        thi_leaf *leaf = &kernel->leaf[l];
+        leaf->value = kernel->value + leaf->first;
+        leaf->number = 1;
+        for (int before = 0; before < l; before++) {
+            leaf->number += kernel->leaf[before].kind == leaf->kind;
+        }
+        for (int own = 0; own < leaf->parameters; own++) {
+            int index = leaf->first + own;
+            double value = p->given[l].value[own];
+            thi_parameter *parameter = &kernel->parameter[index];
+            parameter->given = !isnan(value);
+            parameter->fixed = parameter->given && p->given[l].fixed[own];
+            kernel->value[index] = parameter->given ? value : 1.0;
+            kernel->log_value[index] = log(kernel->value[index]);
+            THI_TRY(name_parameter(p, leaf, own, &parameter->name));
+        }
+    }
+    kernel->depth = depth_of(kernel->root);
+out:
+    return status;
+}
+
+thiele_status thiele_kernel_parse(thiele_kernel **out, thiele_context *ctx, const char *text, int dims,
+                                  const char *const *names)
+{
+    *out = NULL;
+    if (dims < 1) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a kernel needs at least one input column");
+    }
+    parser p = {.ctx = ctx, .text = text, .at = text, .names = names};
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &p.kernel, 1, sizeof *p.kernel));
+    p.kernel->dims = dims;
+    THI_TRY(parse_joined(&p, &p.kernel->root, THI_NODE_SUM));
+    if (peek(&p) != '\0') {
+        THI_TRY(fail_at(&p, "'+' or '*' was expected"));
+    }
+    THI_TRY(finish(&p));
+    *out = p.kernel;
+    p.kernel = NULL;
+out:
+    for (int leaf = 0; leaf < THI_KERNEL_NODES_MAX; leaf++) {
+        thi_free(p.given[leaf].value);
+        thi_free(p.given[leaf].fixed);
+    }
+    thiele_kernel_destroy(p.kernel);
+    return status;
+}

@@ -1,0 +1,58 @@
+/*
+ * Loops over vectors, compiled once per instruction set (isa/vector_isa.c) and picked once at run time. Elementwise
+ * results do not depend on where in a vector an element stands, so cutting a vector differently changes no bit.
+ */
+#ifndef THI_VECTOR_H
+#define THI_VECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The radial profiles of the stationary kernels as functions of t = r^2, and those of the dot-product kernels as
+ * functions of t = <u, u'>; each at unit variance.
+ */
+typedef enum thi_profile {
+    THI_PROFILE_SE,         /* exp(-t/2) */
+    THI_PROFILE_MATERN12,   /* exp(-r) */
+    THI_PROFILE_MATERN32,   /* (1 + a) exp(-a), a = sqrt3 r */
+    THI_PROFILE_MATERN52,   /* (1 + a + a^2/3) exp(-a), a = sqrt5 r */
+    THI_PROFILE_RQ,         /* (1 + t/(2 shape))^-shape */
+    THI_PROFILE_LINEAR,     /* t */
+    THI_PROFILE_POLYNOMIAL, /* (t + shape)^degree */
+    THI_PROFILE_ONE,        /* 1 */
+    THI_PROFILE_COUNT
+} thi_profile;
+
+/* scale: the variance; shape: alpha or offset; degree: of the polynomial. */
+typedef struct thi_profile_args {
+    double scale, shape;
+    int degree;
+} thi_profile_args;
+
+typedef struct thi_vector_ops {
+    const char *name;
+    /* y = exp(x), y = log(x); y may be x. Within 1 ulp (SLEEF). */
+    void (*exp)(int64_t n, const double *x, double *y);
+    void (*log)(int64_t n, const double *x, double *y);
+    /*
+     * g = max(0, a + b - 2 g): squared distances from inner products and squared norms. True when one of them is so
+     * much smaller than a + b that it has lost more than THI_DISTANCE_DIGITS of its digits.
+     */
+    bool (*distance)(int64_t n, const double *a, double b, double *g);
+    /* k = scale * profile(t); k may be t. */
+    void (*profile[THI_PROFILE_COUNT])(int64_t n, thi_profile_args args, const double *t, double *k);
+    /* The same with dk = scale * d profile/dt and dshape = scale * d profile/d log shape (0 where there is no shape).
+     * At r = 0 the derivative of a Matern-1/2 is taken as 0. */
+    void (*profile_adjoint[THI_PROFILE_COUNT])(int64_t n, thi_profile_args args, const double *t, double *k, double *dk,
+                                               double *dshape);
+} thi_vector_ops;
+
+/* r^2 below this fraction of |u|^2 + |u'|^2 is computed again from differences: at most 6 of 16 digits are ever lost.
+ */
+#define THI_DISTANCE_LOSS 1e-6
+
+/* The best set for this processor; borrowed, constant. */
+const thi_vector_ops *thi_vector(void);
+
+#endif

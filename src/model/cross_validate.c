@@ -1,0 +1,95 @@
+/* k-fold cross-validation: each fold is predicted by a model fitted to the others. Costs `folds` fits. */
+#include <math.h>
+#include <string.h>
+
+#include "model/model.h"
+
+/* Everything that the folds share. */
+typedef struct folding {
+    thiele_context *ctx;
+    const thiele_table *table;
+    const thiele_fit_options *options;
+    int64_t n;
+    int64_t *order, *rows; /* a random order of the table's rows; the rows of one part */
+} folding;
+
+/* Fits on all but fold `fold` of `folds`, and scores it. */
+static thiele_status run_fold(folding *f, int fold, int folds, thiele_scores *scores)
+{
+    thiele_table *train = NULL;
+    thiele_table *test = NULL;
+    thiele_model *model = NULL;
+    int64_t begin = f->n * fold / folds;
+    int64_t end = f->n * (fold + 1) / folds;
+    size_t before = (size_t)begin;
+    size_t after = (size_t)(f->n - end);
+    thiele_predict_options predict = THIELE_PREDICT_OPTIONS_INIT;
+    predict.drop_missing = f->options->drop_missing;
+    predict.unseen_zero = 1;
+    thiele_status status;
+    memcpy(f->rows, f->order, before * sizeof *f->rows);
+    memcpy(f->rows + before, f->order + end, after * sizeof *f->rows);
+    THI_TRY(thiele_table_select(&train, f->ctx, f->table, f->rows, (int64_t)(before + after)));
+    THI_TRY(thiele_table_select(&test, f->ctx, f->table, f->order + begin, end - begin));
+    THI_TRY(thiele_model_fit(&model, f->ctx, train, f->options));
+    if (model->stop == THIELE_STOP_CANCELLED) {
+        THI_TRY(thi_fail(f->ctx, THIELE_ERROR_CANCELLED, "stopped in fold %d of %d", fold + 1, folds));
+    }
+    THI_TRY(thiele_model_score(model, f->ctx, test, &predict, scores));
+out:
+    thiele_model_destroy(model);
+    thiele_table_destroy(train);
+    thiele_table_destroy(test);
+    return status == THIELE_OK ? status : thi_fail_in(f->ctx, status, "fold %d of %d", fold + 1, folds);
+}
+
+/* Scores that are means over rows are pooled by the number of rows; the RMSE through its square. */
+static void pool(const thiele_scores *each, int folds, thiele_scores *overall)
+{
+    *overall = (thiele_scores){0};
+    for (int fold = 0; fold < folds; fold++) {
+        overall->rows += each[fold].rows;
+    }
+    for (int fold = 0; fold < folds; fold++) {
+        const thiele_scores *s = &each[fold];
+        double share = (double)s->rows / (double)overall->rows;
+        overall->rmse += share * s->rmse * s->rmse;
+        overall->mae += share * s->mae;
+        overall->smse += share * s->smse;
+        overall->nlpd += share * s->nlpd;
+        overall->msll += share * s->msll;
+        overall->crps += share * s->crps;
+        overall->coverage50 += share * s->coverage50;
+        overall->coverage90 += share * s->coverage90;
+        overall->coverage95 += share * s->coverage95;
+    }
+    overall->rmse = sqrt(overall->rmse);
+}
+
+thiele_status thiele_cross_validate(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options,
+                                    int folds, thiele_scores *each, thiele_scores *overall)
+{
+    folding f = {.ctx = ctx, .table = table, .options = options, .n = thiele_table_rows(table)};
+    thiele_scores *scores = NULL;
+    thiele_status status;
+    if (folds < 2 || folds > f.n / 2) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "%lld rows can be cut into 2 to %lld folds, not %d", (long long)f.n,
+                        (long long)(f.n / 2), folds);
+    }
+    THI_TRY(thi_alloc(ctx, &f.order, (size_t)f.n, sizeof *f.order));
+    THI_TRY(thi_alloc(ctx, &f.rows, (size_t)f.n, sizeof *f.rows));
+    THI_TRY(thi_alloc(ctx, &scores, (size_t)folds, sizeof *scores));
+    thi_random_permutation((thi_stream){ctx->seed, THI_RANDOM_SPLIT, 1}, f.n, f.order);
+    for (int fold = 0; fold < folds; fold++) {
+        THI_TRY(run_fold(&f, fold, folds, &scores[fold]));
+    }
+    pool(scores, folds, overall);
+    if (each != NULL) {
+        memcpy(each, scores, (size_t)folds * sizeof *scores);
+    }
+out:
+    thi_free(f.order);
+    thi_free(f.rows);
+    thi_free(scores);
+    return status;
+}

@@ -1,0 +1,18 @@
+/* A model's facts as JSON: the part that is stored in its file, and the part that is shown. */
+#ifndef THI_DESCRIBE_H
+#define THI_DESCRIBE_H
+
+#include <jansson.h>
+
+#include "model/model.h"
+
+/* What the file needs beside the tensors. NULL when memory is out. */
+json_t *thi_model_to_json(const thiele_model *model);
+/* Fills the model's fields from untrusted JSON; tensors come later. Error: FORMAT. */
+thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, const json_t *json);
+/* As compact text, numbers with all their digits. */
+thiele_status thi_json_text(thiele_context *ctx, json_t *json, size_t flags, char **text);
+
+extern const char *const thi_stop_names[THIELE_STOP_FIXED + 1];
+
+#endif

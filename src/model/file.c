@@ -1,0 +1,215 @@
+/*
+ * Models to and from files. Tensors beside the JSON (docs/file-format.md): inputs (rows x D), weights, factor (the
+ * lower triangle, packed by columns), theta (logs), mean, loo.mean, loo.variance. The kernel's text gives its
+ * structure, theta its exact values.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "model/describe.h"
+#include "model/tensors.h"
+
+static int64_t packed_size(int64_t n)
+{
+    return n * (n + 1) / 2;
+}
+
+static void pack(thi_matrix L, double *packed)
+{
+    for (int64_t j = 0; j < L.cols; j++) {
+        size_t length = (size_t)(L.rows - j);
+        memcpy(packed, L.data + j + j * L.ld, length * sizeof *packed);
+        packed += length;
+    }
+}
+
+static void unpack(const double *packed, thi_matrix L)
+{
+    for (int64_t j = 0; j < L.cols; j++) {
+        size_t length = (size_t)(L.rows - j);
+        memcpy(L.data + j + j * L.ld, packed, length * sizeof *packed);
+        packed += length;
+    }
+}
+
+/* --- saving ----------------------------------------------------------------------------------------------------------
+ */
+
+static thiele_status write_model(const thiele_model *model, thiele_context *ctx, thi_file *file, const char *json)
+{
+    const thi_predictor *p = &model->predictor;
+    int64_t D = p->kernel->dims;
+    double *packed = NULL;
+    thiele_status status = thi_alloc(ctx, &packed, (size_t)packed_size(p->n), sizeof *packed);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    pack(p->L, packed);
+    thi_tensor tensor[] = {
+        {"inputs", 2, {p->n, D}, p->basis},
+        {"weights", 1, {p->n}, p->a},
+        {"factor", 1, {packed_size(p->n)}, packed},
+        {"theta", 1, {p->kernel->parameters}, p->kernel->log_value},
+        {"mean", 1, {thi_mean_parameters(p->mean, (int)D)}, p->mean_parameter},
+        {"loo.mean", 1, {model->rows}, model->loo_mean},
+        {"loo.variance", 1, {model->rows}, model->loo_variance},
+    };
+    status = thi_tensors_write(ctx, file, json, sizeof tensor / sizeof *tensor, tensor);
+    thi_free(packed);
+    return status;
+}
+
+thiele_status thiele_model_save(const thiele_model *model, thiele_context *ctx, const char *path)
+{
+    thi_file file = {0};
+    char *text = NULL;
+    json_t *json = thi_model_to_json(model);
+    thiele_status status;
+    THI_TRY(thi_json_text(ctx, json, JSON_COMPACT, &text));
+    THI_TRY(thi_file_begin(&file, ctx, path));
+    THI_TRY(write_model(model, ctx, &file, text));
+    THI_TRY(thi_file_commit(&file, ctx));
+out:
+    thi_file_abandon(&file);
+    json_decref(json);
+    thi_free(text);
+    return status;
+}
+
+/* --- loading ---------------------------------------------------------------------------------------------------------
+ */
+
+static thiele_status read_factor(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors)
+{
+    double *packed = NULL;
+    int64_t size = packed_size(p->n);
+    thiele_status status;
+    THI_TRY(thi_tensors_take(tensors, ctx, "factor", 1, &size, &packed));
+    THI_TRY(thi_matrix_alloc(&p->L, ctx, p->n, p->n));
+    unpack(packed, p->L);
+    for (int64_t i = 0; i < p->n; i++) {
+        if (!(p->L.data[i + i * p->L.ld] > 0.0)) {
+            THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file's factor has a diagonal that is not positive"));
+        }
+    }
+out:
+    thi_free(packed);
+    return status;
+}
+
+static thiele_status read_kernel(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors, const char *text,
+                                 int D)
+{
+    double *theta = NULL;
+    thiele_status status;
+    THI_TRY(thiele_kernel_parse(&p->kernel, ctx, text, D, NULL));
+    int64_t count = p->kernel->parameters;
+    THI_TRY(thi_tensors_take(tensors, ctx, "theta", 1, &count, &theta));
+    for (int64_t i = 0; i < count; i++) {
+        if (fabs(theta[i]) > 300.0) {
+            THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file's kernel parameters are out of all proportion"));
+        }
+    }
+    thiele_kernel_set(p->kernel, theta);
+out:
+    thi_free(theta);
+    return status;
+}
+
+static thiele_status read_predictor(thiele_model *model, thiele_context *ctx, const thi_tensors *tensors,
+                                    const json_t *json)
+{
+    thi_predictor *p = &model->predictor;
+    int D = model->encoder.dims;
+    const char *mean = json_string_value(json_object_get(json, "mean"));
+    thiele_status status;
+    if (mean == NULL || D < 1 || model->rows < 1 || strcmp(model->method, "exact") != 0) {
+        THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file describes no model that this version knows"));
+    }
+    p->n = model->rows;
+    int64_t shape[2] = {p->n, D};
+    THI_TRY(thi_mean_find(ctx, mean, &p->mean));
+    int64_t means = thi_mean_parameters(p->mean, D);
+    THI_TRY(thi_tensors_take(tensors, ctx, "inputs", 2, shape, &p->basis));
+    THI_TRY(thi_tensors_take(tensors, ctx, "weights", 1, shape, &p->a));
+    THI_TRY(thi_tensors_take(tensors, ctx, "mean", 1, &means, &p->mean_parameter));
+    THI_TRY(thi_tensors_take(tensors, ctx, "loo.mean", 1, shape, &model->loo_mean));
+    THI_TRY(thi_tensors_take(tensors, ctx, "loo.variance", 1, shape, &model->loo_variance));
+    THI_TRY(read_kernel(p, ctx, tensors, model->kernel, D));
+    THI_TRY(read_factor(p, ctx, tensors));
+    THI_TRY(thi_predictor_finish(p, ctx));
+out:
+    return status;
+}
+
+thiele_status thi_model_parse(thiele_model **out, thiele_context *ctx, const char *source, const unsigned char *bytes,
+                              size_t length)
+{
+    thi_tensors tensors;
+    thiele_model *model = NULL;
+    json_t *json = NULL;
+    *out = NULL;
+    thiele_status status = thi_tensors_read(&tensors, ctx, source, bytes, length);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    THI_TRY(thi_alloc(ctx, &model, 1, sizeof *model));
+    json = json_loads(tensors.model_json, JSON_REJECT_DUPLICATES, NULL);
+    if (!json_is_object(json)) {
+        THI_TRY(
+            thi_fail(ctx, THIELE_ERROR_FORMAT, "%s is not a usable model file: its description is damaged", source));
+    }
+    THI_TRY(thi_model_from_json(model, ctx, json));
+    THI_TRY(read_predictor(model, ctx, &tensors, json));
+    *out = model;
+    model = NULL;
+out:
+    json_decref(json);
+    thi_tensors_clear(&tensors);
+    thiele_model_destroy(model);
+    return status;
+}
+
+static thiele_status no_file(thiele_context *ctx, const char *path)
+{
+    return thi_fail(ctx, THIELE_ERROR_IO, "cannot read model %s: %s", path, strerror(errno));
+}
+
+/* The whole file; the size is asked first, so that a short read is noticed. */
+static thiele_status read_file(thiele_context *ctx, const char *path, FILE *stream, unsigned char **bytes,
+                               size_t *length)
+{
+    struct stat info;
+    if (fstat(fileno(stream), &info) != 0) {
+        return no_file(ctx, path);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return thi_fail(ctx, THIELE_ERROR_IO, "cannot read model %s: it is not a file", path);
+    }
+    *length = (size_t)info.st_size;
+    thiele_status status = thi_alloc(ctx, bytes, *length, 1);
+    if (status == THIELE_OK && fread(*bytes, 1, *length, stream) != *length) {
+        status = thi_fail(ctx, THIELE_ERROR_IO, "cannot read model %s: it is shorter than it was a moment ago", path);
+    }
+    return status;
+}
+
+thiele_status thiele_model_load(thiele_model **out, thiele_context *ctx, const char *path)
+{
+    unsigned char *bytes = NULL;
+    size_t length = 0;
+    *out = NULL;
+    FILE *stream = fopen(path, "rb");
+    if (stream == NULL) {
+        return no_file(ctx, path);
+    }
+    thiele_status status = read_file(ctx, path, stream, &bytes, &length);
+    fclose(stream);
+    if (status == THIELE_OK) {
+        status = thi_model_parse(out, ctx, path, bytes, length);
+    }
+    thi_free(bytes);
+    return status;
+}

@@ -1,0 +1,49 @@
+/* The model behind the public API: how columns become inputs, the frozen predictor, and what is known about the fit. */
+#ifndef THI_MODEL_H
+#define THI_MODEL_H
+
+#include "data/data.h"
+#include "posterior/predictor.h"
+#include <thiele/model.h>
+
+enum { THI_WORST_MAX = 5 };
+
+/* A hyperparameter as it is reported, in the units of the data. */
+typedef struct thi_learned {
+    char *name;
+    double value;
+    bool fixed;
+} thi_learned;
+
+struct thiele_model {
+    thi_encoder encoder;
+    thi_predictor predictor; /* standardised units */
+    double noise;            /* variance, standardised units */
+    char *method;            /* "exact" */
+    char *why;               /* why this method, one clause */
+    char *kernel;            /* as given, without values */
+    thiele_stop stop;
+    int64_t rows, evaluations;
+    int iterations;
+    double log_marginal; /* of the targets in the units of the data */
+    double jitter;       /* added to the diagonal, standardised units */
+    int learned_count;
+    thi_learned *learned;
+    double *loo_mean, *loo_variance; /* leave-one-out predictions, units of the data; rows numbers */
+    thiele_scores loo;
+    int worst_count; /* the table's rows (from 0) that they miss by most, and by how many standard deviations */
+    int64_t worst_row[THI_WORST_MAX];
+    double worst_z[THI_WORST_MAX];
+    thiele_scores holdout; /* rows 0: none */
+};
+
+/* Parses a model from bytes in memory. */
+thiele_status thi_model_parse(thiele_model **out, thiele_context *ctx, const char *source, const unsigned char *bytes,
+                              size_t length);
+/* From (mean, variance) of f in the model's units to those of y or f in the units of the data, in place. */
+void thi_model_to_data_units(const thiele_model *model, bool latent, int64_t n, double *mean, double *variance);
+/* All rows of the table in memory: X (D x n) and y (NULL when without target), owned by the caller, units of the model.
+ */
+thiele_status thi_read_all(thiele_context *ctx, thi_reader *reader, double **X, double **y, int64_t **row, int64_t *n);
+
+#endif

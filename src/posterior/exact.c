@@ -1,0 +1,146 @@
+/* Exact regression in one matrix; the formulas are in exact.h. */
+#include "posterior/exact.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LOG_2PI 1.837877066409345483561
+
+enum { LOO_BLOCK = 256 };
+
+double thi_exact_bytes(int64_t n)
+{
+    return 8.0 * (double)n * (double)n;
+}
+
+thiele_status thi_exact_open(thi_exact *exact, thiele_context *ctx, int64_t n, const double *X, const double *y)
+{
+    *exact = (thi_exact){.n = n, .X = X, .y = y};
+    thiele_status status = thi_matrix_alloc(&exact->L, ctx, n, n);
+    if (status == THIELE_OK) {
+        status = thi_alloc(ctx, &exact->alpha, (size_t)n, sizeof *exact->alpha);
+    }
+    if (status != THIELE_OK) {
+        thi_exact_close(exact);
+    }
+    return status;
+}
+
+void thi_exact_close(thi_exact *exact)
+{
+    thi_inputs_clear(&exact->inputs);
+    thi_free(exact->L.data);
+    thi_free(exact->alpha);
+    *exact = (thi_exact){0};
+}
+
+/* The caller's matrix was not positive definite even with jitter: say what usually makes it so. */
+static thiele_status explain(thiele_context *ctx)
+{
+    return thi_fail(
+        ctx, THIELE_ERROR_NUMERIC,
+        "the kernel matrix is not positive definite: the usual causes are equal or nearly equal rows with a "
+        "noise fixed near zero, or a length-scale far beyond the range of the data (let the noise be learned, or "
+        "set a larger one with --set noise=...)");
+}
+
+thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const thi_prior *prior)
+{
+    int64_t n = exact->n;
+    int D = prior->kernel->dims;
+    thi_inputs_clear(&exact->inputs);
+    exact->factored = false;
+    thiele_status status = thi_inputs_make(&exact->inputs, ctx, prior->kernel, n, exact->X);
+    if (status == THIELE_OK) {
+        status = thi_kernel_fill(prior->kernel, ctx, &exact->inputs, &exact->inputs, exact->L, true);
+    }
+    if (status != THIELE_OK) {
+        return status;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        exact->L.data[i + i * exact->L.ld] += prior->noise;
+    }
+    status = thi_chol_jitter(ctx, exact->L, &exact->jitter);
+    if (status != THIELE_OK) {
+        return status == THIELE_ERROR_NUMERIC ? explain(ctx) : status;
+    }
+    thi_mean_fill(prior->mean, prior->mean_parameter, n, D, exact->X, exact->alpha);
+    for (int64_t i = 0; i < n; i++) {
+        exact->alpha[i] = exact->y[i] - exact->alpha[i];
+    }
+    thi_blas_trsv(THI_N, exact->L, exact->alpha);
+    double fit = thi_blas_dot(n, exact->alpha, exact->alpha);
+    thi_blas_trsv(THI_T, exact->L, exact->alpha);
+    exact->log_marginal = -0.5 * (fit + thi_chol_logdet(exact->L) + (double)n * LOG_2PI);
+    exact->factored = true;
+    return THIELE_OK;
+}
+
+/* A block of columns of the inverse becomes that of Kbar = (alpha alpha' - inverse)/2; adds its diagonal. */
+typedef struct kbar_task {
+    thi_matrix K;
+    const double *alpha;
+    double *trace;
+} kbar_task;
+
+static thiele_status kbar_columns(void *arg, int64_t block, int thread)
+{
+    (void)thread;
+    const kbar_task *t = arg;
+    int64_t n = t->K.rows;
+    int64_t end = (block + 1) * LOO_BLOCK < n ? (block + 1) * LOO_BLOCK : n;
+    for (int64_t j = block * LOO_BLOCK; j < end; j++) {
+        double *column = t->K.data + j * t->K.ld;
+        for (int64_t i = j; i < n; i++) {
+            column[i] = 0.5 * (t->alpha[i] * t->alpha[j] - column[i]);
+        }
+        t->trace[block] += column[j];
+    }
+    return THIELE_OK;
+}
+
+thiele_status thi_exact_gradient(thi_exact *exact, thiele_context *ctx, const thi_prior *prior, double *theta_bar,
+                                 double *mean_bar, double *log_noise_bar)
+{
+    int64_t blocks = (exact->n + LOO_BLOCK - 1) / LOO_BLOCK;
+    kbar_task t = {.K = exact->L, .alpha = exact->alpha};
+    exact->factored = false;
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &t.trace, (size_t)blocks, sizeof *t.trace));
+    THI_TRY(thi_chol_inverse(ctx, exact->L));
+    THI_TRY(thi_parallel(ctx, blocks, kbar_columns, &t));
+    THI_TRY(thi_kernel_pull(prior->kernel, ctx, &exact->inputs, &exact->inputs, exact->L, true, theta_bar, NULL));
+    thi_mean_pull(prior->mean, prior->mean_parameter, exact->n, prior->kernel->dims, exact->X, exact->alpha, mean_bar,
+                  NULL);
+    double trace = 0.0;
+    thi_reduce(blocks, 1, t.trace, &trace);
+    *log_noise_bar += prior->noise * trace;
+out:
+    thi_free(t.trace);
+    return status;
+}
+
+thiele_status thi_exact_loo(const thi_exact *exact, thiele_context *ctx, double *mean, double *variance)
+{
+    int64_t n = exact->n;
+    thi_matrix V;
+    thiele_status status = thi_matrix_alloc(&V, ctx, n, LOO_BLOCK < n ? LOO_BLOCK : n);
+    for (int64_t first = 0; status == THIELE_OK && first < n; first += V.cols) {
+        /* Columns of L^-1 are zero above their own index: only the trailing triangle is solved with. */
+        int64_t cols = n - first < V.cols ? n - first : V.cols;
+        int64_t rows = n - first;
+        thi_matrix E = thi_matrix_view(V.data, rows, cols, rows);
+        memset(E.data, 0, (size_t)(rows * cols) * sizeof *E.data);
+        for (int64_t j = 0; j < cols; j++) {
+            E.data[j + j * rows] = 1.0;
+        }
+        status = thi_tri_solve(ctx, THI_N, thi_matrix_block(exact->L, first, first, rows, rows), E);
+        for (int64_t j = 0; j < cols; j++) {
+            double c = thi_blas_dot(rows, E.data + j * rows, E.data + j * rows);
+            mean[first + j] = exact->y[first + j] - exact->alpha[first + j] / c;
+            variance[first + j] = 1.0 / c;
+        }
+    }
+    thi_free(V.data);
+    return status;
+}

@@ -1,0 +1,51 @@
+/*
+ * Exact Gaussian-process regression (Rasmussen and Williams 2006, chapter 2): y = m(x) + f(x) + e, f ~ GP(0, k),
+ * e ~ N(0, noise). With K + noise I = L L' and alpha = (L L')^-1 (y - m):
+ *   log p(y) = -(y - m)'alpha/2 - sum log L_ii - n log(2 pi)/2
+ *   d log p / dK = Kbar = (alpha alpha' - (L L')^-1) / 2
+ * One n x n matrix serves all of it: it holds K, then L, then, for the gradient, the inverse.
+ */
+#ifndef THI_EXACT_H
+#define THI_EXACT_H
+
+#include "kernel/kernel.h"
+#include "kernel/mean.h"
+
+/* What is conditioned on what. The kernel, parameters and data are borrowed. */
+typedef struct thi_prior {
+    const thiele_kernel *kernel;
+    thi_mean mean;
+    const double *mean_parameter;
+    double noise; /* variance */
+} thi_prior;
+
+typedef struct thi_exact {
+    int64_t n;
+    const double *X, *y; /* D x n, n */
+    thi_inputs inputs;
+    thi_matrix L;        /* n x n */
+    double *alpha;       /* n */
+    double log_marginal; /* log p(y) */
+    double jitter;       /* added to the diagonal beside the noise */
+    bool factored;       /* L is the factor, not the inverse */
+} thi_exact;
+
+/* Bytes that an exact regression over n rows holds at its peak. */
+double thi_exact_bytes(int64_t n);
+thiele_status thi_exact_open(thi_exact *exact, thiele_context *ctx, int64_t n, const double *X, const double *y);
+void thi_exact_close(thi_exact *exact);
+/* Factors, solves, log_marginal. n^3/3 flops. Error: NUMERIC, naming the likely cause. */
+thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const thi_prior *prior);
+/*
+ * After thi_exact_condition with the same prior: adds d log p(y) / d log theta, / d mean parameters, / d log noise. L
+ * becomes the inverse: condition again before predicting. 2 n^3/3 flops.
+ */
+thiele_status thi_exact_gradient(thi_exact *exact, thiele_context *ctx, const thi_prior *prior, double *theta_bar,
+                                 double *mean_bar, double *log_noise_bar);
+/*
+ * Leave-one-out predictions of y (noise included): y_i - alpha_i / c_i and 1 / c_i, c = diag((L L')^-1) (Rasmussen and
+ * Williams section 5.4.2). Needs the factor. n^3/3 flops, n x 256 doubles.
+ */
+thiele_status thi_exact_loo(const thi_exact *exact, thiele_context *ctx, double *mean, double *variance);
+
+#endif

@@ -1,0 +1,302 @@
+/*
+ * Every kernel, composite and mean: adjoints in theta and in X' against central differences, and identities of the
+ * filled matrices (symmetry, diagonal, tiles against plain formulas, equal rows, far offsets, bits on any number of
+ * threads).
+ */
+#include "testing.h"
+
+#include "kernel/kernel.h"
+#include "kernel/mean.h"
+
+static const char *const kernels[] = {
+    "se",
+    "se(ard)",
+    "matern12(ard)",
+    "matern32",
+    "matern52(ard, dims=[1,3])",
+    "rq(ard, alpha~0.7)",
+    "periodic(ard, p~2.3)",
+    "periodic(dims=2, lengthscale~0.8)",
+    "cosine(ard, lengthscale~[3.1,4.2,5.3])",
+    "linear(ard)",
+    "linear(dims=2:3)",
+    "polynomial(ard, degree=3, offset~0.6)",
+    "constant(variance~1.7)",
+    "white(variance~0.4)",
+    "matern52(ard) + linear*periodic(p~7, dims=1)",
+    "(se + constant(variance~0.3))*(matern32(dims=2) + linear(dims=1))*rq + white",
+    "se*matern12*periodic*cosine(lengthscale~9)",
+    "((se + linear)*(matern32 + constant) + rq)*periodic",
+};
+enum { KERNELS = sizeof kernels / sizeof *kernels, D = 3 };
+
+/* Values away from 1, so that no derivative hides behind a symmetry. */
+static void stir(thiele_kernel *kernel)
+{
+    double theta[64];
+    thiele_kernel_get(kernel, theta);
+    for (int p = 0; p < thiele_kernel_parameters(kernel); p++) {
+        theta[p] += 0.2 * sin(1.0 + p);
+    }
+    thiele_kernel_set(kernel, theta);
+}
+
+static double value(const thiele_kernel *kernel, thiele_context *ctx, int n, const double *X, int n2, const double *X2,
+                    const double *Kbar, double *K)
+{
+    int cols = X2 == NULL ? n : n2;
+    assert_ok(ctx, thiele_kernel_matrix(kernel, ctx, n, X, n2, X2, K));
+    double sum = 0.0;
+    for (int i = 0; i < n * cols; i++) {
+        sum += Kbar[i] * K[i];
+    }
+    return sum;
+}
+
+/* Central differences with h = 1e-5 are good to about h^2 and eps/h: 1e-9 of the size of the terms. */
+static void check_kernel(thiele_context *ctx, const char *text, int n, int n2, bool symmetric)
+{
+    thiele_kernel *kernel = NULL;
+    int cols = symmetric ? n : n2;
+    double *X = calloc((size_t)(D * n), sizeof *X);
+    double *X2 = calloc((size_t)(D * cols), sizeof *X2);
+    double *Kbar = calloc((size_t)(n * cols), sizeof *Kbar);
+    double *K = calloc((size_t)(n * cols), sizeof *K);
+    double theta[64];
+    double theta_bar[64] = {0};
+    double *X2bar = calloc((size_t)(D * cols), sizeof *X2bar);
+    const double *second = symmetric ? NULL : X2;
+    double *moved = symmetric ? X : X2;
+    test_normals(D * n, 1, X);
+    test_normals(D * cols, 2, X2);
+    test_normals(n * cols, 3, Kbar);
+    for (int i = 0; symmetric && i < n; i++) {
+        for (int j = 0; j < i; j++) {
+            Kbar[j + i * n] = Kbar[i + j * n];
+        }
+    }
+    assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, text, D, NULL));
+    stir(kernel);
+    assert_ok(ctx, thiele_kernel_adjoint(kernel, ctx, n, X, n2, second, Kbar, theta_bar, X2bar));
+    double size = n * cols;
+    thiele_kernel_get(kernel, theta);
+    for (int p = 0; p < thiele_kernel_parameters(kernel); p++) {
+        double h = 1e-5;
+        double kept = theta[p];
+        theta[p] = kept + h;
+        thiele_kernel_set(kernel, theta);
+        double up = value(kernel, ctx, n, X, n2, second, Kbar, K);
+        theta[p] = kept - h;
+        thiele_kernel_set(kernel, theta);
+        double down = value(kernel, ctx, n, X, n2, second, Kbar, K);
+        theta[p] = kept;
+        thiele_kernel_set(kernel, theta);
+        assert_near(theta_bar[p], (up - down) / (2 * h), 1e-6, 1e-8 * size);
+    }
+    for (int i = 0; i < D * cols; i += 1 + D * cols / 40) {
+        double h = 1e-5;
+        double kept = moved[i];
+        moved[i] = kept + h;
+        double up = value(kernel, ctx, n, X, n2, second, Kbar, K);
+        moved[i] = kept - h;
+        double down = value(kernel, ctx, n, X, n2, second, Kbar, K);
+        moved[i] = kept;
+        assert_near(X2bar[i], (up - down) / (2 * h), 1e-6, 1e-8 * size);
+    }
+    thiele_kernel_destroy(kernel);
+    free(X);
+    free(X2);
+    free(Kbar);
+    free(K);
+    free(X2bar);
+}
+
+static void test_small(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    for (int k = 0; k < KERNELS; k++) {
+        check_kernel(ctx, kernels[k], 9, 5, false);
+        check_kernel(ctx, kernels[k], 7, 7, true);
+    }
+    thiele_context_destroy(ctx);
+}
+
+/* Sizes that cross tile borders in both directions. */
+static void test_tiles(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    check_kernel(ctx, kernels[1], THI_TILE_ROWS + 3, THI_TILE_COLS + 2, false);
+    check_kernel(ctx, kernels[14], THI_TILE_ROWS + 3, THI_TILE_COLS + 2, false);
+    check_kernel(ctx, kernels[15], THI_TILE_ROWS + 5, 0, true);
+    thiele_context_destroy(ctx);
+}
+
+static void test_diagonal(void **state)
+{
+    (void)state;
+    enum { N = 300 };
+    thiele_context *ctx = test_context(2);
+    static double X[D * N], kbar[N], diagonal[N], K[N * N], Kbar[N * N];
+    test_normals(D * N, 4, X);
+    test_normals(N, 5, kbar);
+    for (int i = 0; i < N; i++) {
+        Kbar[i + i * N] = kbar[i];
+    }
+    for (int k = 0; k < KERNELS; k++) {
+        thiele_kernel *kernel = NULL;
+        thi_inputs inputs;
+        double direct[64] = {0};
+        double through[64] = {0};
+        static double Xbar[D * N], Xbar_matrix[D * N];
+        memset(Xbar, 0, sizeof Xbar);
+        memset(Xbar_matrix, 0, sizeof Xbar_matrix);
+        assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, kernels[k], D, NULL));
+        stir(kernel);
+        assert_ok(ctx, thiele_kernel_diagonal(kernel, ctx, N, X, diagonal));
+        assert_ok(ctx, thiele_kernel_matrix(kernel, ctx, N, X, 0, NULL, K));
+        for (int i = 0; i < N; i++) {
+            assert_near(diagonal[i], K[i + i * N], 1e-13, 1e-13);
+            for (int j = 0; j < i; j++) {
+                assert_true(K[i + j * N] == K[j + i * N]);
+            }
+        }
+        assert_ok(ctx, thi_inputs_make(&inputs, ctx, kernel, N, X));
+        assert_ok(ctx, thi_kernel_pull_diagonal(kernel, ctx, &inputs, kbar, direct, Xbar));
+        assert_ok(ctx, thiele_kernel_adjoint(kernel, ctx, N, X, 0, NULL, Kbar, through, Xbar_matrix));
+        assert_all_near(direct, through, thiele_kernel_parameters(kernel), 1e-10, 1e-10 * N);
+        assert_all_near(Xbar, Xbar_matrix, D * N, 1e-10, 1e-10);
+        thi_inputs_clear(&inputs);
+        thiele_kernel_destroy(kernel);
+    }
+    thiele_context_destroy(ctx);
+}
+
+/* The adjoint without input gradients takes a short cut over the lower triangle. */
+static void test_lower_only(void **state)
+{
+    (void)state;
+    enum { N = 700 };
+    thiele_context *ctx = test_context(2);
+    double *X = calloc(D * N, sizeof *X);
+    double *Kbar = calloc(N * N, sizeof *Kbar);
+    double *Xbar = calloc(D * N, sizeof *Xbar);
+    test_normals(D * N, 6, X);
+    test_normals(N * N, 7, Kbar);
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < i; j++) {
+            Kbar[j + i * N] = Kbar[i + j * N];
+        }
+    }
+    for (int k = 0; k < KERNELS; k++) {
+        thiele_kernel *kernel = NULL;
+        double lower[64] = {0};
+        double full[64] = {0};
+        assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, kernels[k], D, NULL));
+        stir(kernel);
+        assert_ok(ctx, thiele_kernel_adjoint(kernel, ctx, N, X, 0, NULL, Kbar, lower, NULL));
+        assert_ok(ctx, thiele_kernel_adjoint(kernel, ctx, N, X, 0, NULL, Kbar, full, Xbar));
+        assert_all_near(lower, full, thiele_kernel_parameters(kernel), 1e-9, 1e-9 * N);
+        thiele_kernel_destroy(kernel);
+    }
+    free(X);
+    free(Kbar);
+    free(Xbar);
+    thiele_context_destroy(ctx);
+}
+
+/* Equal and nearly equal rows far from the origin keep their digits: 1e8 away, h = 2^-20 apart. */
+static void test_cancellation(void **state)
+{
+    (void)state;
+    enum { N = 70 };
+    thiele_context *ctx = test_context(1);
+    static double X[D * N], K[N * N];
+    thiele_kernel *kernel = NULL;
+    double step = 0x1p-20;
+    for (int i = 0; i < N; i++) {
+        for (int d = 0; d < D; d++) {
+            X[i * D + d] = 0x1p26 + step * (i % 35) * (d == 1);
+        }
+    }
+    assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, "matern12", D, NULL));
+    assert_ok(ctx, thiele_kernel_matrix(kernel, ctx, N, X, 0, NULL, K));
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < N; j++) {
+            double want = exp(-step * abs(i % 35 - j % 35));
+            assert_near(K[i + j * N], want, 4e-16, 0.0);
+        }
+    }
+    thiele_kernel_destroy(kernel);
+    thiele_context_destroy(ctx);
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    enum { N = 600 };
+    double *X = calloc(D * N, sizeof *X);
+    double *Kbar = calloc(N * N, sizeof *Kbar);
+    double *K[2] = {calloc(N * N, sizeof *K[0]), calloc(N * N, sizeof *K[1])};
+    test_normals(D * N, 8, X);
+    test_normals(N * N, 9, Kbar);
+    for (int k = 0; k < KERNELS; k++) {
+        double theta_bar[2][64] = {{0}, {0}};
+        for (int run = 0; run < 2; run++) {
+            thiele_context *ctx = test_context(run == 0 ? 1 : 3);
+            thiele_kernel *kernel = NULL;
+            assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, kernels[k], D, NULL));
+            assert_ok(ctx, thiele_kernel_matrix(kernel, ctx, N, X, 0, NULL, K[run]));
+            assert_ok(ctx, thiele_kernel_adjoint(kernel, ctx, N, X, N, X, Kbar, theta_bar[run], NULL));
+            thiele_kernel_destroy(kernel);
+            thiele_context_destroy(ctx);
+        }
+        assert_memory_equal(K[0], K[1], N * N * sizeof(double));
+        assert_memory_equal(theta_bar[0], theta_bar[1], sizeof theta_bar[0]);
+    }
+    free(X);
+    free(Kbar);
+    free(K[0]);
+    free(K[1]);
+}
+
+static void test_means(void **state)
+{
+    (void)state;
+    enum { N = 11 };
+    double X[D * N], mbar[N], m[N];
+    test_normals(D * N, 10, X);
+    test_normals(N, 11, mbar);
+    for (int mean = 0; mean < THI_MEAN_COUNT; mean++) {
+        double parameter[D + 1] = {0.3, -0.5, 0.7, 1.1};
+        double parameter_bar[D + 1] = {0};
+        double Xbar[D * N] = {0};
+        thi_mean_pull((thi_mean)mean, parameter, N, D, X, mbar, parameter_bar, Xbar);
+        /* Means are linear in parameters and inputs alike: differences are exact but for rounding. */
+        for (int i = 0; i < thi_mean_parameters((thi_mean)mean, D) + D * N; i++) {
+            int p = i - D * N;
+            double *at = p < 0 ? &X[i] : &parameter[p];
+            double want = 0.0;
+            for (int sign = -1; sign <= 1; sign += 2) {
+                *at += 0.5 * sign;
+                thi_mean_fill((thi_mean)mean, parameter, N, D, X, m);
+                for (int n = 0; n < N; n++) {
+                    want += sign * mbar[n] * m[n];
+                }
+                *at -= 0.5 * sign;
+            }
+            assert_near(p < 0 ? Xbar[i] : parameter_bar[p], want, 1e-13, 1e-13);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small),        cmocka_unit_test(test_tiles),   cmocka_unit_test(test_diagonal),
+        cmocka_unit_test(test_lower_only),   cmocka_unit_test(test_threads), cmocka_unit_test(test_means),
+        cmocka_unit_test(test_cancellation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
