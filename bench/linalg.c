@@ -1,6 +1,7 @@
 /*
- * Speed of the dense linear algebra in GF/s against the bare matrix product of the BLAS, on 1, 2, ... threads.
- *   bench-linalg [largest size] [largest number of threads]
+ * Speed of the dense linear algebra in GF/s against the bare matrix product of the BLAS.
+ *
+ *   bench-linalg [largest size [numbers of threads...]]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,8 +195,9 @@ int main(int argc, char **argv)
 {
     static const int64_t sizes[] = {50, 100, 200, 300, 500, 1000, 2000, 4000};
     int64_t largest = argc > 1 ? atoll(argv[1]) : 2000;
-    int most = argc > 2 ? atoi(argv[2]) : 2;
-    for (int threads = 1; threads <= most; threads++) {
+    int runs = argc > 2 ? argc - 2 : 2;
+    for (int run = 0; run < runs; run++) {
+        int threads = argc > 2 ? atoi(argv[2 + run]) : run + 1;
         thiele_context_options options = THIELE_CONTEXT_OPTIONS_INIT;
         options.threads = threads;
         thiele_context *ctx;

@@ -47,7 +47,7 @@ static char *default_output(const char *data)
 
 static thiele_status print_result(cli_settings *settings, const thiele_model *model, const char *output, double seconds)
 {
-    char *description = NULL, duration[32];
+    char *description = NULL;
     thiele_status status = thiele_model_describe(model, settings->ctx, &description);
     if (status != THIELE_OK) {
         return status;
@@ -60,6 +60,7 @@ static thiele_status print_result(cli_settings *settings, const thiele_model *mo
         cli_json_raw(&json, "model", description);
         cli_json_close(&json, '}');
     } else {
+        char duration[32];
         cli_duration(seconds, duration, sizeof duration);
         cli_report(description);
         cli_row("time", "%s", duration);

@@ -79,12 +79,13 @@ void cli_progress_clear(void)
 
 static void describe(const thiele_progress *progress, char *text, size_t capacity)
 {
-    char duration[32], number[CLI_NUMBER_MAX];
+    char duration[32];
     int used = snprintf(text, capacity, "%s  %lld", progress->phase, (long long)progress->done);
     if (progress->total > 0) {
         used += snprintf(text + used, capacity - (size_t)used, " of %lld", (long long)progress->total);
     }
     if (isfinite(progress->value)) {
+        char number[CLI_NUMBER_MAX];
         used += snprintf(text + used, capacity - (size_t)used, "  value %s", cli_short(progress->value, number));
     }
     cli_duration(progress->seconds, duration, sizeof duration);

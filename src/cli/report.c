@@ -25,22 +25,23 @@ static long long count_of(const json_t *json, const char *field)
     return (long long)json_integer_value(json_object_get(json, field));
 }
 
+/* The inputs as a list that is folded between names, then the target. */
 static void print_columns(const json_t *columns)
 {
     enum { WIDTH = 79 };
-    size_t index;
-    const json_t *input;
-    char text[256];
-    int column = 0;
-    json_array_foreach(json_object_get(columns, "inputs"), index, input)
-    {
+    const json_t *inputs = json_object_get(columns, "inputs");
+    int column = printf("%-14s", "inputs");
+    for (size_t i = 0; i < json_array_size(inputs); i++) {
+        char text[256];
+        const json_t *input = json_array_get(inputs, i);
         size_t levels = json_array_size(json_object_get(input, "levels"));
         int length =
             snprintf(text, sizeof text, levels > 0 ? "%.200s (%zu levels)" : "%.200s", text_of(input, "name"), levels);
-        if (column == 0 || column + 2 + length > WIDTH) {
-            column = printf(column == 0 ? "%-14s%s" : ",\n%-14s%s", column == 0 ? "inputs" : "", text);
+        if (i > 0 && column + 2 + length > WIDTH) {
+            printf(",\n%-14s%s", "", text);
+            column = 14 + length;
         } else {
-            column += printf(", %s", text);
+            column += printf("%s%s", i > 0 ? ", " : "", text);
         }
     }
     putchar('\n');
@@ -49,20 +50,18 @@ static void print_columns(const json_t *columns)
 
 static void print_parameters(const json_t *parameters)
 {
-    size_t index;
-    const json_t *parameter;
-    int width = 0;
-    char number[CLI_NUMBER_MAX];
-    json_array_foreach(parameters, index, parameter)
-    {
-        int length = (int)strlen(text_of(parameter, "name"));
-        width = length > width && length <= 48 ? length : width;
+    enum { WIDEST = 48 };
+    size_t width = 0;
+    for (size_t i = 0; i < json_array_size(parameters); i++) {
+        size_t length = strlen(text_of(json_array_get(parameters, i), "name"));
+        width = length > width && length <= WIDEST ? length : width;
     }
-    json_array_foreach(parameters, index, parameter)
-    {
+    for (size_t i = 0; i < json_array_size(parameters); i++) {
+        char number[CLI_NUMBER_MAX];
+        const json_t *parameter = json_array_get(parameters, i);
         const char *name = text_of(parameter, "name");
         bool fixed = json_is_true(json_object_get(parameter, "fixed"));
-        cli_row(index == 0 ? "learned" : NULL, "%-*s  %s%s%s", width, name, number_of(parameter, "value", number),
+        cli_row(i == 0 ? "learned" : NULL, "%-*s  %s%s%s", (int)width, name, number_of(parameter, "value", number),
                 strcmp(name, "noise") == 0 ? "  (variance)" : "", fixed ? "  (fixed)" : "");
     }
 }
@@ -106,23 +105,19 @@ static void print_summary(const char *label, const json_t *scores)
             inside[2]);
 }
 
+/* The rows that leave-one-out misses by most, where that is more than chance explains. */
 static void print_worst(const json_t *worst)
 {
     enum { FAR = 3 }; /* standard deviations: 3 in 1000 rows of a true model */
-    size_t index;
-    const json_t *entry;
-    int count = 0;
-    json_array_foreach(worst, index, entry)
-    {
+    const char *label = "far off";
+    for (size_t i = 0; i < json_array_size(worst); i++) {
+        const json_t *entry = json_array_get(worst, i);
         double z = json_number_value(json_object_get(entry, "z"));
         if (fabs(z) > FAR) {
-            printf(count == 0 ? "%-14s" : "%s", count == 0 ? "far off" : ", ");
-            printf("row %lld (%+.1f sd)", count_of(entry, "row"), z);
-            count++;
+            cli_row(label, "row %lld, by %.1f standard deviations %s", count_of(entry, "row"), fabs(z),
+                    z > 0 ? "above" : "below");
+            label = NULL;
         }
-    }
-    if (count > 0) {
-        putchar('\n');
     }
 }
 

@@ -62,6 +62,7 @@ void thi_hypers_apply(const thi_hypers *hypers, thiele_kernel *kernel, thi_mean 
                       thi_prior *prior)
 {
     for (int i = 0; i < hypers->kernel; i++) {
+        kernel->parameter[i].fixed = hypers->hyper[i].fixed;
         if (kernel->log_value[i] != hypers->hyper[i].value) {
             kernel->log_value[i] = hypers->hyper[i].value;
             kernel->value[i] = exp(hypers->hyper[i].value);

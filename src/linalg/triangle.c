@@ -141,9 +141,10 @@ static void copy_block(thi_matrix from, thi_matrix to)
 
 /*
  * Column j of tiles is first copied to one of two buffers (its diagonal tile is then inverted in place), after which
- * its tiles can be overwritten in any order. Counters, for rows and columns of tiles: row + i     finished tiles of W
- * in row i, from the diagonal to the left copied + j  copied tiles of column j written + j finished tiles of column j
- * below the diagonal
+ * its tiles can be overwritten in any order. Counters, for rows and columns of tiles:
+ * - row + i: finished tiles of W in row i, from the diagonal to the left;
+ * - copied + j: copied tiles of column j;
+ * - written + j: finished tiles of column j; when all are, its buffer is free for column j - 2.
  */
 typedef struct inversion {
     thi_matrix L;
@@ -161,7 +162,7 @@ static thi_matrix column_copy(const inversion *v, int64_t j)
 static bool copy_tile(const inversion *v, thi_tasks *tasks, int64_t i, int64_t j)
 {
     thi_tiling t = v->tiling;
-    if (j + 2 < t.count && !thi_tasks_wait(tasks, v->written + j + 2, t.count - (j + 2) - 1)) {
+    if (j + 2 < t.count && !thi_tasks_wait(tasks, v->written + j + 2, t.count - (j + 2))) {
         return false;
     }
     thi_matrix Lij = thi_tile(t, v->L, i, j);
@@ -170,6 +171,7 @@ static bool copy_tile(const inversion *v, thi_tasks *tasks, int64_t i, int64_t j
     if (i == j) {
         invert(Lij);
         thi_tasks_raise(tasks, v->row + i);
+        thi_tasks_raise(tasks, v->written + j);
     }
     return true;
 }

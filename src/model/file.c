@@ -118,6 +118,19 @@ out:
     return status;
 }
 
+/* The reported parameters are the kernel's, the mean's and the noise, in that order. */
+static thiele_status match_learned(thiele_model *model, thiele_context *ctx, int64_t means)
+{
+    thiele_kernel *kernel = model->predictor.kernel;
+    if (model->learned_count != kernel->parameters + means + 1) {
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file's parameters are not those of its kernel and mean");
+    }
+    for (int i = 0; i < kernel->parameters; i++) {
+        kernel->parameter[i].fixed = model->learned[i].fixed;
+    }
+    return THIELE_OK;
+}
+
 static thiele_status read_predictor(thiele_model *model, thiele_context *ctx, const thi_tensors *tensors,
                                     const json_t *json)
 {
@@ -138,6 +151,7 @@ static thiele_status read_predictor(thiele_model *model, thiele_context *ctx, co
     THI_TRY(thi_tensors_take(tensors, ctx, "loo.mean", 1, shape, &model->loo_mean));
     THI_TRY(thi_tensors_take(tensors, ctx, "loo.variance", 1, shape, &model->loo_variance));
     THI_TRY(read_kernel(p, ctx, tensors, model->kernel, D));
+    THI_TRY(match_learned(model, ctx, means));
     THI_TRY(read_factor(p, ctx, tensors));
     THI_TRY(thi_predictor_finish(p, ctx));
 out:

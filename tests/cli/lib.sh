@@ -6,6 +6,7 @@ set -u
 export LC_ALL=C
 [ $# -ge 1 ] || { echo "usage: $0 BINARY" >&2; exit 2; }
 THIELE=$(realpath "$1")
+[ -x "$THIELE" ] || { echo "$0: $1 is not a program" >&2; exit 2; }
 # shellcheck disable=SC2034
 SOURCE=$(realpath "$(dirname "${BASH_SOURCE[1]}")/../..")
 WORK=$(mktemp -d)

@@ -3,7 +3,7 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-"$THIELE" generate -n 2500 -o train.csv
+"$THIELE" generate -n 2000 -o train.csv
 "$THIELE" generate -n 50 --seed 1 -o test.csv
 slow="fit train.csv --target strength --ignore row --restarts 500 --iterations 1000000"
 
@@ -16,14 +16,14 @@ stop() { # SIGNAL SECONDS ARGUMENTS: sent after that long
 }
 
 # shellcheck disable=SC2086
-stop INT 6 $slow -o int.thiele
+stop INT 3 $slow -o int.thiele
 expect_status 1
 expect_err '^thiele: stopped by Ctrl-C: the best model so far was saved to int.thiele$'
 run score int.thiele test.csv --json
 expect_done
 expect_that "$out" 'd["rmse"] < 5'
 # shellcheck disable=SC2086
-stop TERM 6 $slow -o term.thiele --json
+stop TERM 3 $slow -o term.thiele --json
 expect_status 1
 expect_err 'stopped by SIGTERM'
 expect_json "$out"

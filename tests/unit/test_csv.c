@@ -128,7 +128,8 @@ static void test_delimiter(void **state)
     thiele_table *table = parse("\"a;b;c\",d\n1,2\n");
     assert_shape(table, 1, 2);
     thiele_table_destroy(table);
-    table = parse("1,5;2,5;3,5\n2;3;4,5\n");
+    table = parse_with("1,5;2,5;3,5\n2;3;4,5\n",
+                       (thiele_table_options){sizeof(thiele_table_options), THIELE_HEADER_NO, 0, 0, 0});
     assert_shape(table, 2, 3);
     int column = 0;
     double value;
@@ -225,7 +226,7 @@ static void test_refusals(void **state)
                    "t.csv, line 3: a quote opens here and is never closed");
     assert_refused("a,\"b", THIELE_ERROR_FORMAT, "t.csv, line 1: a quote opens");
     assert_refused("a,b\n1,\"x\"y\n", THIELE_ERROR_FORMAT, "t.csv, line 2: text behind a closing quote");
-    assert_refused("\xFF\xFEa", THIELE_ERROR_FORMAT, "UTF-16");
+    assert_refused("\xFF\xFE:", THIELE_ERROR_FORMAT, "UTF-16");
     thiele_table *table;
     assert_fails(ctx, thi_table_parse_csv(&table, ctx, "a,b\n1,2\n\0,3\n", 13, "t.csv", NULL), THIELE_ERROR_FORMAT,
                  "t.csv, line 3: a zero byte");
@@ -256,7 +257,7 @@ static void test_not_a_number(void **state)
 static void test_find_column(void **state)
 {
     (void)state;
-    thiele_table *table = parse("age,strength,2,strengths\n1,2,3,4\n");
+    thiele_table *table = parse("age,strength,2,site\n1,2,3,4\n");
     int column;
     assert_ok(ctx, thiele_table_find_column(table, ctx, "strength", &column));
     assert_int_equal(column, 1);
@@ -269,7 +270,7 @@ static void test_find_column(void **state)
     assert_fails(ctx, thiele_table_find_column(table, ctx, "strenght", &column), THIELE_ERROR_COLUMN,
                  "no column 'strenght' in t.csv; did you mean 'strength'?");
     assert_fails(ctx, thiele_table_find_column(table, ctx, "weight", &column), THIELE_ERROR_COLUMN,
-                 "no column 'weight' in t.csv; it has 'age', 'strength', '2', 'strengths'");
+                 "no column 'weight' in t.csv; it has 'age', 'strength', '2', 'site'");
     static const char *const off[] = {"0", "5", "-5", "", "1x", "99999999999999999999"};
     for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
         assert_fails(ctx, thiele_table_find_column(table, ctx, off[i], &column), THIELE_ERROR_COLUMN, "no column");
@@ -463,7 +464,7 @@ static void test_round_trip(void **state)
                 thi_text_add(&text, "%s", c > 0 ? "," : "");
                 if (r < 0 || (c % 2 == 1 && draw(&index) % 4 > 0)) {
                     nasty_text(field, &index);
-                    snprintf(field + strlen(field), 8, "%s%d", r < 0 ? "n" : "", r < 0 ? c : 0);
+                    snprintf(field + strlen(field), 16, r < 0 ? "n%d" : "", c);
                     quote(&text, field);
                 } else if (draw(&index) % 5 > 0) {
                     thi_text_add_number(&text, any_double(&index));

@@ -1,0 +1,551 @@
+/*
+ * The model through the public API: learning what the data were made of, units, round trips through the file, damaged
+ * files, holdout and cross-validation, deadline and cancellation, and every allocation failing in turn.
+ */
+#include "testing.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <sys/stat.h>
+#include <thiele/thiele.h>
+
+#include "model/model.h"
+
+static char folder[] = "/tmp/thiele-test-model-XXXXXX";
+
+static const char *in_folder(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) != NULL ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+static thiele_table *demo(thiele_context *ctx, int64_t rows, uint64_t seed)
+{
+    thiele_table *table = NULL;
+    assert_ok(ctx, thiele_table_generate(&table, ctx, rows, seed));
+    return table;
+}
+
+static thiele_fit_options demo_options(void)
+{
+    thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
+    options.target = "strength";
+    options.ignore = "row";
+    return options;
+}
+
+static thiele_model *fitted(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options)
+{
+    thiele_model *model = NULL;
+    assert_ok(ctx, thiele_model_fit(&model, ctx, table, options));
+    return model;
+}
+
+/* Predictions of a whole table. */
+typedef struct predictions {
+    double mean[1000], variance[1000];
+    int64_t n;
+} predictions;
+
+static thiele_status collect(const thiele_prediction *block, void *user)
+{
+    predictions *all = user;
+    memcpy(all->mean + all->n, block->mean, (size_t)block->rows * sizeof(double));
+    memcpy(all->variance + all->n, block->variance, (size_t)block->rows * sizeof(double));
+    all->n += block->rows;
+    return THIELE_OK;
+}
+
+static void predict(thiele_context *ctx, const thiele_model *model, const thiele_table *table, predictions *all)
+{
+    all->n = 0;
+    assert_ok(ctx, thiele_model_predict(model, ctx, table, NULL, collect, all));
+}
+
+static double parameter(const thiele_model *model, const char *wanted)
+{
+    for (int i = 0; i < thiele_model_parameters(model); i++) {
+        const char *name;
+        double value;
+        assert_int_equal(thiele_model_parameter(model, i, &name, &value), THIELE_OK);
+        if (strcmp(name, wanted) == 0) {
+            return value;
+        }
+    }
+    fail_msg("no parameter %s", wanted);
+    return NAN;
+}
+
+static void test_learns(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    thiele_table *train = demo(ctx, 400, 1);
+    thiele_table *test = demo(ctx, 600, 2);
+    thiele_fit_options options = demo_options();
+    thiele_model *model = fitted(ctx, train, &options);
+    thiele_scores scores;
+    assert_int_equal(thiele_model_stop(model), THIELE_STOP_CONVERGED);
+    assert_ok(ctx, thiele_model_score(model, ctx, test, NULL, &scores));
+    /* The noise alone has an RMSE of about 1.6 (sd 0.8 + 0.5 |x1|); three standard errors above it. */
+    assert_true(scores.rmse > 1.3 && scores.rmse < 1.95);
+    assert_true(scores.coverage90 > 0.83 && scores.coverage90 < 0.97);
+    assert_true(scores.msll < -1.0);
+    assert_true(parameter(model, "noise") > 1.5 && parameter(model, "noise") < 4.0);
+    const double *mean;
+    const double *variance;
+    assert_int_equal(thiele_model_loo(model, &mean, &variance), 400);
+    thiele_model_destroy(model);
+    thiele_table_destroy(train);
+    thiele_table_destroy(test);
+    thiele_context_destroy(ctx);
+}
+
+/* A model of 3 y + 100 over 10 x is the model of y over x, in other units: parameters and predictions scale. */
+static void test_units(void **state)
+{
+    (void)state;
+    enum { N = 80 };
+    thiele_context *ctx = test_context(2);
+    double plain[N * 3];
+    double scaled[N * 3];
+    test_normals(N * 3, 1, plain);
+    for (int i = 0; i < N; i++) {
+        plain[3 * i + 2] = sin(plain[3 * i]) + 0.5 * plain[3 * i + 1] + 0.1 * plain[3 * i + 2];
+        scaled[3 * i] = 10.0 * plain[3 * i];
+        scaled[3 * i + 1] = plain[3 * i + 1] - 1000.0;
+        scaled[3 * i + 2] = 3.0 * plain[3 * i + 2] + 100.0;
+    }
+    const char *const names[] = {"a", "b", "y"};
+    thiele_table *first = NULL;
+    thiele_table *second = NULL;
+    assert_ok(ctx, thiele_table_from_rows(&first, ctx, N, 3, plain, names));
+    assert_ok(ctx, thiele_table_from_rows(&second, ctx, N, 3, scaled, names));
+    thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
+    options.target = "y";
+    options.mean = "linear";
+    thiele_model *one = fitted(ctx, first, &options);
+    thiele_model *two = fitted(ctx, second, &options);
+    predictions p1;
+    predictions p2;
+    predict(ctx, one, first, &p1);
+    predict(ctx, two, second, &p2);
+    for (int i = 0; i < N; i++) {
+        assert_near(p2.mean[i], 3.0 * p1.mean[i] + 100.0, 1e-5, 1e-5);
+        assert_near(p2.variance[i], 9.0 * p1.variance[i], 1e-4, 1e-8);
+    }
+    assert_near(parameter(two, "matern52.lengthscale[a]"), 10.0 * parameter(one, "matern52.lengthscale[a]"), 1e-3, 0.0);
+    assert_near(parameter(two, "noise"), 9.0 * parameter(one, "noise"), 1e-3, 0.0);
+    assert_near(parameter(two, "mean.slope[a]"), 0.3 * parameter(one, "mean.slope[a]"), 1e-2, 1e-3);
+    thiele_model_destroy(one);
+    thiele_model_destroy(two);
+    thiele_table_destroy(first);
+    thiele_table_destroy(second);
+    thiele_context_destroy(ctx);
+}
+
+static void test_set_and_prior(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    thiele_table *train = demo(ctx, 120, 1);
+    thiele_fit_options options = demo_options();
+    options.set = "lengthscale[x1]=1.25, noise=2";
+    thiele_model *model = fitted(ctx, train, &options);
+    assert_near(parameter(model, "matern52.lengthscale[x1]"), 1.25, 1e-14, 0.0);
+    assert_near(parameter(model, "noise"), 2.0, 1e-14, 0.0);
+    thiele_model_destroy(model);
+    /* A tight prior wins over the data. */
+    options.set = NULL;
+    options.prior = "noise lognormal(1.0986, 0.001), lengthscale gamma(2, 1)";
+    model = fitted(ctx, train, &options);
+    assert_near(parameter(model, "noise"), 3.0, 0.01, 0.0);
+    thiele_model_destroy(model);
+    options.prior = NULL;
+    options.iterations = -1;
+    options.set = "variance~50, lengthscale~2, noise~1";
+    model = fitted(ctx, train, &options);
+    assert_int_equal(thiele_model_stop(model), THIELE_STOP_FIXED);
+    assert_near(parameter(model, "matern52.variance"), 50.0, 1e-13, 0.0);
+    thiele_model_destroy(model);
+    const struct {
+        const char *set, *prior, *kernel, *mean, *method, *why;
+    } bad[] = {
+        {"lengthscael=1", NULL, NULL, NULL, NULL, "no parameter 'lengthscael'"},
+        {"noise=-1", NULL, NULL, NULL, NULL, "positive"},
+        {"noise", NULL, NULL, NULL, NULL, "name=value"},
+        {NULL, "noise", NULL, NULL, NULL, "no prior"},
+        {NULL, "noise gamma(0, 1)", NULL, NULL, NULL, "no prior"},
+        {NULL, "noise cauchy(1, 1)", NULL, NULL, NULL, "no prior"},
+        {NULL, NULL, "matern99", NULL, NULL, "a kernel was expected"},
+        {NULL, NULL, NULL, "quadratic", NULL, "zero, constant or linear"},
+        {NULL, NULL, NULL, NULL, "magic", "no method 'magic'"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        options = demo_options();
+        options.set = bad[i].set;
+        options.prior = bad[i].prior;
+        options.kernel = bad[i].kernel;
+        options.mean = bad[i].mean;
+        options.method = bad[i].method;
+        assert_fails(ctx, thiele_model_fit(&model, ctx, train, &options), THIELE_ERROR_ARGUMENT, bad[i].why);
+        assert_null(model);
+    }
+    thiele_table_destroy(train);
+    thiele_context_destroy(ctx);
+}
+
+/* What was saved predicts the same bits after loading; saving twice gives the same bytes; so do other numbers of
+ * threads. */
+static void test_round_trip(void **state)
+{
+    (void)state;
+    static predictions before;
+    static predictions after;
+    char *bytes[3] = {NULL};
+    long length[3];
+    for (int run = 0; run < 3; run++) {
+        thiele_context *ctx = test_context(run == 2 ? 3 : 1);
+        thiele_table *train = demo(ctx, 300, 1);
+        thiele_table *test = demo(ctx, 700, 2);
+        thiele_fit_options options = demo_options();
+        options.kernel = "matern32(ard) + periodic(dims=x1, p~4)*se";
+        options.mean = "constant";
+        options.holdout = 0.2;
+        thiele_model *model = fitted(ctx, train, &options);
+        thiele_model *loaded = NULL;
+        predict(ctx, model, test, &before);
+        assert_ok(ctx, thiele_model_save(model, ctx, in_folder("m.thiele")));
+        assert_ok(ctx, thiele_model_load(&loaded, ctx, in_folder("m.thiele")));
+        predict(ctx, loaded, test, &after);
+        assert_int_equal(before.n, 700);
+        assert_memory_equal(&before, &after, sizeof before);
+        char *one = NULL;
+        char *two = NULL;
+        assert_ok(ctx, thiele_model_describe(model, ctx, &one));
+        assert_ok(ctx, thiele_model_describe(loaded, ctx, &two));
+        assert_string_equal(one, two);
+        assert_int_equal(thiele_model_holdout(loaded)->rows, 60);
+        thiele_free(one);
+        thiele_free(two);
+        FILE *file = fopen(in_folder("m.thiele"), "rb");
+        fseek(file, 0, SEEK_END);
+        length[run] = ftell(file);
+        rewind(file);
+        bytes[run] = malloc((size_t)length[run]);
+        assert_int_equal(fread(bytes[run], 1, (size_t)length[run], file), length[run]);
+        fclose(file);
+        thiele_model_destroy(model);
+        thiele_model_destroy(loaded);
+        thiele_table_destroy(train);
+        thiele_table_destroy(test);
+        thiele_context_destroy(ctx);
+    }
+    for (int run = 1; run < 3; run++) {
+        assert_int_equal(length[run], length[0]);
+        assert_memory_equal(bytes[run], bytes[0], (size_t)length[0]);
+    }
+    for (int run = 0; run < 3; run++) {
+        free(bytes[run]);
+    }
+}
+
+/* Cut anywhere, or with any byte of its data changed, a file is refused with a sentence. */
+static void test_damage(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    thiele_table *train = demo(ctx, 20, 1);
+    thiele_fit_options options = demo_options();
+    options.iterations = 1;
+    thiele_model *model = fitted(ctx, train, &options);
+    assert_ok(ctx, thiele_model_save(model, ctx, in_folder("d.thiele")));
+    thiele_model_destroy(model);
+    thiele_table_destroy(train);
+    FILE *file = fopen(in_folder("d.thiele"), "rb");
+    static _Alignas(64) unsigned char bytes[100000];
+    size_t length = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert_true(length > 1000 && length < sizeof bytes);
+    for (size_t cut = 0; cut < length; cut += 1 + length / 211) {
+        assert_int_equal(thi_model_parse(&model, ctx, "cut", bytes, cut), THIELE_ERROR_FORMAT);
+        assert_null(model);
+        assert_true(strlen(thiele_context_message(ctx)) > 20);
+    }
+    uint64_t header;
+    memcpy(&header, bytes, sizeof header);
+    for (size_t at = 8 + header; at < length; at += 1 + length / 211) {
+        bytes[at] ^= 0x10;
+        assert_fails(ctx, thi_model_parse(&model, ctx, "altered", bytes, length), THIELE_ERROR_FORMAT, "checksum");
+        bytes[at] ^= 0x10;
+    }
+    assert_ok(ctx, thi_model_parse(&model, ctx, "whole", bytes, length));
+    thiele_model_destroy(model);
+    assert_fails(ctx, thiele_model_load(&model, ctx, in_folder("absent")), THIELE_ERROR_IO, "absent");
+    assert_fails(ctx, thiele_model_load(&model, ctx, folder), THIELE_ERROR_IO, "");
+    thiele_context_destroy(ctx);
+}
+
+static void test_predict_rows(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    thiele_table *train = demo(ctx, 100, 1);
+    thiele_fit_options options = demo_options();
+    thiele_model *model = fitted(ctx, train, &options);
+    static predictions all;
+    predict(ctx, model, train, &all);
+    for (int64_t i = 0; i < 100; i += 7) {
+        char text[64];
+        double x[3];
+        double mean;
+        double variance;
+        double latent;
+        for (int c = 0; c < 2; c++) {
+            int column;
+            assert_ok(ctx, thiele_table_find_column(train, ctx, thiele_model_input_name(model, c), &column));
+            assert_ok(ctx, thiele_table_cell(train, ctx, i, column, text, sizeof text));
+            x[c] = atof(text);
+        }
+        int column;
+        assert_ok(ctx, thiele_table_find_column(train, ctx, "site", &column));
+        assert_ok(ctx, thiele_table_cell(train, ctx, i, column, text, sizeof text));
+        x[2] = strcmp(text, "east") == 0 ? 0.0 : (strcmp(text, "north") == 0 ? 1.0 : 2.0);
+        assert_ok(ctx, thiele_model_predict_rows(model, ctx, 1, x, 0, &mean, &variance));
+        assert_near(mean, all.mean[i], 1e-12, 1e-12);
+        assert_near(variance, all.variance[i], 1e-11, 0.0);
+        assert_ok(ctx, thiele_model_predict_rows(model, ctx, 1, x, 1, &mean, &latent));
+        assert_near(variance - latent, parameter(model, "noise"), 1e-10, 0.0);
+        x[2] = 3.0;
+        assert_int_equal(thiele_model_predict_rows(model, ctx, 1, x, 0, &mean, NULL), THIELE_ERROR_ARGUMENT);
+    }
+    static double mean[100];
+    static double covariance[100 * 100];
+    assert_ok(ctx, thiele_model_predict_joint(model, ctx, train, NULL, mean, covariance));
+    for (int i = 0; i < 100; i++) {
+        assert_near(mean[i], all.mean[i], 1e-12, 1e-12);
+        assert_near(covariance[i * 101], all.variance[i], 1e-10, 0.0);
+    }
+    thiele_model_destroy(model);
+    thiele_table_destroy(train);
+    thiele_context_destroy(ctx);
+}
+
+static void test_cross_validation(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    thiele_table *table = demo(ctx, 150, 3);
+    thiele_fit_options options = demo_options();
+    thiele_scores each[5];
+    thiele_scores overall;
+    assert_ok(ctx, thiele_cross_validate(ctx, table, &options, 5, each, &overall));
+    assert_int_equal(overall.rows, 150);
+    assert_true(overall.rmse > 1.2 && overall.rmse < 2.2);
+    double squares = 0.0;
+    for (int fold = 0; fold < 5; fold++) {
+        assert_int_equal(each[fold].rows, 30);
+        squares += each[fold].rmse * each[fold].rmse / 5.0;
+    }
+    assert_near(overall.rmse, sqrt(squares), 1e-12, 0.0);
+    assert_fails(ctx, thiele_cross_validate(ctx, table, &options, 1, NULL, &overall), THIELE_ERROR_ARGUMENT, "folds");
+    assert_fails(ctx, thiele_cross_validate(ctx, table, &options, 76, NULL, &overall), THIELE_ERROR_ARGUMENT, "folds");
+    thiele_table_destroy(table);
+    thiele_context_destroy(ctx);
+}
+
+static int cancel_after(const thiele_progress *progress, void *user)
+{
+    (void)progress;
+    int *left = user;
+    return --*left <= 0;
+}
+
+static void test_stopping(void **state)
+{
+    (void)state;
+    int left = 3;
+    thiele_context_options settings = THIELE_CONTEXT_OPTIONS_INIT;
+    settings.threads = 2;
+    settings.progress = cancel_after;
+    settings.progress_user = &left;
+    thiele_context *ctx = NULL;
+    assert_int_equal(thiele_context_create(&ctx, &settings), THIELE_OK);
+    thiele_table *train = demo(ctx, 700, 1);
+    thiele_fit_options options = demo_options();
+    /* Cancelled among the starts, then while polishing: a usable model each time. */
+    for (int calls = 1; calls < 400; calls = calls * 3 + 1) {
+        left = calls;
+        thiele_model *model = fitted(ctx, train, &options);
+        double x[3] = {0.5, 0.5, 1.0};
+        double mean;
+        double variance;
+        assert_ok(ctx, thiele_model_predict_rows(model, ctx, 1, x, 0, &mean, &variance));
+        assert_true(isfinite(mean) && variance > 0.0);
+        if (calls < 20) {
+            assert_int_equal(thiele_model_stop(model), THIELE_STOP_CANCELLED);
+        }
+        thiele_model_destroy(model);
+    }
+    left = 1000000;
+    options.deadline = 0.02;
+    double start = thi_seconds();
+    thiele_model *model = fitted(ctx, train, &options);
+    assert_int_equal(thiele_model_stop(model), THIELE_STOP_DEADLINE);
+    assert_true(thi_seconds() - start < 2.0);
+    thiele_model_destroy(model);
+    options.deadline = 0.0;
+    options.iterations = 1;
+    model = fitted(ctx, train, &options);
+    assert_int_equal(thiele_model_stop(model), THIELE_STOP_ITERATIONS);
+    thiele_model_destroy(model);
+    thiele_table_destroy(train);
+    thiele_context_destroy(ctx);
+}
+
+static void test_too_many_rows(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    thiele_table *train = demo(ctx, 12000, 1);
+    thiele_fit_options options = demo_options();
+    thiele_model *model = NULL;
+    assert_fails(ctx, thiele_model_fit(&model, ctx, train, &options), THIELE_ERROR_LIMIT, "1.15 GB");
+    assert_non_null(strstr(thiele_context_message(ctx), "variational"));
+    thiele_table_destroy(train);
+    thiele_context_destroy(ctx);
+}
+
+/* --- every allocation failing in turn
+ * ---------------------------------------------------------------------------------- */
+
+/* jansson's allocations fail together with ours. */
+static int64_t json_countdown = -1;
+
+static void *failing_malloc(size_t size)
+{
+    if (json_countdown == 0) {
+        return NULL;
+    }
+    json_countdown -= json_countdown > 0;
+    return malloc(size);
+}
+
+/* A small fit, save, load, predict and score; everything is released whatever happens. */
+static thiele_status whole_run(thiele_context *ctx)
+{
+    thiele_table *table = NULL;
+    thiele_model *model = NULL;
+    thiele_model *loaded = NULL;
+    char *text = NULL;
+    thiele_scores scores;
+    thiele_fit_options options = demo_options();
+    options.iterations = 2;
+    options.holdout = 0.25;
+    options.kernel = "se(ard)*periodic(p~3, dims=1) + linear";
+    options.mean = "linear";
+    options.prior = "noise gamma(2, 0.5)";
+    thiele_predict_options predict_options = THIELE_PREDICT_OPTIONS_INIT;
+    double quantiles[] = {0.05, 0.95};
+    predict_options.quantiles = quantiles;
+    predict_options.quantile_count = 2;
+    predict_options.samples = 2;
+    predict_options.id = "row,site";
+    static double mean[24], covariance[24 * 24];
+    thiele_status status;
+    THI_TRY(thiele_table_generate(&table, ctx, 24, 1));
+    THI_TRY(thiele_table_write(table, ctx, in_folder("f.csv")));
+    thiele_table_destroy(table);
+    table = NULL;
+    THI_TRY(thiele_table_open(&table, ctx, in_folder("f.csv"), NULL));
+    THI_TRY(thiele_model_fit(&model, ctx, table, &options));
+    THI_TRY(thiele_model_save(model, ctx, in_folder("f.thiele")));
+    THI_TRY(thiele_model_load(&loaded, ctx, in_folder("f.thiele")));
+    THI_TRY(thiele_model_describe(loaded, ctx, &text));
+    THI_TRY(thiele_model_predict_file(loaded, ctx, table, &predict_options, in_folder("f-out.csv")));
+    THI_TRY(thiele_model_score(loaded, ctx, table, NULL, &scores));
+    THI_TRY(thiele_model_predict_joint(loaded, ctx, table, NULL, mean, covariance));
+out:
+    thiele_free(text);
+    thiele_model_destroy(model);
+    thiele_model_destroy(loaded);
+    thiele_table_destroy(table);
+    return status;
+}
+
+static void test_failing_allocations(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    int64_t before = thi_allocations(ctx);
+    assert_ok(ctx, whole_run(ctx));
+    int64_t count = thi_allocations(ctx) - before;
+    size_t held = thi_memory_held(ctx);
+    print_message("%lld allocations\n", (long long)count);
+    for (int64_t nth = 1; nth <= count; nth++) {
+        thi_fail_allocation(ctx, nth, nth % 2 == 0);
+        thiele_status status = whole_run(ctx);
+        thi_fail_allocation(ctx, 0, false);
+        if (status != THIELE_ERROR_MEMORY) {
+            fail_msg("allocation %lld: %s: %s", (long long)nth, thiele_status_name(status),
+                     thiele_context_message(ctx));
+        }
+        assert_non_null(strstr(thiele_context_message(ctx), "out of memory"));
+        assert_int_equal(thi_memory_held(ctx), held);
+    }
+    /* No temporary file is left behind by a save that failed. */
+    assert_int_equal(access(in_folder("f.thiele.0"), F_OK), -1);
+    assert_int_equal(access(in_folder("f-out.csv.0"), F_OK), -1);
+    thiele_context_destroy(ctx);
+}
+
+static void test_failing_json(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    json_set_alloc_funcs(failing_malloc, free);
+    for (int64_t nth = 0; nth < 100000; nth++) {
+        json_countdown = nth;
+        thiele_status status = whole_run(ctx);
+        bool reached_the_end = json_countdown > 0;
+        json_countdown = -1;
+        if (reached_the_end) {
+            assert_int_equal(status, THIELE_OK);
+            break;
+        }
+        if (status != THIELE_ERROR_MEMORY && status != THIELE_ERROR_FORMAT) {
+            fail_msg("JSON allocation %lld: %s: %s", (long long)nth, thiele_status_name(status),
+                     thiele_context_message(ctx));
+        }
+        nth += nth / 50;
+    }
+    thiele_context_destroy(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_learns),           cmocka_unit_test(test_units),
+        cmocka_unit_test(test_set_and_prior),    cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_damage),           cmocka_unit_test(test_predict_rows),
+        cmocka_unit_test(test_cross_validation), cmocka_unit_test(test_stopping),
+        cmocka_unit_test(test_too_many_rows),    cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_failing_json),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
