@@ -112,7 +112,8 @@ bool cli_parse_iterations(cli_settings *settings, const cli_option *option, cons
     if (!read_integer(option, text, &value)) {
         return false;
     }
-    store(settings, option, &(int){value == 0 ? -1 : (int)value}, sizeof(int));
+    int kept = value == 0 ? -1 : (int)value;
+    store(settings, option, &kept, sizeof kept);
     return true;
 }
 

@@ -10,7 +10,7 @@
 /* One block: X is D x count, y count numbers. */
 typedef struct block {
     double *X, *y;
-    double *mean, *square; /* D + 1 each */
+    double *mean, *square, *rest; /* D + 1 each */
 } block;
 
 static double value_at(const block *b, int dims, int64_t n, int d)
@@ -18,12 +18,12 @@ static double value_at(const block *b, int dims, int64_t n, int d)
     return d < dims - 1 ? b->X[n * (dims - 1) + d] : b->y[n];
 }
 
+/* The rounding of the mean shows in the sum of distances from it, and is taken back by it. */
 static void block_moments(thi_moments *moments, block *b, int64_t count)
 {
     const int dims = moments->dims;
     for (int d = 0; d < dims; d++) {
-        b->mean[d] = 0;
-        b->square[d] = 0;
+        b->mean[d] = b->square[d] = b->rest[d] = 0;
     }
     for (int64_t n = 0; n < count; n++) {
         for (int d = 0; d < dims; d++) {
@@ -40,7 +40,12 @@ static void block_moments(thi_moments *moments, block *b, int64_t count)
         for (int d = 0; d < dims; d++) {
             double distance = value_at(b, dims, n, d) - b->mean[d];
             b->square[d] += distance * distance;
+            b->rest[d] += distance;
         }
+    }
+    for (int d = 0; d < dims; d++) {
+        b->mean[d] += b->rest[d] / (double)count;
+        b->square[d] -= b->rest[d] * b->rest[d] / (double)count;
     }
 }
 
@@ -85,6 +90,7 @@ static thiele_status make_room(thi_moments *moments, thiele_context *ctx, block 
     THI_TRY(thi_alloc(ctx, &b->y, THI_TABLE_BLOCK, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &b->mean, D + 1, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &b->square, D + 1, sizeof(double)));
+    THI_TRY(thi_alloc(ctx, &b->rest, D + 1, sizeof(double)));
     for (size_t d = 0; d < D + 1; d++) {
         moments->low[d] = INFINITY;
         moments->high[d] = -INFINITY;
@@ -108,6 +114,7 @@ out:
     thi_free(b.y);
     thi_free(b.mean);
     thi_free(b.square);
+    thi_free(b.rest);
     thi_reader_close(&reader);
     if (status != THIELE_OK) {
         thi_moments_clear(moments);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The harness of the command's tests: source it with the path of the binary as the first argument.
-# `run ARGUMENTS` runs the command and keeps its status, $out and $err; the expect_* functions say what should have come of
-# it; `finish` ends the script. Everything happens in a temporary folder that is removed at the end.
+# `run ARGUMENTS` runs the command and keeps its status, $out and $err; the expect_* functions say what should have come
+# of it; `finish` ends the script. Everything happens in a temporary folder that is removed at the end.
 set -u
 export LC_ALL=C
 [ $# -ge 1 ] || { echo "usage: $0 BINARY" >&2; exit 2; }

@@ -42,7 +42,7 @@ expect_clean
 
 if have_python; then
     cat >terminal.py <<'END'
-"""Runs a command with standard error on a terminal 60 columns wide; sends SIGINT twice after some seconds if asked to."""
+"""Runs a command with standard error on a terminal of 60 columns; sends it some SIGINTs after some seconds."""
 import fcntl, os, pty, signal, struct, subprocess, sys, termios, time
 master, slave = pty.openpty()
 fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))

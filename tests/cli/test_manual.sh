@@ -12,7 +12,8 @@ for command in fit predict score cv info generate; do
     last="the options in thiele-$command.1 against those in the help"
     sed '/^Examples:/,$d' "$out" >help.txt
     grep -oE -- '^  (-[a-z], )?--[a-z-]+' help.txt | grep -oE -- '--[a-z-]+' | sort >in_help
-    grep -A1 '^\.TP' page.txt | grep -E -- '^\.B[IR]* (-[a-z] ", " )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | grep -v '^--help$' | sort >in_page
+    grep -A1 '^\.TP' page.txt | grep -E -- '^\.B[IR]* (-[a-z] ", " )?--[a-z-]+' | grep -oE -- '--[a-z-]+' |
+        grep -v '^--help$' | sort >in_page
     check "the two lists should be the same: $(diff in_help in_page | grep '^[<>]' | paste -sd' ')" cmp in_help in_page
 done
 if command -v groff >/dev/null; then

@@ -71,7 +71,8 @@ check "id columns pass through" test "$(cut -d, -f1,2 "$out")" = "$(cut -d, -f"$
     head -1 test.csv | tr , '\n' | grep -nE '^(row|site)$' | sort -t: -k2 | cut -d: -f1 | paste -sd,)" test.csv)"
 run predict model.thiele test.csv --latent
 expect_done
-check "the function is surer than an observation" sh -c "paste -d, '$out' plain.csv | awk -F, 'NR > 1 && !(\$2 < \$4) {exit 1}'"
+check "the function is surer than an observation" \
+    sh -c "paste -d, '$out' plain.csv | awk -F, 'NR > 1 && !(\$2 < \$4) {exit 1}'"
 run predict model.thiele test.csv --json --quantiles 0.1,0.9 --id site --samples 1
 expect_done
 expect_json "$out"
@@ -128,8 +129,8 @@ expect_out 'saved to +model.thiele'
 # --- no header; a positional target
 tail -n +2 train.csv >bare.csv
 target=$(head -1 train.csv | tr , '\n' | grep -n '^strength$' | cut -d: -f1)
-run fit bare.csv --header no --target "$target" --ignore "$(head -1 train.csv | tr , '\n' | grep -n '^row$' | cut -d: -f1)" \
-    --iterations 3 -o bare.thiele
+row=$(head -1 train.csv | tr , '\n' | grep -n '^row$' | cut -d: -f1)
+run fit bare.csv --header no --target "$target" --ignore "$row" --iterations 3 -o bare.thiele
 expect_status 0
 run predict bare.thiele bare.csv --header no
 expect_done
