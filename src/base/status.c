@@ -44,8 +44,9 @@ thiele_status thi_fail_in(thiele_context *ctx, thiele_status status, const char 
     va_start(arguments, format);
     int length = vsnprintf(ctx->message, sizeof ctx->message, format, arguments);
     va_end(arguments);
-    if (length >= 0 && (size_t)length < sizeof ctx->message) {
-        snprintf(ctx->message + length, sizeof ctx->message - (size_t)length, ": %s", inner);
+    int room = (int)sizeof ctx->message - length - 3;
+    if (length >= 0 && room > 0) {
+        snprintf(ctx->message + length, (size_t)room + 3, ": %.*s", room, inner);
     }
     return status;
 }

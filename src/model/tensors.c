@@ -207,7 +207,7 @@ thiele_status thi_tensors_read(thi_tensors *tensors, thiele_context *ctx, const 
     if (length >= sizeof header_length) {
         memcpy(&header_length, bytes, sizeof header_length);
     }
-    if (length < sizeof header_length || header_length < 2 || header_length > HEADER_MAX || bytes[8] != '{') {
+    if (length <= sizeof header_length || header_length < 2 || header_length > HEADER_MAX || bytes[8] != '{') {
         return bad(ctx, source, "it does not begin like one");
     }
     if (header_length > length - 8) {

@@ -287,6 +287,14 @@ static void test_damage(void **state)
         assert_null(model);
         assert_true(strlen(thiele_context_message(ctx)) > 20);
     }
+    /* Every short length in a block of just that size, so that a sanitizer sees a byte too far. */
+    for (size_t cut = 0; cut < 64; cut++) {
+        unsigned char *tight = malloc(cut + 1);
+        memcpy(tight, bytes, cut);
+        tight = realloc(tight, cut > 0 ? cut : 1);
+        assert_int_equal(thi_model_parse(&model, ctx, "cut", tight, cut), THIELE_ERROR_FORMAT);
+        free(tight);
+    }
     uint64_t header;
     memcpy(&header, bytes, sizeof header);
     for (size_t at = 8 + header; at < length; at += 1 + length / 211) {
