@@ -124,34 +124,14 @@ static double power_of_two(int e)
  */
 static double wide_power(uint64_t w, int e)
 {
-    static const uint64_t five[WIDE_POWER + 1] = {1u,
-                                                  5u,
-                                                  25u,
-                                                  125u,
-                                                  625u,
-                                                  3125u,
-                                                  15625u,
-                                                  78125u,
-                                                  390625u,
-                                                  1953125u,
-                                                  9765625u,
-                                                  48828125u,
-                                                  244140625u,
-                                                  1220703125u,
-                                                  6103515625u,
-                                                  30517578125u,
-                                                  152587890625u,
-                                                  762939453125u,
-                                                  3814697265625u,
-                                                  19073486328125u,
-                                                  95367431640625u,
-                                                  476837158203125u,
-                                                  2384185791015625u,
-                                                  11920928955078125u,
-                                                  59604644775390625u,
-                                                  298023223876953125u,
-                                                  1490116119384765625u,
-                                                  7450580596923828125u};
+    /* clang-format off */
+    static const uint64_t five[WIDE_POWER + 1] = {
+        1u, 5u, 25u, 125u, 625u, 3125u, 15625u, 78125u, 390625u, 1953125u, 9765625u, 48828125u, 244140625u,
+        1220703125u, 6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u,
+        95367431640625u, 476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u,
+        298023223876953125u, 1490116119384765625u, 7450580596923828125u
+    };
+    /* clang-format on */
     int lead = __builtin_clzll(w);
     w <<= lead;
     if (e < 0) {
@@ -192,7 +172,8 @@ static double scale_hard(uint64_t w, int64_t e)
     return strtod(buffer, NULL);
 }
 
-/* More than 19 significant digits in text[0..stop-text-1] (digits and a point), times 10^e counted from the last one.
+/*
+ * More than 19 significant digits in text[0..stop-text-1] (digits and a point), times 10^e counted from the last one.
  */
 static double scale_long(const char *text, const char *stop, int64_t e)
 {
@@ -230,8 +211,10 @@ static bool is_long(const char *text, const char *stop)
     return digits > MANTISSA_DIGITS;
 }
 
-/* The value without its sign: the digits in first[0..stop-first-1] are w, times 10^e. Apart, to keep the way past it
- * short. */
+/*
+ * The value without its sign: the digits in first[0..stop-first-1] are w, times 10^e. Apart, to keep the way past it
+ * short.
+ */
 static __attribute__((noinline)) double scale_rest(const char *first, const char *stop, uint64_t w, int64_t e)
 {
     return stop - first > MANTISSA_DIGITS && is_long(first, stop) ? scale_long(first, stop, e) : scale_hard(w, e);

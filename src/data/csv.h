@@ -24,7 +24,8 @@ typedef struct thi_csv_field {
     thi_csv_fault fault;
 } thi_csv_field;
 
-/* The delimiter that occurs most in the first record, of those that occur as often in the second where there are any.
+/*
+ * The delimiter that occurs most in the first record, of those that occur as often in the second where there are any.
  */
 char thi_csv_guess_delimiter(const char *text, const char *end);
 void thi_csv_set_delimiter(thi_csv_format *format, char delimiter);
@@ -34,16 +35,17 @@ const char *thi_csv_read_field(const thi_csv_format *format, const char *at, con
 int64_t thi_csv_count_fields(const thi_csv_format *format, const char *at, const char *end, thi_csv_field *field);
 /* Behind the line ending at `at`, if there is one. */
 const char *thi_csv_next_line(const char *at);
-/* The first record that is not blank: blanks and line endings are skipped, but blanks only with a line ending or the
- * end. */
+/*
+ * The first record that is not blank: blanks and line endings are skipped, but blanks only with a line ending or the
+ * end.
+ */
 const char *thi_csv_skip_blank_lines(const thi_csv_format *format, const char *at);
 /* Appends the content with "" as one quote. */
 void thi_csv_unescape(const thi_csv_field *field, thi_text *text);
 /* Line endings in at[0..end-at-1]; CR LF is one. */
 int64_t thi_csv_count_lines(const char *at, const char *end);
 
-/* --- the table -----------------------------------------------------------------------------------------------------
- */
+/* --- the table -------------------------------------------------------------------------------------------------- */
 
 typedef struct thi_csv_table {
     thiele_table base;
@@ -67,7 +69,8 @@ static inline bool thi_csv_is_text(double value)
     return bits == THI_CSV_TEXT;
 }
 
-/* Makes a table of text (a block of thi_alloc with a zero byte behind it), which it owns from then on, also on failure.
+/*
+ * Makes a table of text (a block of thi_alloc with a zero byte behind it), which it owns from then on, also on failure.
  */
 thiele_status thi_csv_take_text(thiele_table **out, thiele_context *ctx, char *text, size_t length, const char *source,
                                 const thiele_table_options *options);

@@ -24,8 +24,7 @@ typedef struct parser {
     bool numeric_token; /* some of them look like numbers */
 } parser;
 
-/* --- values ----------------------------------------------------------------------------------------------------------
- */
+/* --- values ----------------------------------------------------------------------------------------------------- */
 
 static thiele_status add_token(void *arg, const char *part, size_t length)
 {
@@ -93,8 +92,7 @@ static const char *read_value(const parser *p, const char *at, int column, doubl
     return read_odd_value(p, at, column, value, field);
 }
 
-/* --- rows ------------------------------------------------------------------------------------------------------------
- */
+/* --- rows ------------------------------------------------------------------------------------------------------- */
 
 static thiele_status bad_quote(const parser *p, const thi_csv_field *field)
 {
@@ -183,8 +181,7 @@ out:
     return status;
 }
 
-/* --- the header ------------------------------------------------------------------------------------------------------
- */
+/* --- the header ------------------------------------------------------------------------------------------------- */
 
 static bool has_header(const parser *p, thiele_header header)
 {
@@ -242,8 +239,7 @@ static thiele_status read_header(parser *p, const char *source, thiele_header he
     return has_header(p, header) ? read_names(p) : thi_table_number_names(&csv->base, p->ctx);
 }
 
-/* --- the whole -------------------------------------------------------------------------------------------------------
- */
+/* --- the whole -------------------------------------------------------------------------------------------------- */
 
 static thiele_status check_options(thiele_context *ctx, const thiele_table_options *options)
 {

@@ -122,7 +122,8 @@ static uint64_t bytes_equal(uint64_t word, char c)
     return ~(((word & low) + low) | word | low);
 }
 
-/* Eight bytes at a time: all but the carriage return before a line feed, which may stand at the end of the word before.
+/*
+ * Eight bytes at a time: all but the carriage return before a line feed, which may stand at the end of the word before.
  */
 int64_t thi_csv_count_lines(const char *at, const char *end)
 {

@@ -60,7 +60,7 @@ thiele_status thi_table_open_hdf5(thiele_table **out, thiele_context *ctx, const
 thiele_status thi_table_parse_csv(thiele_table **out, thiele_context *ctx, const char *bytes, size_t length,
                                   const char *source, const thiele_table_options *options);
 
-/* --- table.c: the operations with their defaults, and what the kinds share ---------------------------------------- */
+/* --- table.c: the operations with their defaults, and what the kinds share -------------------------------------- */
 
 /*
  * Of a selection of rows the whole table is looked at: whether a column counts as text must not depend on which rows a
@@ -82,7 +82,8 @@ const char *thi_table_source(const thiele_table *table);
 void thi_show_text(char shown[THI_SHOWN_MAX], const char *text, size_t length);
 /* Cuts blanks and tabs off both ends. */
 void thi_trim(const char **text, size_t *length);
-/* Fills in a zeroed table: a copy of source, and columns names, NULL as yet (then thi_table_number_names: x1, x2, ...).
+/*
+ * Fills in a zeroed table: a copy of source, and columns names, NULL as yet (then thi_table_number_names: x1, x2, ...).
  */
 thiele_status thi_table_init(thiele_table *table, thiele_context *ctx, const char *source, int64_t rows,
                              int64_t columns);
@@ -93,7 +94,8 @@ void thi_table_clear(thiele_table *table);
 
 /* --- encoder.c: from columns to the matrix X -------------------------------------------------------------------- */
 
-/* One input column. A categorical one with L levels becomes L indicator dimensions, a numeric one a single dimension.
+/*
+ * One input column. A categorical one with L levels becomes L indicator dimensions, a numeric one a single dimension.
  */
 typedef struct thi_input {
     char *name;
@@ -153,8 +155,10 @@ thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi
 thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count, double *X,
                               double *y, int64_t *row, int64_t *kept);
 void thi_reader_close(thi_reader *reader);
-/* One row given as numbers, one per input column (level index for a categorical one). Error: ARGUMENT (not finite, no
- * such level). */
+/*
+ * One row given as numbers, one per input column (level index for a categorical one). Error: ARGUMENT (not finite, no
+ * such level).
+ */
 thiele_status thi_encode_row(const thi_encoder *encoder, thiele_context *ctx, const double *x, double *X);
 
 #endif

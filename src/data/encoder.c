@@ -18,8 +18,7 @@ typedef struct choice {
     bool *ignored, *categorical;
 } choice;
 
-/* --- choosing columns ------------------------------------------------------------------------------------------------
- */
+/* --- choosing columns ------------------------------------------------------------------------------------------- */
 
 static thiele_status find_part(const choice *c, const char *part, size_t length, int *column)
 {
@@ -125,8 +124,7 @@ static void free_choice(choice *c)
     thi_free(c->categorical);
 }
 
-/* --- making ----------------------------------------------------------------------------------------------------------
- */
+/* --- making ----------------------------------------------------------------------------------------------------- */
 
 thiele_status thi_encoder_alloc(thi_encoder *encoder, thiele_context *ctx, int inputs)
 {
@@ -194,8 +192,7 @@ static thiele_status copy_name(char **out, thiele_context *ctx, const char *name
     return thi_strdup(ctx, out, name);
 }
 
-/* --- learning --------------------------------------------------------------------------------------------------------
- */
+/* --- learning --------------------------------------------------------------------------------------------------- */
 
 static thiele_status learn_columns(thi_encoder *encoder, const choice *c)
 {

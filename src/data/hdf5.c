@@ -6,7 +6,8 @@
 
 enum { SLAB_NUMBERS = 1 << 19 }; /* read in one go: 4 MB */
 
-/* A read under way: columns low .. low+width-1 of some rows at a time go into slab, from there the asked ones to out.
+/*
+ * A read under way: columns low .. low+width-1 of some rows at a time go into slab, from there the asked ones to out.
  */
 typedef struct request {
     const thi_hdf5_table *hdf5;

@@ -40,8 +40,7 @@ static bool get_shape(const thi_hdf5 *api, hid_t object, shape *out)
     return fine;
 }
 
-/* --- groups ----------------------------------------------------------------------------------------------------------
- */
+/* --- groups ----------------------------------------------------------------------------------------------------- */
 
 static int64_t count_links(const thi_hdf5 *api, hid_t group)
 {
@@ -122,8 +121,7 @@ out:
     return status;
 }
 
-/* --- one dataset -----------------------------------------------------------------------------------------------------
- */
+/* --- one dataset ------------------------------------------------------------------------------------------------ */
 
 /* The strings of an attribute in memory: pointers, or text of a fixed size each. */
 typedef struct strings {
@@ -240,8 +238,7 @@ out:
     return status;
 }
 
-/* --- the file --------------------------------------------------------------------------------------------------------
- */
+/* --- the file --------------------------------------------------------------------------------------------------- */
 
 /* Opens the object that is meant and copies its name: the chosen one, the only one in the root, or the root itself. */
 static hid_t find_object(const thi_hdf5_table *hdf5, const char *chosen, char name[NAME_MAX_BYTES])

@@ -1,5 +1,7 @@
-/* The levels of a text column: its distinct texts without blanks around them, sorted bytewise. One pass over the
- * column. */
+/*
+ * The levels of a text column: its distinct texts without blanks around them, sorted bytewise. One pass over the
+ * column.
+ */
 #include <string.h>
 
 #include "data/encoder.h"

@@ -30,8 +30,7 @@ struct npy_table {
     size_t row_step, column_step; /* bytes */
 };
 
-/* --- numbers --------------------------------------------------------------------------------------------------------
- */
+/* --- numbers ---------------------------------------------------------------------------------------------------- */
 
 static void copy_bytes(void *to, const unsigned char *from, size_t size, bool swap)
 {
@@ -97,8 +96,7 @@ static void npy_destroy(thiele_table *table)
 
 static const thi_table_ops npy_ops = {.numbers = npy_numbers, .destroy = npy_destroy};
 
-/* --- the header -----------------------------------------------------------------------------------------------------
- */
+/* --- the header ------------------------------------------------------------------------------------------------- */
 
 typedef struct npy_header {
     char type[8];
@@ -234,8 +232,7 @@ static bool parse_header(npy_table *npy, npy_header *header)
     return parse_dictionary((cursor){text, text + length}, header);
 }
 
-/* --- opening --------------------------------------------------------------------------------------------------------
- */
+/* --- opening ---------------------------------------------------------------------------------------------------- */
 
 /* "<f8": byte order, kind, size. */
 static thiele_status set_type(npy_table *npy, thiele_context *ctx, const char *path, const char *type)

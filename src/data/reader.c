@@ -88,8 +88,7 @@ void thi_reader_close(thi_reader *reader)
     *reader = (thi_reader){.target = -1};
 }
 
-/* --- one row ---------------------------------------------------------------------------------------------------------
- */
+/* --- one row ---------------------------------------------------------------------------------------------------- */
 
 /* What became of a row. */
 typedef enum row_fate { ROW_KEPT, ROW_DROPPED } row_fate;

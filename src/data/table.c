@@ -103,8 +103,7 @@ const char *thiele_table_column_name(const thiele_table *table, int column)
     return column >= 0 && column < table->columns ? table->name[column] : NULL;
 }
 
-/* --- finding a column -----------------------------------------------------------------------------------------------
- */
+/* --- finding a column ------------------------------------------------------------------------------------------- */
 
 int thi_table_column(const thiele_table *table, const char *name)
 {

@@ -46,19 +46,31 @@ typedef struct task {
     double *diagonal; /* filled, or kbar */
     double *workspace;
     size_t per_thread, leaf_scratch;
+    int tile_rows, tile_cols; /* of the largest tile of this call */
 } task;
 
-enum { TILE = THI_TILE_ROWS * THI_TILE_COLS };
+static int64_t at_most(int64_t n, int64_t limit)
+{
+    return n < limit ? n : limit;
+}
+
+/* Doubles of one buffer. */
+static size_t area(const thi_tile *tile)
+{
+    return (size_t)tile->max_rows * (size_t)tile->max_cols;
+}
 
 static thiele_status task_open(task *t, thiele_context *ctx, int64_t tasks, bool pull)
 {
     const thiele_kernel *kernel = t->kernel;
+    t->tile_rows = (int)at_most(t->A->n, THI_TILE_ROWS);
+    t->tile_cols = (int)at_most(t->B->n, THI_TILE_COLS);
     for (int leaf = 0; leaf < kernel->leaves; leaf++) {
-        size_t need = thi_leaf_scratch(&kernel->leaf[leaf]);
+        size_t need = thi_leaf_scratch(&kernel->leaf[leaf], t->tile_rows, t->tile_cols);
         t->leaf_scratch = need > t->leaf_scratch ? need : t->leaf_scratch;
     }
     /* A composite takes one buffer a level to fill and two to pull; pulling weighs Kbar in one more. */
-    t->per_thread = t->leaf_scratch + (size_t)TILE * (size_t)(3 * kernel->depth + 1);
+    t->per_thread = t->leaf_scratch + (size_t)t->tile_rows * (size_t)t->tile_cols * (size_t)(3 * kernel->depth + 1);
     thiele_status status = thi_alloc(ctx, &t->workspace, t->per_thread * (size_t)ctx->threads, sizeof(double));
     if (status == THIELE_OK && pull) {
         status = thi_alloc(ctx, &t->part, (size_t)tasks * (size_t)kernel->parameters, sizeof(double));
@@ -80,9 +92,9 @@ static void node_fill(const thi_node *node, const thi_tile *tile, thi_matrix K, 
         return;
     }
     thi_matrix part = thi_matrix_view(buffer, tile->rows, tile->cols, tile->rows);
-    node_fill(node->child[0], tile, K, buffer + TILE);
+    node_fill(node->child[0], tile, K, buffer + area(tile));
     for (int c = 1; c < node->children; c++) {
-        node_fill(node->child[c], tile, part, buffer + TILE);
+        node_fill(node->child[c], tile, part, buffer + area(tile));
         for (int j = 0; j < tile->cols; j++) {
             double *to = K.data + j * K.ld;
             const double *from = part.data + j * part.ld;
@@ -105,7 +117,7 @@ static void product_without(const thi_node *node, int without, const thi_tile *t
         if (c == without) {
             continue;
         }
-        node_fill(node->child[c], tile, part, buffer + TILE);
+        node_fill(node->child[c], tile, part, buffer + area(tile));
         for (int64_t i = 0; i < (int64_t)tile->rows * tile->cols; i++) {
             to.data[i] *= part.data[i];
         }
@@ -124,8 +136,8 @@ static void node_pull(const thi_node *node, const thi_tile *tile, thi_matrix Kba
         if (node->type == THI_NODE_SUM) {
             node_pull(node->child[c], tile, Kbar, theta_bar, Bbar, buffer);
         } else {
-            product_without(node, c, tile, Kbar, own, buffer + TILE);
-            node_pull(node->child[c], tile, own, theta_bar, Bbar, buffer + TILE);
+            product_without(node, c, tile, Kbar, own, buffer + area(tile));
+            node_pull(node->child[c], tile, own, theta_bar, Bbar, buffer + area(tile));
         }
     }
 }
@@ -135,17 +147,19 @@ static int64_t blocks_of(int64_t n, int size)
     return (n + size - 1) / size;
 }
 
-static thi_tile tile_at(const task *t, int thread, int64_t row, int64_t col, int64_t cols)
+static thi_tile tile_at(const task *t, int thread, int64_t row, int64_t col)
 {
-    int64_t rows = t->A->n - row < THI_TILE_ROWS ? t->A->n - row : THI_TILE_ROWS;
-    return (thi_tile){t->kernel, t->A,         t->B,
-                      row,       col,          (int)rows,
-                      (int)cols, t->symmetric, t->workspace + (size_t)thread * t->per_thread};
-}
-
-static int64_t columns_from(const task *t, int64_t col)
-{
-    return t->B->n - col < THI_TILE_COLS ? t->B->n - col : THI_TILE_COLS;
+    return (thi_tile){.kernel = t->kernel,
+                      .A = t->A,
+                      .B = t->B,
+                      .row = row,
+                      .col = col,
+                      .rows = (int)at_most(t->A->n - row, THI_TILE_ROWS),
+                      .cols = (int)at_most(t->B->n - col, THI_TILE_COLS),
+                      .max_rows = t->tile_rows,
+                      .max_cols = t->tile_cols,
+                      .same = t->symmetric,
+                      .scratch = t->workspace + (size_t)thread * t->per_thread};
 }
 
 static thiele_status fill_columns(void *arg, int64_t block, int thread)
@@ -153,7 +167,7 @@ static thiele_status fill_columns(void *arg, int64_t block, int thread)
     const task *t = arg;
     int64_t col = block * THI_TILE_COLS;
     for (int64_t row = t->symmetric ? col : 0; row < t->A->n; row += THI_TILE_ROWS) {
-        thi_tile tile = tile_at(t, thread, row, col, columns_from(t, col));
+        thi_tile tile = tile_at(t, thread, row, col);
         node_fill(t->kernel->root, &tile, thi_matrix_block(t->K, row, col, tile.rows, tile.cols),
                   tile.scratch + t->leaf_scratch);
     }
@@ -201,11 +215,11 @@ static thiele_status pull_columns(void *arg, int64_t block, int thread)
     double *Bbar = t->Bbar != NULL ? t->Bbar + col * D : NULL;
     int64_t first = t->symmetric && Bbar == NULL ? col : 0;
     for (int64_t row = first; row < t->A->n; row += THI_TILE_ROWS) {
-        thi_tile tile = tile_at(t, thread, row, col, columns_from(t, col));
+        thi_tile tile = tile_at(t, thread, row, col);
         double *buffer = tile.scratch + t->leaf_scratch;
         thi_matrix Kbar =
             t->symmetric ? symmetric_tile(t, &tile, buffer) : thi_matrix_block(t->K, row, col, tile.rows, tile.cols);
-        node_pull(t->kernel->root, &tile, Kbar, theta_bar, Bbar, buffer + TILE);
+        node_pull(t->kernel->root, &tile, Kbar, theta_bar, Bbar, buffer + area(&tile));
     }
     return THIELE_OK;
 }
@@ -241,9 +255,9 @@ static void node_diagonal(const thi_node *node, const thi_tile *tile, double *di
         thi_leaf_diagonal(&tile->kernel->leaf[node->leaf], node->leaf, tile, diagonal);
         return;
     }
-    node_diagonal(node->child[0], tile, diagonal, buffer + TILE);
+    node_diagonal(node->child[0], tile, diagonal, buffer + area(tile));
     for (int c = 1; c < node->children; c++) {
-        node_diagonal(node->child[c], tile, buffer, buffer + TILE);
+        node_diagonal(node->child[c], tile, buffer, buffer + area(tile));
         for (int i = 0; i < tile->rows; i++) {
             diagonal[i] = node->type == THI_NODE_SUM ? diagonal[i] + buffer[i] : diagonal[i] * buffer[i];
         }
@@ -263,24 +277,24 @@ static void node_pull_diagonal(const thi_node *node, const thi_tile *tile, const
             continue;
         }
         double *own = buffer;
-        double *part = buffer + TILE;
+        double *part = buffer + area(tile);
         memcpy(own, kbar, (size_t)tile->rows * sizeof *own);
         for (int other = 0; other < node->children; other++) {
             if (other != c) {
-                node_diagonal(node->child[other], tile, part, part + TILE);
+                node_diagonal(node->child[other], tile, part, part + area(tile));
                 for (int i = 0; i < tile->rows; i++) {
                     own[i] *= part[i];
                 }
             }
         }
-        node_pull_diagonal(node->child[c], tile, own, theta_bar, Abar, buffer + TILE);
+        node_pull_diagonal(node->child[c], tile, own, theta_bar, Abar, buffer + area(tile));
     }
 }
 
 static thiele_status diagonal_rows(void *arg, int64_t block, int thread)
 {
     const task *t = arg;
-    thi_tile tile = tile_at(t, thread, block * THI_TILE_ROWS, 0, 0);
+    thi_tile tile = tile_at(t, thread, block * THI_TILE_ROWS, 0);
     node_diagonal(t->kernel->root, &tile, t->diagonal + tile.row, tile.scratch + t->leaf_scratch);
     return THIELE_OK;
 }
@@ -301,7 +315,7 @@ thiele_status thi_kernel_fill_diagonal(const thiele_kernel *kernel, thiele_conte
 static thiele_status pull_diagonal_rows(void *arg, int64_t block, int thread)
 {
     const task *t = arg;
-    thi_tile tile = tile_at(t, thread, block * THI_TILE_ROWS, 0, 0);
+    thi_tile tile = tile_at(t, thread, block * THI_TILE_ROWS, 0);
     double *Abar = t->Bbar != NULL ? t->Bbar + tile.row * t->kernel->dims : NULL;
     node_pull_diagonal(t->kernel->root, &tile, t->diagonal + tile.row, t->part + block * t->kernel->parameters, Abar,
                        tile.scratch + t->leaf_scratch);

@@ -169,11 +169,12 @@ typedef struct thi_tile {
     const thi_inputs *A, *B;
     int64_t row, col; /* of the tile's first entry */
     int rows, cols;
-    bool same; /* A and B are the same rows */
+    int max_rows, max_cols; /* of any tile of the same matrix */
+    bool same;              /* A and B are the same rows */
     double *scratch;
 } thi_tile;
-/* Doubles of scratch that a leaf needs. */
-size_t thi_leaf_scratch(const thi_leaf *leaf);
+/* Doubles of scratch that a leaf needs for tiles of at most this size. */
+size_t thi_leaf_scratch(const thi_leaf *leaf, int max_rows, int max_cols);
 /* K (rows x cols) of the tile. */
 void thi_leaf_fill(const thi_leaf *leaf, int index, const thi_tile *tile, thi_matrix K);
 /* theta_bar (all of the kernel's) and Bbar (D x tile's cols, or NULL) += the tile's share. */

@@ -17,14 +17,13 @@ typedef struct tile_features {
     double *norm_u, *norm_v;
 } tile_features;
 
-enum { TILE = THI_TILE_ROWS * THI_TILE_COLS };
-
-size_t thi_leaf_scratch(const thi_leaf *leaf)
+size_t thi_leaf_scratch(const thi_leaf *leaf, int max_rows, int max_cols)
 {
     size_t F = (size_t)leaf->features;
-    size_t both = THI_TILE_ROWS + THI_TILE_COLS;
-    /* centre; U, V and their adjoints; norms; T; columns of k, dk, dshape; row and column sums */
-    return F + 2 * F * both + both + TILE + 3 * THI_TILE_ROWS + both;
+    size_t rows = (size_t)max_rows;
+    size_t cols = (size_t)max_cols;
+    /* centre; U, V and an adjoint; norms; T; columns of t, k, dk, dshape; row and column sums */
+    return F + 2 * F * (rows + cols) + (rows + cols) + rows * cols + 4 * rows + (rows + cols);
 }
 
 /* out = u - centre and its squared norms; four sums at a time, so that they need not wait for each other. */
@@ -62,9 +61,9 @@ static double *take_features(const thi_leaf *leaf, int index, const thi_tile *ti
     }
     double *centre = next;
     double *shifted_u = centre + F;
-    double *shifted_v = shifted_u + (size_t)F * THI_TILE_ROWS;
-    out->norm_u = shifted_v + (size_t)F * THI_TILE_COLS;
-    out->norm_v = out->norm_u + THI_TILE_ROWS;
+    double *shifted_v = shifted_u + (size_t)F * (size_t)tile->max_rows;
+    out->norm_u = shifted_v + (size_t)F * (size_t)tile->max_cols;
+    out->norm_v = out->norm_u + tile->max_rows;
     memset(centre, 0, (size_t)F * sizeof *centre);
     for (int j = 0; j < tile->cols; j++) {
         for (int f = 0; f < F; f++) {
@@ -75,7 +74,7 @@ static double *take_features(const thi_leaf *leaf, int index, const thi_tile *ti
     shift(F, tile->cols, V, centre, shifted_v, out->norm_v);
     out->U = shifted_u;
     out->V = shifted_v;
-    return out->norm_v + THI_TILE_COLS;
+    return out->norm_v + tile->max_cols;
 }
 
 /* Computes again the distances of a column that lost digits. */
@@ -159,8 +158,8 @@ static void weigh(const thi_leaf *leaf, thi_matrix Kbar, thi_matrix T, double *c
                   double *col_sum, double *theta_bar)
 {
     double *k = column_work;
-    double *dk = k + THI_TILE_ROWS;
-    double *dshape = dk + THI_TILE_ROWS;
+    double *dk = k + T.rows;
+    double *dshape = dk + T.rows;
     thi_profile_args args = profile_args(leaf);
     const thi_vector_ops *vector = thi_vector();
     double variance_bar = 0.0;
@@ -225,10 +224,10 @@ void thi_leaf_pull(const thi_leaf *leaf, int index, const thi_tile *tile, thi_ma
     int D = tile->kernel->dims;
     double *own_bar = theta_bar + leaf->first;
     thi_matrix T = thi_matrix_view(next, tile->rows, tile->cols, tile->rows);
-    double *column_work = next + TILE;
-    double *row_sum = column_work + 3 * THI_TILE_ROWS;
-    double *col_sum = row_sum + THI_TILE_ROWS;
-    double *ubar = col_sum + THI_TILE_COLS;
+    double *column_work = next + (size_t)tile->rows * (size_t)tile->cols;
+    double *row_sum = column_work + 3 * tile->rows;
+    double *col_sum = row_sum + tile->rows;
+    double *ubar = col_sum + tile->cols;
     arguments(leaf, &features, T);
     weigh(leaf, Kbar, T, column_work, row_sum, col_sum, own_bar);
     if (F == 0) {
@@ -267,10 +266,10 @@ void thi_leaf_pull_diagonal(const thi_leaf *leaf, int index, const thi_tile *til
     int D = tile->kernel->dims;
     const double *U = tile->A->leaf[index] + tile->row * F;
     double *t = tile->scratch;
-    double *k = t + THI_TILE_ROWS;
-    double *dk = k + THI_TILE_ROWS;
-    double *dshape = dk + THI_TILE_ROWS;
-    double *ubar = dshape + THI_TILE_ROWS;
+    double *k = t + tile->rows;
+    double *dk = k + tile->rows;
+    double *dshape = dk + tile->rows;
+    double *ubar = dshape + tile->rows;
     double *own_bar = theta_bar + leaf->first;
     diagonal_arguments(leaf, index, tile, t);
     thi_vector()->profile_adjoint[leaf->kind->profile](tile->rows, profile_args(leaf), t, k, dk, dshape);

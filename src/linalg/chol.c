@@ -127,8 +127,7 @@ static thiele_status factor_parallel(thiele_context *ctx, thi_matrix A, int64_t 
         *bad = factor(A);
         return THIELE_OK;
     }
-    bool finished;
-    thiele_status status = thi_tasks_run(ctx, count * (count + 1) / 2, count, factor_tile, &f, &finished);
+    thiele_status status = thi_tasks_run(ctx, count * (count + 1) / 2, count, factor_tile, &f);
     *bad = f.bad;
     return status;
 }

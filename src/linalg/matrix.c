@@ -18,7 +18,7 @@ thiele_status thi_matrix_alloc(thi_matrix *out, thiele_context *ctx, int64_t row
     return status;
 }
 
-/* Squares that fit the first-level cache, the inner loop along what is written. */
+/* The inner loops run along what is written; what they read stays in the first-level cache for the next ones. */
 void thi_mirror_up(thi_matrix A, int64_t strip)
 {
     int64_t j0 = strip * THI_STRIP, j1 = j0 + THI_STRIP < A.cols ? j0 + THI_STRIP : A.cols;

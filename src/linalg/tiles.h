@@ -61,12 +61,10 @@ static inline int64_t thi_half(int64_t n)
     return (n / 2 + THI_GRAIN - 1) / THI_GRAIN * THI_GRAIN;
 }
 
-/* Up to this order a factorisation is done on the calling thread: others would cost more than they bring. */
-enum { THI_SERIAL = 240 };
+/* Up to this order a factorisation is done on the calling thread: others would bring little and cost much when busy. */
+enum { THI_SERIAL = 288 };
 
-/*
- * Work below this many flops is done in one piece: waking threads takes some microseconds. Measured with bench/linalg.
- */
+/* Work below this many flops (some 0.1 ms) is done in one piece: waking threads takes 5 to 20 microseconds. */
 #define THI_PARALLEL_FLOPS 4e6
 
 /*
@@ -82,12 +80,12 @@ void thi_mirror_down(thi_matrix A, int64_t strip);
  * have begun already, so there is always one that can go on, on any number of threads.
  */
 typedef struct thi_tasks thi_tasks;
-/* False ends the whole run. */
+/* False ends the whole run: the function keeps the reason in arg. */
 typedef bool (*thi_task_fn)(void *arg, thi_tasks *tasks, int64_t task, int thread);
 
-/* *finished tells whether every task returned true. Counters begin at zero. Error MEMORY before anything was done. */
-thiele_status thi_tasks_run(thiele_context *ctx, int64_t tasks, int64_t counters, thi_task_fn fn, void *arg,
-                            bool *finished) THI_MUST_CHECK;
+/* Counters begin at zero. Error MEMORY, before anything was done. */
+thiele_status thi_tasks_run(thiele_context *ctx, int64_t tasks, int64_t counters, thi_task_fn fn,
+                            void *arg) THI_MUST_CHECK;
 /* Waits until a counter has reached `value`; what was written before it was raised can then be read. False when the run
  * has been ended: the task then returns false too. */
 bool thi_tasks_wait(thi_tasks *tasks, int64_t counter, int64_t value) THI_MUST_CHECK;

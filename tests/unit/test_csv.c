@@ -71,8 +71,7 @@ static void assert_shape(const thiele_table *table, int64_t rows, int columns)
     assert_int_equal(thiele_table_columns(table), columns);
 }
 
-/* --- grammar ---------------------------------------------------------------------------------------------------------
- */
+/* --- grammar ---------------------------------------------------------------------------------------------------- */
 
 /* The same two rows whatever ends a line, separates fields or surrounds them. */
 static void test_dialects(void **state)
@@ -206,8 +205,7 @@ static void test_one_column(void **state)
     thiele_table_destroy(table);
 }
 
-/* --- refusals --------------------------------------------------------------------------------------------------------
- */
+/* --- refusals --------------------------------------------------------------------------------------------------- */
 
 static void test_refusals(void **state)
 {
@@ -294,8 +292,7 @@ static void test_cells_of_no_table(void **state)
     thiele_table_destroy(NULL);
 }
 
-/* --- files -----------------------------------------------------------------------------------------------------------
- */
+/* --- files ------------------------------------------------------------------------------------------------------ */
 
 static void test_open(void **state)
 {
@@ -385,8 +382,7 @@ static void test_memory_limit(void **state)
     thiele_context_destroy(small);
 }
 
-/* --- round trips -----------------------------------------------------------------------------------------------------
- */
+/* --- round trips ------------------------------------------------------------------------------------------------ */
 
 static uint64_t draw(uint64_t *index)
 {

@@ -335,10 +335,11 @@ static void test_predict_rows(void **state)
         assert_ok(ctx, thiele_table_cell(train, ctx, i, column, text, sizeof text));
         x[2] = strcmp(text, "east") == 0 ? 0.0 : (strcmp(text, "north") == 0 ? 1.0 : 2.0);
         assert_ok(ctx, thiele_model_predict_rows(model, ctx, 1, x, 0, &mean, &variance));
-        assert_near(mean, all.mean[i], 1e-12, 1e-12);
-        assert_near(variance, all.variance[i], 1e-11, 0.0);
+        /* One row and many take sums in other orders; the weights here are large and cancel. */
+        assert_near(mean, all.mean[i], 1e-9, 0.0);
+        assert_near(variance, all.variance[i], 1e-9, 0.0);
         assert_ok(ctx, thiele_model_predict_rows(model, ctx, 1, x, 1, &mean, &latent));
-        assert_near(variance - latent, parameter(model, "noise"), 1e-10, 0.0);
+        assert_near(variance - latent, parameter(model, "noise"), 1e-9, 0.0);
         x[2] = 3.0;
         assert_int_equal(thiele_model_predict_rows(model, ctx, 1, x, 0, &mean, NULL), THIELE_ERROR_ARGUMENT);
     }
@@ -346,8 +347,8 @@ static void test_predict_rows(void **state)
     static double covariance[100 * 100];
     assert_ok(ctx, thiele_model_predict_joint(model, ctx, train, NULL, mean, covariance));
     for (int i = 0; i < 100; i++) {
-        assert_near(mean[i], all.mean[i], 1e-12, 1e-12);
-        assert_near(covariance[i * 101], all.variance[i], 1e-10, 0.0);
+        assert_near(mean[i], all.mean[i], 1e-9, 0.0);
+        assert_near(covariance[i * 101], all.variance[i], 1e-9, 0.0);
     }
     thiele_model_destroy(model);
     thiele_table_destroy(train);

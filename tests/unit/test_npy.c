@@ -1,4 +1,5 @@
-/* NPY tables: every type, byte order and memory order against the numbers put in; damaged headers and lengths refused.
+/*
+ * NPY tables: every type, byte order and memory order against the numbers put in; damaged headers and lengths refused.
  */
 #include "data/data.h"
 #include "testing.h"
