@@ -10,7 +10,7 @@ setup:
 	@scripts/setup
 
 $(BUILD)/build.ninja: CMakeLists.txt
-	@cmake --preset release -B $(BUILD) --log-level=WARNING
+	@cmake --preset release -B $(BUILD) --log-level=WARNING >/dev/null
 
 build: setup $(BUILD)/build.ninja
 	@cmake --build $(BUILD)
@@ -30,7 +30,7 @@ check: setup
 
 # All tests again with AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize: setup
-	@cmake --preset sanitize --log-level=WARNING
+	@cmake --preset sanitize --log-level=WARNING >/dev/null
 	@cmake --build --preset sanitize
 	@ctest --preset sanitize
 

@@ -10,6 +10,8 @@ install(DIRECTORY include/thiele DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_M
 file(GLOB THIELE_MAN_PAGES CONFIGURE_DEPENDS docs/man/*.1)
 install(FILES ${THIELE_MAN_PAGES} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
+# The files find the rest relative to where they lie, so that an installed tree can be moved.
+file(RELATIVE_PATH THIELE_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/thiele.pc.in thiele.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/thiele.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 configure_package_config_file(cmake/thiele-config.cmake.in thiele-config.cmake

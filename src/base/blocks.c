@@ -6,6 +6,18 @@
 
 #include "base/base.h"
 
+/* A failure as one number, block first, so that the lowest block is the smallest number. */
+enum { STATUS_RANGE = 256 };
+static const long long NO_FAILURE = INT64_MAX;
+
+static void note_failure(atomic_llong *worst, int64_t block, thiele_status status)
+{
+    long long own = block * STATUS_RANGE - (long long)status;
+    long long seen = atomic_load(worst);
+    while (own < seen && !atomic_compare_exchange_weak(worst, &seen, own)) {
+    }
+}
+
 thiele_status thi_parallel(thiele_context *ctx, int64_t blocks, thi_block_fn fn, void *arg)
 {
     int threads = ctx->threads < blocks ? ctx->threads : (int)blocks;
@@ -18,20 +30,15 @@ thiele_status thi_parallel(thiele_context *ctx, int64_t blocks, thi_block_fn fn,
         }
         return THIELE_OK;
     }
-    int64_t first_failed = blocks;
-    thiele_status result = THIELE_OK;
+    atomic_llong worst = NO_FAILURE;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t block = 0; block < blocks; block++) {
         thiele_status status = fn(arg, block, omp_get_thread_num());
         if (status != THIELE_OK) {
-#pragma omp critical(thi_parallel_failure)
-            if (block < first_failed) {
-                first_failed = block;
-                result = status;
-            }
+            note_failure(&worst, block, status);
         }
     }
-    return result;
+    return worst == NO_FAILURE ? THIELE_OK : (thiele_status) - (worst % STATUS_RANGE);
 }
 
 void thi_reduce(int64_t blocks, int64_t length, double *part, double *out)

@@ -17,13 +17,13 @@ struct thi_tasks {
 enum { SPINS = 2000 };
 
 /*
- * Larger tiles are a little faster one by one, smaller ones leave less to wait for. Chosen from 72 to 240 with
- * bench/linalg on 1, 2, 4 and 16 threads: at n = 1000, 96 is within 5% of the best up to 4 threads and 192 loses half
- * of 16; at n = 2000, 144 is within 5% of the best up to 4 threads and keeps 90% of it on 16.
+ * Larger tiles are a little faster one by one, smaller ones leave less to wait for. From bench/linalg with sizes of 72
+ * to 240: up to four threads 96 to 144 are within a tenth of each other, at n = 500 to 2000 these and on average the
+ * best; on 16 threads 192 would lose half at n = 1000, a third at 2000.
  */
 thi_tiling thi_tiling_make(int64_t n, int64_t whole)
 {
-    int64_t size = n < 1200 ? 96 : n < 3000 ? 144 : 192;
+    int64_t size = n < 700 ? 96 : n < 3000 ? 120 : 192;
     return n <= whole ? (thi_tiling){n, whole, n > 0} : (thi_tiling){n, size, (n + size - 1) / size};
 }
 

@@ -79,8 +79,7 @@ thiele_status thi_tri_multiply(thiele_context *ctx, thi_trans tl, thi_matrix L, 
     return by_columns(ctx, tl, L, B, multiply_columns);
 }
 
-/* --- The inverse of a lower triangle -------------------------------------------------------------------------------
- */
+/* --- The inverse of a lower triangle ------------------------------------------------------------------------------ */
 
 /*
  * In a copy with zeros above the diagonal, so that four columns at a time can begin in the same row. Column j of the
@@ -226,8 +225,7 @@ thiele_status thi_tri_inverse(thiele_context *ctx, thi_matrix L)
     return status;
 }
 
-/* --- W'W ------------------------------------------------------------------------------------------------------------
- */
+/* --- W'W ---------------------------------------------------------------------------------------------------------- */
 
 /* The lower triangle of W, zeros above. */
 static void copy_lower(thi_matrix W, thi_matrix to)

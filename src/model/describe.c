@@ -45,7 +45,7 @@ static json_t *scores_to_json(const thiele_scores *scores)
     json_t *json = json_pack("{s:I}", "rows", (json_int_t)scores->rows);
     int failed = json == NULL;
     for (int i = 0; i < SCORE_FIELDS; i++) {
-        double value = *(const double *)((const char *)scores + score_fields[i].offset);
+        double value = *(const double *)(const void *)((const char *)scores + score_fields[i].offset);
         failed |= json_object_set_new(json, score_fields[i].name, number(value));
     }
     if (failed) {
@@ -63,7 +63,8 @@ static bool scores_from_json(const json_t *json, thiele_scores *scores)
     for (int i = 0; i < SCORE_FIELDS; i++) {
         const json_t *value = json_object_get(json, score_fields[i].name);
         fits = fits && (json_is_real(value) || json_is_null(value));
-        *(double *)((char *)scores + score_fields[i].offset) = json_is_null(value) ? NAN : json_real_value(value);
+        *(double *)(void *)((char *)scores + score_fields[i].offset) =
+            json_is_null(value) ? NAN : json_real_value(value);
     }
     return fits;
 }
