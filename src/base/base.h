@@ -81,6 +81,12 @@ int64_t thi_allocations(const thiele_context *ctx);
  */
 typedef thiele_status (*thi_block_fn)(void *arg, int64_t block, int thread);
 thiele_status thi_parallel(thiele_context *ctx, int64_t blocks, thi_block_fn fn, void *arg);
+/*
+ * The same on the calling thread alone when all blocks together are less than THI_PARALLEL_FLOPS, some 0.1 ms: waking
+ * threads takes 5 to 20 microseconds, and milliseconds on a busy machine.
+ */
+#define THI_PARALLEL_FLOPS 4e6
+thiele_status thi_parallel_work(thiele_context *ctx, int64_t blocks, double flops, thi_block_fn fn, void *arg);
 /* out[i] += sum over blocks of part[block * length + i], by a tree over the block index that is fixed by `blocks`. part
  * is overwritten. */
 void thi_reduce(int64_t blocks, int64_t length, double *part, double *out);

@@ -18,17 +18,22 @@ static void note_failure(atomic_llong *worst, int64_t block, thiele_status statu
     }
 }
 
+static thiele_status in_turn(int64_t blocks, thi_block_fn fn, void *arg)
+{
+    for (int64_t block = 0; block < blocks; block++) {
+        thiele_status status = fn(arg, block, 0);
+        if (status != THIELE_OK) {
+            return status;
+        }
+    }
+    return THIELE_OK;
+}
+
 thiele_status thi_parallel(thiele_context *ctx, int64_t blocks, thi_block_fn fn, void *arg)
 {
     int threads = ctx->threads < blocks ? ctx->threads : (int)blocks;
     if (threads <= 1) {
-        for (int64_t block = 0; block < blocks; block++) {
-            thiele_status status = fn(arg, block, 0);
-            if (status != THIELE_OK) {
-                return status;
-            }
-        }
-        return THIELE_OK;
+        return in_turn(blocks, fn, arg);
     }
     atomic_llong worst = NO_FAILURE;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
@@ -39,6 +44,11 @@ thiele_status thi_parallel(thiele_context *ctx, int64_t blocks, thi_block_fn fn,
         }
     }
     return worst == NO_FAILURE ? THIELE_OK : (thiele_status) - (worst % STATUS_RANGE);
+}
+
+thiele_status thi_parallel_work(thiele_context *ctx, int64_t blocks, double flops, thi_block_fn fn, void *arg)
+{
+    return flops < THI_PARALLEL_FLOPS ? in_turn(blocks, fn, arg) : thi_parallel(ctx, blocks, fn, arg);
 }
 
 void thi_reduce(int64_t blocks, int64_t length, double *part, double *out)

@@ -92,6 +92,9 @@ thiele_status thi_table_number_names(thiele_table *table, thiele_context *ctx);
 thiele_status thi_table_check_names(const thiele_table *table, thiele_context *ctx);
 void thi_table_clear(thiele_table *table);
 
+/* Appends a field to a line of CSV, in quotes where it must be (RFC 4180). */
+void thi_csv_add_field(thi_text *line, const char *text, size_t length);
+
 /* --- encoder.c: from columns to the matrix X -------------------------------------------------------------------- */
 
 /*

@@ -28,7 +28,7 @@ static bool needs_quotes(const char *text, size_t length)
     return length > 0 && (text[0] == ' ' || text[length - 1] == ' ');
 }
 
-static void add_field(thi_text *out, const char *text, size_t length)
+void thi_csv_add_field(thi_text *out, const char *text, size_t length)
 {
     const char *quote;
     if (!needs_quotes(text, length)) {
@@ -72,7 +72,7 @@ static thiele_status add_row(writer *w, int64_t row, const double *value)
         if (status != THIELE_OK) {
             return status;
         }
-        add_field(&w->out, text, length);
+        thi_csv_add_field(&w->out, text, length);
     }
     /* A row of nothing at all would be a blank line. */
     thi_text_add_bytes(&w->out, "\"\"", w->out.length == before ? 2 : 0);
@@ -93,7 +93,7 @@ static void add_header(writer *w)
 {
     for (int c = 0; c < w->table->columns; c++) {
         thi_text_add_bytes(&w->out, ",", c > 0);
-        add_field(&w->out, w->table->name[c], strlen(w->table->name[c]));
+        thi_csv_add_field(&w->out, w->table->name[c], strlen(w->table->name[c]));
     }
     thi_text_add_bytes(&w->out, "\n", 1);
 }

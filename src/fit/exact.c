@@ -11,12 +11,12 @@
 #include "fit/start.h"
 #include "optim/lbfgs.h"
 
-enum { SUBSET_ROWS = 512, SUBSET_ITERATIONS = 60, CLIMBED = 2 };
+enum { SUBSET_ROWS = 1000, SUBSET_ITERATIONS = 60, CLIMBED = 3 };
 
 /* |log theta| beyond this (a factor 1e11 from standardised data) is a run-away, not an answer. */
 static const double LOG_BOUND = 25.0;
-/* The noise may not fall below this fraction of unit variance: the factorisation needs something to stand on. */
-static const double LOG_NOISE_FLOOR = -20.7;
+/* The noise may not fall below 1e-10 of the variance of y: the factorisation needs something to stand on. */
+static const double LOG_NOISE_FLOOR = -23.0258509299404568;
 
 /* The stretch of the length-scales and the share of noise of each start. */
 static const struct {

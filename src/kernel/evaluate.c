@@ -142,6 +142,17 @@ static void node_pull(const thi_node *node, const thi_tile *tile, thi_matrix Kba
     }
 }
 
+/* Flops of a fill of rows x cols entries: the GEMM, and a profile that counts as some 40; pulling takes three times
+ * that. */
+static double fill_flops(const thiele_kernel *kernel, int64_t rows, int64_t cols)
+{
+    double flops = 0.0;
+    for (int leaf = 0; leaf < kernel->leaves; leaf++) {
+        flops += 2.0 * kernel->leaf[leaf].features + 40.0;
+    }
+    return flops * (double)rows * (double)cols;
+}
+
 static int64_t blocks_of(int64_t n, int size)
 {
     return (n + size - 1) / size;
@@ -181,7 +192,7 @@ thiele_status thi_kernel_fill(const thiele_kernel *kernel, thiele_context *ctx, 
     int64_t tasks = blocks_of(B->n, THI_TILE_COLS);
     thiele_status status = task_open(&t, ctx, tasks, false);
     if (status == THIELE_OK) {
-        status = thi_parallel(ctx, tasks, fill_columns, &t);
+        status = thi_parallel_work(ctx, tasks, fill_flops(kernel, A->n, B->n), fill_columns, &t);
     }
     task_close(&t);
     return status;
@@ -235,7 +246,7 @@ thiele_status thi_kernel_pull(const thiele_kernel *kernel, thiele_context *ctx, 
         status = thi_alloc(ctx, &t.Bbar, size, sizeof(double));
     }
     if (status == THIELE_OK) {
-        status = thi_parallel(ctx, tasks, pull_columns, &t);
+        status = thi_parallel_work(ctx, tasks, 3.0 * fill_flops(kernel, A->n, B->n), pull_columns, &t);
     }
     if (status == THIELE_OK) {
         thi_reduce(tasks, kernel->parameters, t.part, theta_bar);
@@ -306,7 +317,7 @@ thiele_status thi_kernel_fill_diagonal(const thiele_kernel *kernel, thiele_conte
     int64_t tasks = blocks_of(A->n, THI_TILE_ROWS);
     thiele_status status = task_open(&t, ctx, tasks, false);
     if (status == THIELE_OK) {
-        status = thi_parallel(ctx, tasks, diagonal_rows, &t);
+        status = thi_parallel_work(ctx, tasks, fill_flops(kernel, A->n, 1), diagonal_rows, &t);
     }
     task_close(&t);
     return status;
@@ -329,7 +340,7 @@ thiele_status thi_kernel_pull_diagonal(const thiele_kernel *kernel, thiele_conte
     int64_t tasks = blocks_of(A->n, THI_TILE_ROWS);
     thiele_status status = task_open(&t, ctx, tasks, true);
     if (status == THIELE_OK) {
-        status = thi_parallel(ctx, tasks, pull_diagonal_rows, &t);
+        status = thi_parallel_work(ctx, tasks, 3.0 * fill_flops(kernel, A->n, 1), pull_diagonal_rows, &t);
     }
     if (status == THIELE_OK) {
         thi_reduce(tasks, kernel->parameters, t.part, theta_bar);

@@ -158,16 +158,11 @@ static thiele_status restore_strip(void *arg, int64_t strip, int thread)
     return THIELE_OK;
 }
 
+/* Copying is bound by memory: an entry counts as some 16 flops. */
 static thiele_status for_strips(thiele_context *ctx, thi_matrix A, thi_block_fn fn)
 {
     int64_t strips = (A.cols + THI_STRIP - 1) / THI_STRIP;
-    if (A.cols > 2 * THI_SERIAL) {
-        return thi_parallel(ctx, strips, fn, &A);
-    }
-    for (int64_t strip = 0; strip < strips; strip++) {
-        (void)fn(&A, strip, 0);
-    }
-    return THIELE_OK;
+    return thi_parallel_work(ctx, strips, 16.0 * (double)A.cols * (double)A.cols, fn, &A);
 }
 
 /* Why a matrix could not be factored, once the cause is not a want of jitter: diagonal as given, strict upper triangle.

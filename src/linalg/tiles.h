@@ -64,9 +64,6 @@ static inline int64_t thi_half(int64_t n)
 /* Up to this order a factorisation is done on the calling thread: others would bring little and cost much when busy. */
 enum { THI_SERIAL = 288 };
 
-/* Work below this many flops (some 0.1 ms) is done in one piece: waking threads takes 5 to 20 microseconds. */
-#define THI_PARALLEL_FLOPS 4e6
-
 /*
  * For the columns of strip s (THI_STRIP of them from s * THI_STRIP on): copies what is below the diagonal to its mirror
  * image above, or back from there. The diagonal is left alone.

@@ -29,28 +29,10 @@ out:
     return status;
 }
 
-/* A field, quoted when it must be (RFC 4180). */
 static void add_field(writer *w, const char *text, size_t length)
 {
-    bool quote = false;
-    for (size_t i = 0; i < length; i++) {
-        quote = quote || strchr(",\"\r\n", text[i]) != NULL;
-    }
-    if (w->line.length > 0) {
-        thi_text_add_bytes(&w->line, ",", 1);
-    }
-    if (!quote) {
-        thi_text_add_bytes(&w->line, text, length);
-        return;
-    }
-    thi_text_add_bytes(&w->line, "\"", 1);
-    for (size_t i = 0; i < length; i++) {
-        thi_text_add_bytes(&w->line, text + i, 1);
-        if (text[i] == '"') {
-            thi_text_add_bytes(&w->line, "\"", 1);
-        }
-    }
-    thi_text_add_bytes(&w->line, "\"", 1);
+    thi_text_add_bytes(&w->line, ",", w->line.length > 0);
+    thi_csv_add_field(&w->line, text, length);
 }
 
 static void add_name(writer *w, const char *name)

@@ -108,7 +108,7 @@ thiele_status thi_exact_gradient(thi_exact *exact, thiele_context *ctx, const th
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &t.trace, (size_t)blocks, sizeof *t.trace));
     THI_TRY(thi_chol_inverse(ctx, exact->L));
-    THI_TRY(thi_parallel(ctx, blocks, kbar_columns, &t));
+    THI_TRY(thi_parallel_work(ctx, blocks, 4.0 * (double)exact->n * (double)exact->n, kbar_columns, &t));
     THI_TRY(thi_kernel_pull(prior->kernel, ctx, &exact->inputs, &exact->inputs, exact->L, true, theta_bar, NULL));
     thi_mean_pull(prior->mean, prior->mean_parameter, exact->n, prior->kernel->dims, exact->X, exact->alpha, mean_bar,
                   NULL);
