@@ -23,7 +23,7 @@ typedef void (*thiele_log_fn)(thiele_log_level level, const char *line, void *us
 
 /* How far a long piece of work has come. */
 typedef struct thiele_progress {
-    const char *phase;   /* "start", "fit", "fold 2 of 5", "predict" */
+    const char *phase;   /* "explore" (starting points), "fit", "predict" */
     int64_t done;        /* evaluations or rows so far */
     int64_t total;       /* out of at most this many; 0 when not known */
     double value;        /* the objective so far, NaN when there is none */

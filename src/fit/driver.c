@@ -5,7 +5,8 @@
 
 void thi_driver_start(thi_driver *driver, thiele_context *ctx, double deadline)
 {
-    *driver = (thi_driver){.ctx = ctx, .started = thi_seconds(), .deadline = deadline, .phase = "start", .value = NAN};
+    *driver =
+        (thi_driver){.ctx = ctx, .started = thi_seconds(), .deadline = deadline, .phase = "explore", .value = NAN};
 }
 
 void thi_driver_phase(thi_driver *driver, const char *phase, int64_t total)
@@ -14,12 +15,15 @@ void thi_driver_phase(thi_driver *driver, const char *phase, int64_t total)
     driver->done = 0;
     driver->total = total;
     driver->value = NAN;
+    driver->phase_started = thi_seconds();
 }
 
-static double seconds_left(const thi_driver *driver, double elapsed)
+/* As if the rest of the phase went on like its beginning, to its last evaluation or the deadline. */
+static double seconds_left(const thi_driver *driver, double now)
 {
-    double left = driver->done > 0 ? elapsed / (double)driver->done * (double)(driver->total - driver->done) : NAN;
-    return driver->deadline > 0.0 ? fmin(driver->deadline - elapsed, left) : left;
+    double each = (now - driver->phase_started) / (double)driver->done;
+    double left = each * (double)(driver->total - driver->done);
+    return driver->deadline > 0.0 ? fmin(driver->started + driver->deadline - now, left) : left;
 }
 
 void thi_driver_report(thi_driver *driver, double value)
@@ -30,9 +34,13 @@ void thi_driver_report(thi_driver *driver, double value)
     if (ctx->progress == NULL || driver->stopped) {
         return;
     }
-    double elapsed = thi_seconds() - driver->started;
-    thiele_progress progress = {driver->phase, driver->done, driver->total,
-                                driver->value, elapsed,      seconds_left(driver, elapsed)};
+    double now = thi_seconds();
+    thiele_progress progress = {.phase = driver->phase,
+                                .done = driver->done,
+                                .total = driver->total,
+                                .value = driver->value,
+                                .seconds = now - driver->started,
+                                .seconds_left = seconds_left(driver, now)};
     if (ctx->progress(&progress, ctx->progress_user) != 0) {
         driver->stopped = true;
         driver->reason = THIELE_STOP_CANCELLED;

@@ -9,6 +9,7 @@ typedef struct thi_driver {
     thiele_context *ctx;
     double started, deadline; /* seconds; deadline 0: none */
     const char *phase;
+    double phase_started;
     int64_t done, total; /* evaluations */
     double value;        /* best objective of this phase, NaN before the first */
     bool stopped;

@@ -201,7 +201,7 @@ static void promote(start *list)
 }
 
 /* Climbs the best starts of the grid and all random ones; hypers gets the best summit. */
-static thiele_status climb_starts(problem *p, int count, start *list, int iterations, double *x, int64_t *evaluations)
+static thiele_status climb_starts(problem *p, int count, start *list, int iterations, double *x, thi_fit_result *total)
 {
     int best = 0;
     promote(list);
@@ -212,7 +212,8 @@ static thiele_status climb_starts(problem *p, int count, start *list, int iterat
         thi_lbfgs_result result;
         load(p->hypers, list[s].value);
         thiele_status status = climb(p, iterations, x, &result);
-        *evaluations += result.evaluations;
+        total->evaluations += result.evaluations;
+        total->iterations += result.iterations;
         if (status == THIELE_ERROR_NUMERIC) {
             continue;
         }
@@ -229,7 +230,7 @@ static thiele_status climb_starts(problem *p, int count, start *list, int iterat
 
 /* Explores on rows X, y (a subset), leaving the best start in hypers. */
 static thiele_status explore(problem *p, int64_t n, const double *X, const double *y, const thi_fit_settings *settings,
-                             int64_t *evaluations)
+                             thi_fit_result *total)
 {
     int restarts = settings->restarts;
     int iterations = settings->iterations < SUBSET_ITERATIONS ? settings->iterations : SUBSET_ITERATIONS;
@@ -238,7 +239,7 @@ static thiele_status explore(problem *p, int64_t n, const double *X, const doubl
     double *block = NULL;
     start *list = NULL;
     thiele_status status;
-    thi_driver_phase(p->driver, "start", count + (CLIMBED + restarts) * iterations);
+    thi_driver_phase(p->driver, "explore", count + (CLIMBED + restarts) * iterations);
     THI_TRY(problem_open(p, n, X, y));
     THI_TRY(thi_alloc(p->ctx, &block, hypers * (size_t)(count + 2), sizeof *block));
     THI_TRY(thi_alloc(p->ctx, &list, (size_t)count, sizeof *list));
@@ -247,8 +248,8 @@ static thiele_status explore(problem *p, int64_t n, const double *X, const doubl
     }
     keep(p->hypers, block);
     THI_TRY(score_starts(p, block, count, thi_variance(n, y), list));
-    THI_TRY(climb_starts(p, count, list, iterations, block + hypers, evaluations));
-    *evaluations += count;
+    THI_TRY(climb_starts(p, count, list, iterations, block + hypers, total));
+    total->evaluations += count;
 out:
     thi_free(block);
     thi_free(list);
@@ -285,7 +286,7 @@ static thiele_status polish(problem *p, int64_t n, const double *X, const double
     THI_TRY(thi_alloc(p->ctx, &x, (size_t)p->hypers->count, sizeof *x));
     THI_TRY(problem_open(p, n, X, y));
     THI_TRY(climb(p, iterations, x, &run));
-    result->iterations = run.iterations;
+    result->iterations += run.iterations;
     result->evaluations += run.evaluations;
     result->stop =
         p->driver->stopped ? p->driver->reason : (run.converged ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS);
@@ -309,7 +310,7 @@ thiele_status thi_fit_exact(thiele_context *ctx, thi_driver *driver, int64_t n, 
     problem p = {.ctx = ctx, .driver = driver, .kernel = kernel, .mean = mean, .hypers = hypers};
     thiele_status status;
     THI_TRY(take_subset(ctx, n, kernel->dims, X, y, rows, &Xs, &ys));
-    THI_TRY(explore(&p, rows, Xs, ys, settings, &result->evaluations));
+    THI_TRY(explore(&p, rows, Xs, ys, settings, result));
     result->stop = driver->reason;
     if (!thi_driver_stopped(driver)) {
         p = (problem){.ctx = ctx, .driver = driver, .kernel = kernel, .mean = mean, .hypers = hypers};

@@ -176,26 +176,51 @@ void thi_kernel_fix_redundant(thiele_kernel *kernel)
     }
 }
 
+/* The two sets of inputs of a matrix; X2 == NULL: the same rows twice. */
+typedef struct input_pair {
+    thi_inputs A, B;
+    bool symmetric;
+} input_pair;
+
+static thiele_status open_pair(input_pair *pair, thiele_context *ctx, const thiele_kernel *kernel, int64_t n,
+                               const double *X, int64_t n2, const double *X2)
+{
+    *pair = (input_pair){.symmetric = X2 == NULL};
+    int64_t cols = pair->symmetric ? n : n2;
+    if (n < 0 || cols < 0 || n > INT32_MAX || cols > INT32_MAX) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a kernel matrix has 0 to %d rows and columns", INT32_MAX);
+    }
+    thiele_status status = thi_inputs_make(&pair->A, ctx, kernel, n, X);
+    if (status == THIELE_OK && !pair->symmetric) {
+        status = thi_inputs_make(&pair->B, ctx, kernel, cols, X2);
+    }
+    return status;
+}
+
+static const thi_inputs *second(const input_pair *pair)
+{
+    return pair->symmetric ? &pair->A : &pair->B;
+}
+
+static void close_pair(input_pair *pair)
+{
+    thi_inputs_clear(&pair->A);
+    thi_inputs_clear(&pair->B);
+}
+
 thiele_status thiele_kernel_matrix(const thiele_kernel *kernel, thiele_context *ctx, int64_t n, const double *X,
                                    int64_t n2, const double *X2, double *K)
 {
-    bool symmetric = X2 == NULL;
-    thi_inputs A = {0};
-    thi_inputs B = {0};
-    thiele_status status;
-    if (symmetric) {
-        n2 = n;
+    input_pair pair;
+    thiele_status status = open_pair(&pair, ctx, kernel, n, X, n2, X2);
+    if (status == THIELE_OK) {
+        thi_matrix view = thi_matrix_view(K, n, second(&pair)->n, n);
+        status = thi_kernel_fill(kernel, ctx, &pair.A, second(&pair), view, pair.symmetric);
+        if (status == THIELE_OK && pair.symmetric) {
+            thi_symmetrise(view);
+        }
     }
-    THI_TRY(thi_inputs_make(&A, ctx, kernel, n, X));
-    THI_TRY(thi_inputs_make(&B, ctx, kernel, n2, symmetric ? X : X2));
-    thi_matrix view = thi_matrix_view(K, n, n2, n);
-    THI_TRY(thi_kernel_fill(kernel, ctx, &A, &B, view, symmetric));
-    if (symmetric) {
-        thi_symmetrise(view);
-    }
-out:
-    thi_inputs_clear(&A);
-    thi_inputs_clear(&B);
+    close_pair(&pair);
     return status;
 }
 
@@ -214,19 +239,12 @@ thiele_status thiele_kernel_diagonal(const thiele_kernel *kernel, thiele_context
 thiele_status thiele_kernel_adjoint(const thiele_kernel *kernel, thiele_context *ctx, int64_t n, const double *X,
                                     int64_t n2, const double *X2, const double *Kbar, double *theta_bar, double *X2_bar)
 {
-    bool symmetric = X2 == NULL;
-    thi_inputs A = {0};
-    thi_inputs B = {0};
-    thiele_status status;
-    if (symmetric) {
-        n2 = n;
+    input_pair pair;
+    thiele_status status = open_pair(&pair, ctx, kernel, n, X, n2, X2);
+    if (status == THIELE_OK) {
+        thi_matrix view = thi_matrix_view((double *)Kbar, n, second(&pair)->n, n);
+        status = thi_kernel_pull(kernel, ctx, &pair.A, second(&pair), view, pair.symmetric, theta_bar, X2_bar);
     }
-    THI_TRY(thi_inputs_make(&A, ctx, kernel, n, X));
-    THI_TRY(thi_inputs_make(&B, ctx, kernel, n2, symmetric ? X : X2));
-    thi_matrix view = thi_matrix_view((double *)Kbar, n, n2, n);
-    THI_TRY(thi_kernel_pull(kernel, ctx, &A, &B, view, symmetric, theta_bar, X2_bar));
-out:
-    thi_inputs_clear(&A);
-    thi_inputs_clear(&B);
+    close_pair(&pair);
     return status;
 }
