@@ -10,9 +10,10 @@
 
 #include "kernel/kernel.h"
 
-/* Features of a tile, shifted for distances: U is F x rows, V is F x cols. */
+/* Features of a tile, U is F x rows and V is F x cols: as they are, and shifted to the tile's centre for distances. */
 typedef struct tile_features {
     int F;
+    const double *raw_u, *raw_v;
     const double *U, *V;
     double *norm_u, *norm_v;
 } tile_features;
@@ -22,7 +23,7 @@ size_t thi_leaf_scratch(const thi_leaf *leaf, int max_rows, int max_cols)
     size_t F = (size_t)leaf->features;
     size_t rows = (size_t)max_rows;
     size_t cols = (size_t)max_cols;
-    /* centre; U, V and an adjoint; norms; T; columns of t, k, dk, dshape; row and column sums */
+    /* centre; U, V and their adjoints; norms; T; columns of t, k, dk, dshape; row and column sums */
     return F + 2 * F * (rows + cols) + (rows + cols) + rows * cols + 4 * rows + (rows + cols);
 }
 
@@ -55,7 +56,7 @@ static double *take_features(const thi_leaf *leaf, int index, const thi_tile *ti
     const double *U = tile->A->leaf[index] + tile->row * F;
     const double *V = tile->B->leaf[index] + tile->col * F;
     double *next = tile->scratch;
-    *out = (tile_features){.F = F, .U = U, .V = V};
+    *out = (tile_features){.F = F, .raw_u = U, .raw_v = V, .U = U, .V = V};
     if (leaf->kind->family != THI_DISTANCE) {
         return next;
     }
@@ -77,14 +78,20 @@ static double *take_features(const thi_leaf *leaf, int index, const thi_tile *ti
     return out->norm_v + tile->max_cols;
 }
 
+/* Whether r^2 of rows i and j has lost digits to cancellation, or would have. */
+static bool is_near(const tile_features *features, int64_t i, int64_t j, double r2)
+{
+    return r2 < THI_DISTANCE_LOSS * (features->norm_u[i] + features->norm_v[j]);
+}
+
 /* Computes again the distances of a column that lost digits. */
 static void repair(const tile_features *features, int rows, int j, double *r2)
 {
     int F = features->F;
-    const double *v = features->V + (size_t)j * F;
+    const double *v = features->raw_v + (size_t)j * F;
     for (int i = 0; i < rows; i++) {
-        if (r2[i] < THI_DISTANCE_LOSS * (features->norm_u[i] + features->norm_v[j])) {
-            const double *u = features->U + (size_t)i * F;
+        if (is_near(features, i, j, r2[i])) {
+            const double *u = features->raw_u + (size_t)i * F;
             double sum = 0.0;
             for (int f = 0; f < F; f++) {
                 sum += (u[f] - v[f]) * (u[f] - v[f]);
@@ -94,8 +101,8 @@ static void repair(const tile_features *features, int rows, int j, double *r2)
     }
 }
 
-/* T = t_ij: inner products, or squared distances. */
-static void arguments(const thi_leaf *leaf, const tile_features *features, thi_matrix T)
+/* T = t_ij: inner products, or squared distances; near[j] (unless NULL) tells whether column j has spoiled ones. */
+static void arguments(const thi_leaf *leaf, const tile_features *features, thi_matrix T, bool *near)
 {
     int F = features->F;
     thi_matrix U = thi_matrix_view((double *)features->U, F, T.rows, F);
@@ -107,8 +114,12 @@ static void arguments(const thi_leaf *leaf, const tile_features *features, thi_m
     const thi_vector_ops *vector = thi_vector();
     for (int j = 0; j < T.cols; j++) {
         double *column = T.data + j * T.ld;
-        if (vector->distance(T.rows, features->norm_u, features->norm_v[j], column)) {
+        bool spoiled = vector->distance(T.rows, features->norm_u, features->norm_v[j], column);
+        if (spoiled) {
             repair(features, (int)T.rows, j, column);
+        }
+        if (near != NULL) {
+            near[j] = spoiled;
         }
     }
 }
@@ -144,7 +155,7 @@ void thi_leaf_fill(const thi_leaf *leaf, int index, const thi_tile *tile, thi_ma
     }
     tile_features features;
     take_features(leaf, index, tile, &features);
-    arguments(leaf, &features, K);
+    arguments(leaf, &features, K, NULL);
     thi_profile_args args = profile_args(leaf);
     const thi_vector_ops *vector = thi_vector();
     for (int j = 0; j < tile->cols; j++) {
@@ -153,31 +164,61 @@ void thi_leaf_fill(const thi_leaf *leaf, int index, const thi_tile *tile, thi_ma
     }
 }
 
-/* T becomes W = Kbar . dk/dt; row and column sums of W; the adjoints of the variance and the extra parameter. */
-static void weigh(const thi_leaf *leaf, thi_matrix Kbar, thi_matrix T, double *column_work, double *row_sum,
-                  double *col_sum, double *theta_bar)
+/* What a tile's pull collects. */
+typedef struct tile_adjoint {
+    double *row_sum, *col_sum; /* of W */
+    double *ubar, *vbar;       /* F x rows, F x cols */
+    double *k, *dk, *dshape;   /* one column each */
+} tile_adjoint;
+
+/*
+ * The share of near pairs of column j in the feature adjoints, by differences: W is huge where Matern-1/2 rows nearly
+ * meet, and the sums of the GEMM form would cancel. They are left out of W by setting dk to zero.
+ */
+static void pull_near(const tile_features *features, int rows, int j, const double *r2, const double *kbar,
+                      tile_adjoint *adjoint)
 {
-    double *k = column_work;
-    double *dk = k + T.rows;
-    double *dshape = dk + T.rows;
+    int F = features->F;
+    const double *v = features->raw_v + (size_t)j * F;
+    for (int i = 0; i < rows; i++) {
+        if (!is_near(features, i, j, r2[i])) {
+            continue;
+        }
+        const double *u = features->raw_u + (size_t)i * F;
+        double twice = 2.0 * kbar[i] * adjoint->dk[i];
+        for (int f = 0; f < F; f++) {
+            double push = twice * (u[f] - v[f]);
+            adjoint->ubar[(size_t)i * F + f] += push;
+            adjoint->vbar[(size_t)j * F + f] -= push;
+        }
+        adjoint->dk[i] = 0.0;
+    }
+}
+
+/* T becomes W = Kbar . dk/dt; its row and column sums; the adjoints of the variance and the extra parameter. */
+static void weigh(const thi_leaf *leaf, const tile_features *features, const bool *near, thi_matrix Kbar, thi_matrix T,
+                  tile_adjoint *adjoint, double *theta_bar)
+{
     thi_profile_args args = profile_args(leaf);
     const thi_vector_ops *vector = thi_vector();
     double variance_bar = 0.0;
     double shape_bar = 0.0;
-    memset(row_sum, 0, (size_t)T.rows * sizeof *row_sum);
     for (int j = 0; j < T.cols; j++) {
         double *t = T.data + j * T.ld;
         const double *kbar = Kbar.data + j * Kbar.ld;
-        vector->profile_adjoint[leaf->kind->profile](T.rows, args, t, k, dk, dshape);
-        variance_bar += thi_blas_dot(T.rows, kbar, k);
-        shape_bar += thi_blas_dot(T.rows, kbar, dshape);
+        vector->profile_adjoint[leaf->kind->profile](T.rows, args, t, adjoint->k, adjoint->dk, adjoint->dshape);
+        variance_bar += thi_blas_dot(T.rows, kbar, adjoint->k);
+        shape_bar += thi_blas_dot(T.rows, kbar, adjoint->dshape);
+        if (near[j]) {
+            pull_near(features, (int)T.rows, j, t, kbar, adjoint);
+        }
         double sum = 0.0;
         for (int64_t i = 0; i < T.rows; i++) {
-            t[i] = kbar[i] * dk[i];
-            row_sum[i] += t[i];
+            t[i] = kbar[i] * adjoint->dk[i];
+            adjoint->row_sum[i] += t[i];
             sum += t[i];
         }
-        col_sum[j] = sum;
+        adjoint->col_sum[j] = sum;
     }
     theta_bar[leaf->lengthscales] += variance_bar;
     if (leaf->kind->extra != NULL) {
@@ -185,19 +226,33 @@ static void weigh(const thi_leaf *leaf, thi_matrix Kbar, thi_matrix T, double *c
     }
 }
 
-/* ubar = W' u (dot) or 2 (sum . v - W' u) (distance), for either side; W enters as is or transposed. */
+/* ubar += W' u (dot) or 2 (sum . v - W' u) (distance), for either side; W enters as is or transposed. */
 static void feature_adjoint(const thi_leaf *leaf, thi_trans tw, thi_matrix W, int F, const double *other,
                             const double *own, const double *sum, int64_t n, double *ubar)
 {
     bool distance = leaf->kind->family == THI_DISTANCE;
     int64_t m = tw == THI_N ? W.rows : W.cols;
-    thi_blas_gemm(THI_N, tw, distance ? -2.0 : 1.0, thi_matrix_view((double *)other, F, m, F), W, 0.0,
+    thi_blas_gemm(THI_N, tw, distance ? -2.0 : 1.0, thi_matrix_view((double *)other, F, m, F), W, 1.0,
                   thi_matrix_view(ubar, F, n, F));
     for (int64_t i = 0; distance && i < n; i++) {
         for (int f = 0; f < F; f++) {
             ubar[i * F + f] += 2.0 * sum[i] * own[i * F + f];
         }
     }
+}
+
+/* Lays the collected sums out in scratch, zeroed. */
+static tile_adjoint start_adjoint(const thi_tile *tile, int F, double *next)
+{
+    size_t rows = (size_t)tile->rows;
+    size_t cols = (size_t)tile->cols;
+    memset(next, 0, (rows + cols) * (size_t)(F + 1) * sizeof *next);
+    tile_adjoint adjoint = {.row_sum = next, .col_sum = next + rows, .ubar = next + rows + cols};
+    adjoint.vbar = adjoint.ubar + rows * (size_t)F;
+    adjoint.k = adjoint.vbar + cols * (size_t)F;
+    adjoint.dk = adjoint.k + rows;
+    adjoint.dshape = adjoint.dk + rows;
+    return adjoint;
 }
 
 static void pull_white(const thi_leaf *leaf, const thi_tile *tile, thi_matrix Kbar, double *theta_bar)
@@ -224,23 +279,21 @@ void thi_leaf_pull(const thi_leaf *leaf, int index, const thi_tile *tile, thi_ma
     int D = tile->kernel->dims;
     double *own_bar = theta_bar + leaf->first;
     thi_matrix T = thi_matrix_view(next, tile->rows, tile->cols, tile->rows);
-    double *column_work = next + (size_t)tile->rows * (size_t)tile->cols;
-    double *row_sum = column_work + 3 * tile->rows;
-    double *col_sum = row_sum + tile->rows;
-    double *ubar = col_sum + tile->cols;
-    arguments(leaf, &features, T);
-    weigh(leaf, Kbar, T, column_work, row_sum, col_sum, own_bar);
+    tile_adjoint adjoint = start_adjoint(tile, F, next + (size_t)tile->rows * (size_t)tile->cols);
+    bool near[THI_TILE_COLS] = {false};
+    arguments(leaf, &features, T, near);
+    weigh(leaf, &features, near, Kbar, T, &adjoint, own_bar);
     if (F == 0) {
         return;
     }
     /* A linear map's adjoint takes the shifted features, for accuracy; others need the true ones. */
     bool shifted = leaf->kind->map->linear;
-    const double *U = shifted ? features.U : tile->A->leaf[index] + tile->row * F;
-    const double *V = shifted ? features.V : tile->B->leaf[index] + tile->col * F;
-    feature_adjoint(leaf, THI_T, T, F, features.V, features.U, row_sum, tile->rows, ubar);
-    leaf->kind->map->adjoint(leaf, tile->rows, D, tile->A->X + tile->row * D, U, ubar, own_bar, NULL);
-    feature_adjoint(leaf, THI_N, T, F, features.U, features.V, col_sum, tile->cols, ubar);
-    leaf->kind->map->adjoint(leaf, tile->cols, D, tile->B->X + tile->col * D, V, ubar, own_bar, Bbar);
+    const double *U = shifted ? features.U : features.raw_u;
+    const double *V = shifted ? features.V : features.raw_v;
+    feature_adjoint(leaf, THI_T, T, F, features.V, features.U, adjoint.row_sum, tile->rows, adjoint.ubar);
+    leaf->kind->map->adjoint(leaf, tile->rows, D, tile->A->X + tile->row * D, U, adjoint.ubar, own_bar, NULL);
+    feature_adjoint(leaf, THI_N, T, F, features.U, features.V, adjoint.col_sum, tile->cols, adjoint.vbar);
+    leaf->kind->map->adjoint(leaf, tile->cols, D, tile->B->X + tile->col * D, V, adjoint.vbar, own_bar, Bbar);
 }
 
 /* t_ii of the tile's rows: |u|^2, or 0 for distances. */

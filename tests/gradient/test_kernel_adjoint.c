@@ -232,6 +232,53 @@ static void test_cancellation(void **state)
     thiele_context_destroy(ctx);
 }
 
+/* Rows that nearly meet: the adjoint in the length-scale is a sum of W d^2 that must not be lost among terms of size W.
+ */
+static void test_near_adjoint(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    thiele_context *ctx = test_context(1);
+    static double X[D * N], Kbar[N * N];
+    test_normals(D * N / 2, 12, X);
+    test_normals(N * N, 13, Kbar);
+    for (int i = 0; i < N / 2; i++) {
+        for (int d = 0; d < D; d++) {
+            X[(i + N / 2) * D + d] = X[i * D + d] + 1e-6 * sin(i + d);
+        }
+    }
+    static const char *const texts[] = {"matern12(ard)", "matern32(ard)", "se(ard)", "rq(ard)"};
+    for (int k = 0; k < 4; k++) {
+        thiele_kernel *kernel = NULL;
+        double theta_bar[8] = {0};
+        double X2bar[D * N] = {0};
+        assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, texts[k], D, NULL));
+        assert_ok(ctx, thiele_kernel_adjoint(kernel, ctx, N, X, N, X, Kbar, theta_bar, X2bar));
+        for (int d = 0; d < D; d++) {
+            double want = 0.0;
+            for (int j = 0; j < N; j++) {
+                double slope = 0.0;
+                for (int i = 0; i < N; i++) {
+                    double r2 = 0.0;
+                    for (int e = 0; e < D; e++) {
+                        r2 += (X[i * D + e] - X[j * D + e]) * (X[i * D + e] - X[j * D + e]);
+                    }
+                    double r = sqrt(r2);
+                    double dk[4] = {r > 0.0 ? -0.5 * exp(-r) / r : 0.0, -1.5 * exp(-sqrt(3.0) * r),
+                                    -0.5 * exp(-0.5 * r2), -0.5 / ((1.0 + 0.5 * r2) * (1.0 + 0.5 * r2))};
+                    double difference = X[i * D + d] - X[j * D + d];
+                    want -= 2.0 * Kbar[i + j * N] * dk[k] * difference * difference;
+                    slope -= 2.0 * Kbar[i + j * N] * dk[k] * difference;
+                }
+                assert_near(X2bar[j * D + d], slope, 1e-12, 1e-12);
+            }
+            assert_near(theta_bar[d], want, 1e-12, 1e-12);
+        }
+        thiele_kernel_destroy(kernel);
+    }
+    thiele_context_destroy(ctx);
+}
+
 static void test_threads(void **state)
 {
     (void)state;
@@ -294,9 +341,9 @@ static void test_means(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),        cmocka_unit_test(test_tiles),   cmocka_unit_test(test_diagonal),
-        cmocka_unit_test(test_lower_only),   cmocka_unit_test(test_threads), cmocka_unit_test(test_means),
-        cmocka_unit_test(test_cancellation),
+        cmocka_unit_test(test_small),        cmocka_unit_test(test_tiles),        cmocka_unit_test(test_diagonal),
+        cmocka_unit_test(test_lower_only),   cmocka_unit_test(test_threads),      cmocka_unit_test(test_means),
+        cmocka_unit_test(test_cancellation), cmocka_unit_test(test_near_adjoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
