@@ -69,8 +69,8 @@ static thiele_status task_open(task *t, thiele_context *ctx, int64_t tasks, bool
         size_t need = thi_leaf_scratch(&kernel->leaf[leaf], t->tile_rows, t->tile_cols);
         t->leaf_scratch = need > t->leaf_scratch ? need : t->leaf_scratch;
     }
-    /* A composite takes one buffer a level to fill and two to pull; pulling weighs Kbar in one more. */
-    t->per_thread = t->leaf_scratch + (size_t)t->tile_rows * (size_t)t->tile_cols * (size_t)(3 * kernel->depth + 1);
+    /* Pulling takes a buffer a level, and two more to weigh Kbar and to fill the other parts of a product. */
+    t->per_thread = t->leaf_scratch + (size_t)t->tile_rows * (size_t)t->tile_cols * (size_t)(2 * kernel->depth + 2);
     thiele_status status = thi_alloc(ctx, &t->workspace, t->per_thread * (size_t)ctx->threads, sizeof(double));
     if (status == THIELE_OK && pull) {
         status = thi_alloc(ctx, &t->part, (size_t)tasks * (size_t)kernel->parameters, sizeof(double));

@@ -15,6 +15,12 @@ static double *lengthscale_bar(const thi_leaf *leaf, int d, double *theta_bar)
     return theta_bar + (leaf->lengthscales > 1 ? d : 0);
 }
 
+/* 2 pi x / period up to whole turns; the remainder is exact, so no digits are lost far from the origin. */
+static double turn(double x, double period)
+{
+    return TWO_PI * (remainder(x, period) / period);
+}
+
 static int count_same(int dims)
 {
     return dims;
@@ -70,11 +76,11 @@ static void scaled_adjoint(const thi_leaf *leaf, int64_t n, int D, const double 
 static void circle_forward(const thi_leaf *leaf, int64_t n, int D, const double *x, double *u)
 {
     int F = leaf->features;
-    double frequency = TWO_PI / thi_leaf_extra(leaf);
+    double period = thi_leaf_extra(leaf);
     for (int d = 0; d < leaf->dims; d++) {
         double inverse = 1.0 / thi_leaf_lengthscale(leaf, d);
         for (int64_t i = 0; i < n; i++) {
-            double angle = frequency * x[i * D + leaf->dim[d]];
+            double angle = turn(x[i * D + leaf->dim[d]], period);
             u[i * F + 2 * d] = inverse * cos(angle);
             u[i * F + 2 * d + 1] = inverse * sin(angle);
         }
@@ -109,7 +115,7 @@ static void phase_forward(const thi_leaf *leaf, int64_t n, int D, const double *
     for (int64_t i = 0; i < n; i++) {
         double phase = 0.0;
         for (int d = 0; d < leaf->dims; d++) {
-            phase += TWO_PI * x[i * D + leaf->dim[d]] / thi_leaf_lengthscale(leaf, d);
+            phase += turn(x[i * D + leaf->dim[d]], thi_leaf_lengthscale(leaf, d));
         }
         u[2 * i] = cos(phase);
         u[2 * i + 1] = sin(phase);

@@ -80,14 +80,19 @@ void thiele_kernel_get(const thiele_kernel *kernel, double *log_theta)
     memcpy(log_theta, kernel->log_value, (size_t)kernel->parameters * sizeof *log_theta);
 }
 
+void thi_kernel_set_one(thiele_kernel *kernel, int parameter, double log_theta)
+{
+    /* A value that was written down stays as it was written: exp(log(7)) is not 7. */
+    if (kernel->log_value[parameter] != log_theta) {
+        kernel->log_value[parameter] = log_theta;
+        kernel->value[parameter] = exp(log_theta);
+    }
+}
+
 void thiele_kernel_set(thiele_kernel *kernel, const double *log_theta)
 {
     for (int p = 0; p < kernel->parameters; p++) {
-        /* A value that was written down stays as it was written: exp(log(7)) is not 7. */
-        if (kernel->log_value[p] != log_theta[p]) {
-            kernel->log_value[p] = log_theta[p];
-            kernel->value[p] = exp(log_theta[p]);
-        }
+        thi_kernel_set_one(kernel, p, log_theta[p]);
     }
 }
 
@@ -100,7 +105,22 @@ const thi_leaf *thi_kernel_leaf_of(const thiele_kernel *kernel, int parameter)
     return leaf;
 }
 
-/* Marks the leaves whose variance only repeats another's: in a product, all but those of the first part. */
+/* Marks the leaves that stand in a product behind its first part: their variances carry no unit of the target. */
+static void mark_unitless(const thi_node *node, bool unitless, bool *mark)
+{
+    if (node->type == THI_NODE_LEAF) {
+        mark[node->leaf] = unitless;
+        return;
+    }
+    for (int c = 0; c < node->children; c++) {
+        mark_unitless(node->child[c], unitless || (node->type == THI_NODE_PRODUCT && c > 0), mark);
+    }
+}
+
+/*
+ * Marks the leaves whose variance can be absorbed by another: a product has one scale too many for each part behind the
+ * first, and a sum among those parts gives up that of its first term only.
+ */
 static void mark_redundant(const thi_node *node, bool redundant, bool *mark)
 {
     if (node->type == THI_NODE_LEAF) {
@@ -108,7 +128,8 @@ static void mark_redundant(const thi_node *node, bool redundant, bool *mark)
         return;
     }
     for (int c = 0; c < node->children; c++) {
-        mark_redundant(node->child[c], redundant || (node->type == THI_NODE_PRODUCT && c > 0), mark);
+        bool product = node->type == THI_NODE_PRODUCT;
+        mark_redundant(node->child[c], product ? redundant || c > 0 : redundant && c == 0, mark);
     }
 }
 
@@ -125,8 +146,8 @@ static double common_scale(const thi_leaf *leaf, const double *scale)
 
 double thi_kernel_unit(const thiele_kernel *kernel, int parameter, const double *scale, double target)
 {
-    bool redundant[THI_KERNEL_NODES_MAX];
-    mark_redundant(kernel->root, false, redundant);
+    bool unitless[THI_KERNEL_NODES_MAX];
+    mark_unitless(kernel->root, false, unitless);
     const thi_leaf *leaf = thi_kernel_leaf_of(kernel, parameter);
     int own = parameter - leaf->first;
     if (own < leaf->lengthscales) {
@@ -135,7 +156,7 @@ double thi_kernel_unit(const thiele_kernel *kernel, int parameter, const double 
         return circle ? 1.0 : (leaf->ard ? scale[leaf->dim[own]] : common_scale(leaf, scale));
     }
     if (own == leaf->lengthscales) {
-        return redundant[leaf - kernel->leaf] ? 1.0 : target * target;
+        return unitless[leaf - kernel->leaf] ? 1.0 : target * target;
     }
     return strcmp(leaf->kind->extra, "period") == 0 ? common_scale(leaf, scale) : 1.0;
 }

@@ -122,10 +122,11 @@ void thi_kernel_rescale(thiele_kernel *kernel, const double *scale, double targe
 /* The factor by which one parameter is multiplied. */
 double thi_kernel_unit(const thiele_kernel *kernel, int parameter, const double *scale, double target);
 /*
- * Fixes what the data cannot tell apart and the user did not set: in a product all variances but the first part's; in a
- * linear or polynomial kernel either the one length-scale or, with ard, the variance.
+ * Fixes what the data cannot tell apart and the user did not set: one variance of every part of a product but the
+ * first; in a linear or polynomial kernel either the one length-scale or, with ard, the variance.
  */
 void thi_kernel_fix_redundant(thiele_kernel *kernel);
+void thi_kernel_set_one(thiele_kernel *kernel, int parameter, double log_theta);
 /* Which leaf a parameter belongs to. */
 const thi_leaf *thi_kernel_leaf_of(const thiele_kernel *kernel, int parameter);
 

@@ -78,10 +78,10 @@ static double *take_features(const thi_leaf *leaf, int index, const thi_tile *ti
     return out->norm_v + tile->max_cols;
 }
 
-/* Whether r^2 of rows i and j has lost digits to cancellation, or would have. */
+/* Whether r^2 of rows i and j has lost digits to cancellation, or would have, or is not a number. */
 static bool is_near(const tile_features *features, int64_t i, int64_t j, double r2)
 {
-    return r2 < THI_DISTANCE_LOSS * (features->norm_u[i] + features->norm_v[j]);
+    return !(r2 >= THI_DISTANCE_LOSS * (features->norm_u[i] + features->norm_v[j]));
 }
 
 /* Computes again the distances of a column that lost digits. */

@@ -35,6 +35,10 @@ typedef struct thi_vector_ops {
     /* y = exp(x), y = log(x); y may be x. Within 1 ulp (SLEEF). */
     void (*exp)(int64_t n, const double *x, double *y);
     void (*log)(int64_t n, const double *x, double *y);
+    /* y = log(1/(1 + exp(-x))), finite for every finite x; y may be x. Within 2 ulp. */
+    void (*log_sigmoid)(int64_t n, const double *x, double *y);
+    /* y = 1/(1 + exp(-x)) and its slope dy = y (1 - y), to full relative precision in both tails; y may be x. */
+    void (*sigmoid)(int64_t n, const double *x, double *y, double *dy);
     /*
      * g = max(0, a + b - 2 g): squared distances from inner products and squared norms. True when one of them is so
      * much smaller than a + b that it has lost more than THI_DISTANCE_DIGITS of its digits.
@@ -48,9 +52,9 @@ typedef struct thi_vector_ops {
                                                double *dshape);
 } thi_vector_ops;
 
-/* r^2 below this fraction of |u|^2 + |u'|^2 is computed again from differences: at most 6 of 16 digits are ever lost.
+/* r^2 below this fraction of |u|^2 + |u'|^2 is computed again from differences: at most 4 of 16 digits are ever lost.
  */
-#define THI_DISTANCE_LOSS 1e-6
+#define THI_DISTANCE_LOSS 1e-4
 
 /* The best set for this processor; borrowed, constant. */
 const thi_vector_ops *thi_vector(void);

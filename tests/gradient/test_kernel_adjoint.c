@@ -279,6 +279,57 @@ static void test_near_adjoint(void **state)
     thiele_context_destroy(ctx);
 }
 
+/* One row out of all proportion harms no other: k(far, near) = 0 and the rest is as without it. NaN is passed on. */
+static void test_outlier(void **state)
+{
+    (void)state;
+    enum { N = 10 };
+    static const char *const texts[] = {"se", "matern12", "matern32", "matern52", "rq"};
+    static const double far[] = {1e20, 1e160, 1e308, NAN};
+    thiele_context *ctx = test_context(1);
+    double X[D * N], K[N * N], without[N * N];
+    test_normals(D * N, 14, X);
+    for (int k = 0; k < 5; k++) {
+        thiele_kernel *kernel = NULL;
+        assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, texts[k], D, NULL));
+        X[D * N - 1] = 0.0;
+        assert_ok(ctx, thiele_kernel_matrix(kernel, ctx, N, X, 0, NULL, without));
+        for (int v = 0; v < 4; v++) {
+            X[D * N - 1] = far[v];
+            assert_ok(ctx, thiele_kernel_matrix(kernel, ctx, N, X, 0, NULL, K));
+            for (int j = 0; j < N - 1; j++) {
+                assert_all_near(K + j * N, without + j * N, N - 1, 1e-13, 0.0);
+                assert_true(isnan(far[v]) ? isnan(K[N - 1 + j * N]) : K[N - 1 + j * N] <= 1e-19);
+            }
+        }
+        thiele_kernel_destroy(kernel);
+    }
+    thiele_context_destroy(ctx);
+}
+
+/* A period is a period wherever the data lie. */
+static void test_far_periods(void **state)
+{
+    (void)state;
+    enum { N = 20 };
+    static const char *const texts[] = {"periodic(p=0.75)", "cosine(lengthscale=0.75)"};
+    thiele_context *ctx = test_context(1);
+    double X[N], K[N * N], near[N * N];
+    for (int k = 0; k < 2; k++) {
+        thiele_kernel *kernel = NULL;
+        assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, texts[k], 1, NULL));
+        for (int far = 0; far < 2; far++) {
+            for (int i = 0; i < N; i++) {
+                X[i] = i * 0x1p-6 + far * 0x3p30; /* whole periods away, exactly */
+            }
+            assert_ok(ctx, thiele_kernel_matrix(kernel, ctx, N, X, 0, NULL, far ? K : near));
+        }
+        assert_all_near(K, near, N * N, 1e-14, 1e-14);
+        thiele_kernel_destroy(kernel);
+    }
+    thiele_context_destroy(ctx);
+}
+
 static void test_threads(void **state)
 {
     (void)state;
@@ -343,7 +394,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),        cmocka_unit_test(test_tiles),        cmocka_unit_test(test_diagonal),
         cmocka_unit_test(test_lower_only),   cmocka_unit_test(test_threads),      cmocka_unit_test(test_means),
-        cmocka_unit_test(test_cancellation), cmocka_unit_test(test_near_adjoint),
+        cmocka_unit_test(test_cancellation), cmocka_unit_test(test_near_adjoint), cmocka_unit_test(test_outlier),
+        cmocka_unit_test(test_far_periods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

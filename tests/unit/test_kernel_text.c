@@ -68,6 +68,14 @@ static void test_parameters(void **state)
     thi_kernel_fix_redundant(kernel);
     assert_true(kernel->parameter[5].fixed && !kernel->parameter[1].fixed);
     thiele_kernel_destroy(kernel);
+    /* A sum behind the first part keeps the ratios of its terms. */
+    assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, "se*(rq + matern12 + white)", D, names));
+    thi_kernel_fix_redundant(kernel);
+    static const bool fixed[] = {false, false, false, true, false, false, false, false};
+    for (int p = 0; p < 8; p++) {
+        assert_int_equal(kernel->parameter[p].fixed, fixed[p]);
+    }
+    thiele_kernel_destroy(kernel);
     thiele_context_destroy(ctx);
 }
 
