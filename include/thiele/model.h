@@ -128,7 +128,10 @@ THIELE_API thiele_status thiele_model_predict_file(const thiele_model *model, th
  */
 THIELE_API thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_context *ctx, int64_t n,
                                                    const double *x, int latent, double *mean, double *variance);
-/* The joint distribution of all rows of a table: mean (rows) and covariance (rows x rows, symmetric). */
+/*
+ * The joint distribution of all rows of a table: mean (rows) and covariance (rows x rows, symmetric). Rows with missing
+ * inputs are refused: drop_missing is an error here.
+ */
 THIELE_API thiele_status thiele_model_predict_joint(const thiele_model *model, thiele_context *ctx,
                                                     const thiele_table *table, const thiele_predict_options *options,
                                                     double *mean, double *covariance);
@@ -139,7 +142,8 @@ THIELE_API thiele_status thiele_model_score(const thiele_model *model, thiele_co
 
 /*
  * k-fold cross-validation: rows are dealt to folds at random (by the context's seed); each fold is scored by a model
- * fitted to the others. each (folds scores) may be NULL; overall pools the rows of all folds.
+ * fitted to the others. each (folds scores) may be NULL; overall is their mean, each fold with the weight of its rows.
+ * Errors as thiele_model_fit, and CANCELLED when the progress callback asked to stop.
  */
 THIELE_API thiele_status thiele_cross_validate(thiele_context *ctx, const thiele_table *table,
                                                const thiele_fit_options *options, int folds, thiele_scores *each,

@@ -42,6 +42,8 @@ struct thiele_context {
 thiele_status thi_fail(thiele_context *ctx, thiele_status status, const char *format, ...) THI_PRINTF(3, 4);
 /* Puts "where: " before the message that is already there. */
 thiele_status thi_fail_in(thiele_context *ctx, thiele_status status, const char *format, ...) THI_PRINTF(3, 4);
+/* A failure was dealt with: its message is no longer the context's last word. */
+void thi_recover(thiele_context *ctx);
 void thi_log(thiele_context *ctx, thiele_log_level level, const char *format, ...) THI_PRINTF(3, 4);
 
 /* Leaves the function through its `out:` label when a call failed; the function has a `status` variable. */
@@ -99,7 +101,8 @@ typedef enum thi_purpose {
     THI_RANDOM_START,
     THI_RANDOM_SAMPLE,
     THI_RANDOM_DEMO,
-    THI_RANDOM_SUBSET
+    THI_RANDOM_SUBSET,
+    THI_RANDOM_EXPECT
 } thi_purpose;
 typedef struct thi_stream {
     uint64_t seed, purpose, row;

@@ -81,7 +81,10 @@ thiele_status thi_file_begin(thi_file *file, thiele_context *ctx, const char *pa
         file->stream = stdout;
         return THIELE_OK;
     }
-    thiele_status status = thi_strdup(ctx, &file->path, path);
+    /* A link is followed: what it points to is replaced, not the link. */
+    char *resolved = realpath(path, NULL);
+    thiele_status status = thi_strdup(ctx, &file->path, resolved != NULL ? resolved : path);
+    free(resolved);
     if (status != THIELE_OK) {
         return status;
     }
@@ -89,7 +92,7 @@ thiele_status thi_file_begin(thi_file *file, thiele_context *ctx, const char *pa
         file->stream = fopen(path, "wb");
         return file->stream != NULL ? THIELE_OK : thi_file_failed(file, ctx);
     }
-    return open_temporary(file, ctx, path);
+    return open_temporary(file, ctx, file->path);
 }
 
 thiele_status thi_file_commit(thi_file *file, thiele_context *ctx)

@@ -51,6 +51,11 @@ thiele_status thi_fail_in(thiele_context *ctx, thiele_status status, const char 
     return status;
 }
 
+void thi_recover(thiele_context *ctx)
+{
+    ctx->message[0] = '\0';
+}
+
 void thi_log(thiele_context *ctx, thiele_log_level level, const char *format, ...)
 {
     if (ctx->log == NULL) {

@@ -12,7 +12,7 @@ static const cli_option predict_options[] = {
     {"output", 'o', cli_parse_text, CLI_AT(output), "OUT", "file to write (default: standard output)", 0, 0},
     {"quantiles", 0, cli_parse_quantiles, CLI_AT(predict.quantiles), "LIST",
      "add quantiles of the prediction, such as 0.05,0.95", 0, 0},
-    {"samples", 0, cli_parse_int, CLI_AT(predict.samples), "S", "add S independent draws for each row", 0, 1000000},
+    {"samples", 0, cli_parse_int, CLI_AT(predict.samples), "S", "add S independent draws for each row", 0, 100000},
     {"latent", 0, NULL, CLI_AT(predict.latent), NULL, "predict the function, without the noise of an observation", 0,
      0},
     {"id", 0, cli_parse_list, CLI_AT(predict.id), "COLS", "columns of DATA to copy to the output", 0, 0},
@@ -170,7 +170,7 @@ static int predict_json(cli_settings *settings, const thiele_model *model, const
     if (status == THIELE_OK) {
         status = write_document(&sink, model);
     }
-    result = cli_finish(settings, status);
+    result = list == NULL && settings->predict.id != NULL ? cli_fail("out of memory") : cli_finish(settings, status);
     if (result == CLI_DONE) {
         result = cli_file_commit(&file);
     }

@@ -2,6 +2,7 @@
  * Readers of option values. Numbers are read strictly: the whole text, in range, always with a decimal point (the
  * program never leaves the C locale).
  */
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -189,7 +190,7 @@ bool cli_parse_size(cli_settings *settings, const cli_option *option, const char
     if (!read_real(text, &value, &end) || value <= 0) {
         return refuse(option, text, "an amount of memory such as 500M or 4G");
     }
-    const char *unit = *end != '\0' ? strchr(units, *end & ~0x20) : NULL;
+    const char *unit = isalpha((unsigned char)*end) ? strchr(units, toupper((unsigned char)*end)) : NULL;
     if (unit != NULL) {
         value = ldexp(value, 10 * (int)(unit - units + 1));
         end++;
@@ -209,7 +210,7 @@ bool cli_parse_delimiter(cli_settings *settings, const cli_option *option, const
     static const struct {
         const char *word;
         char delimiter;
-    } words[] = {{"tab", '\t'}, {"\\t", '\t'}, {"comma", ','}, {"semicolon", ';'}, {"space", ' '}, {"pipe", '|'}};
+    } words[] = {{"tab", '\t'}, {"\\t", '\t'}, {"comma", ','}, {"semicolon", ';'}, {"colon", ':'}, {"pipe", '|'}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strcmp(text, words[i].word) == 0) {
             store(settings, option, &words[i].delimiter, 1);
@@ -217,7 +218,7 @@ bool cli_parse_delimiter(cli_settings *settings, const cli_option *option, const
         }
     }
     if (text[1] != '\0' || strchr("\"\r\n", *text) != NULL) {
-        return refuse(option, text, "one character, 'tab', 'comma', 'semicolon', 'space' or 'pipe'");
+        return refuse(option, text, "one character, 'tab', 'comma', 'semicolon', 'colon' or 'pipe'");
     }
     store(settings, option, text, 1);
     return true;

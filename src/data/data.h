@@ -124,6 +124,8 @@ typedef struct thi_encoder {
  * levels, fewer than two rows, a constant target.
  */
 enum { THI_LEVELS_MAX = 100 };
+/* An encoded input larger than this is refused: its square must not overflow. */
+#define THI_INPUT_MAX 1e100
 thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const thiele_table *table,
                                 const thiele_fit_options *options);
 void thi_encoder_clear(thi_encoder *encoder);

@@ -164,9 +164,10 @@ thiele_status thi_encoder_from_json(thi_encoder *encoder, thiele_context *ctx, c
     thiele_status status;
     *encoder = (thi_encoder){0};
     THI_TRY(get_inputs(encoder, ctx, json_object_get(json, "inputs")));
-    if (target != NULL) {
-        THI_TRY(get_target(encoder, ctx, target));
+    if (target == NULL) {
+        THI_TRY(bad(ctx, "it has no target"));
     }
+    THI_TRY(get_target(encoder, ctx, target));
     THI_TRY(check_names(ctx, encoder));
     return THIELE_OK;
 out:

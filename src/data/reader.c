@@ -206,6 +206,13 @@ static thiele_status encode_table_row(const thi_reader *reader, thiele_context *
     for (int j = 0; j < reader->numerics; j++) {
         int d = encoder->input[reader->numeric[j]].first;
         x[d] = (number[j] - encoder->center[d]) / encoder->scale[d];
+        if (!(fabs(x[d]) <= THI_INPUT_MAX)) {
+            return thi_fail(
+                ctx, THIELE_ERROR_DATA,
+                "column '%s', row %lld: %g is too large to work with: correct it, change the column's unit, or "
+                "leave the row out",
+                reader->table->name[reader->source[j]], thi_table_row_number(reader->table, row), number[j]);
+        }
     }
     for (int i = 0; i < encoder->inputs && status == THIELE_OK && *fate == ROW_KEPT; i++) {
         if (encoder->input[i].levels > 0) {
@@ -255,6 +262,10 @@ thiele_status thi_encode_row(const thi_encoder *encoder, thiele_context *ctx, co
         }
         if (input->levels == 0) {
             X[input->first] = (x[i] - encoder->center[input->first]) / encoder->scale[input->first];
+            if (!(fabs(X[input->first]) <= THI_INPUT_MAX)) {
+                return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "column '%s': %g is too large to work with", input->name,
+                                x[i]);
+            }
         } else if (x[i] >= 0 && x[i] < input->levels && x[i] == floor(x[i])) {
             X[input->first + (int)x[i]] = 1;
         } else {

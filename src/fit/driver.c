@@ -29,6 +29,8 @@ static double seconds_left(const thi_driver *driver, double now)
 void thi_driver_report(thi_driver *driver, double value)
 {
     driver->done++;
+    /* Line searches may take more evaluations than iterations were allowed for. */
+    driver->total = driver->done > driver->total ? driver->done : driver->total;
     driver->value = isnan(driver->value) || value > driver->value ? value : driver->value;
     thiele_context *ctx = driver->ctx;
     if (ctx->progress == NULL || driver->stopped) {

@@ -13,10 +13,8 @@
 
 enum { SUBSET_ROWS = 1000, SUBSET_ITERATIONS = 60, CLIMBED = 3 };
 
-/* |log theta| beyond this (a factor 1e11 from standardised data) is a run-away, not an answer. */
+/* A parameter that wandered by more than this (a factor 1e11) from its first guess is a run-away, not an answer. */
 static const double LOG_BOUND = 25.0;
-/* The noise may not fall below 1e-10 of the variance of y: the factorisation needs something to stand on. */
-static const double LOG_NOISE_FLOOR = -23.0258509299404568;
 
 /* The stretch of the length-scales and the share of noise of each start. */
 static const struct {
@@ -32,26 +30,27 @@ typedef struct problem {
     thi_mean mean;
     thi_hypers *hypers;
     double *mean_parameter;
-    double *gradient; /* all hypers */
-    double noise_floor;
+    double *gradient;   /* all hypers */
+    const double *base; /* their first guesses */
 } problem;
 
 static bool in_bounds(const problem *p)
 {
     for (int i = 0; i < p->hypers->count; i++) {
         const thi_hyper *h = &p->hypers->hyper[i];
-        if (!h->fixed && h->log && fabs(h->value) > LOG_BOUND) {
+        if (!h->fixed && h->log && !(fabs(h->value - p->base[i]) <= LOG_BOUND)) {
             return false;
         }
     }
-    const thi_hyper *noise = &p->hypers->hyper[p->hypers->count - 1];
-    return noise->fixed || noise->value > p->noise_floor;
+    return true;
 }
 
 /* log p(y, theta), and its gradient in p->gradient when wanted. */
 static thiele_status log_posterior(problem *p, bool with_gradient, double *value)
 {
     thi_prior prior;
+    int last = p->hypers->count - 1;
+    double noise_bar = 0.0;
     memset(p->gradient, 0, (size_t)p->hypers->count * sizeof *p->gradient);
     double log_prior = thi_hypers_log_prior(p->hypers, p->gradient);
     thi_hypers_apply(p->hypers, p->kernel, p->mean, p->mean_parameter, &prior);
@@ -61,8 +60,9 @@ static thiele_status log_posterior(problem *p, bool with_gradient, double *value
     }
     *value = p->exact.log_marginal + log_prior;
     if (with_gradient) {
-        status = thi_exact_gradient(&p->exact, p->ctx, &prior, p->gradient, p->gradient + p->hypers->kernel,
-                                    p->gradient + p->hypers->count - 1);
+        status =
+            thi_exact_gradient(&p->exact, p->ctx, &prior, p->gradient, p->gradient + p->hypers->kernel, &noise_bar);
+        p->gradient[last] += noise_bar * thi_hyper_slope(&p->hypers->hyper[last]);
     }
     return status;
 }
@@ -72,7 +72,7 @@ static thiele_status objective(void *arg, const double *x, double *value, double
     problem *p = arg;
     thi_hypers_unpack(p->hypers, x);
     if (!in_bounds(p)) {
-        return thi_fail(p->ctx, THIELE_ERROR_NUMERIC, "the first guess of a parameter is out of all proportion");
+        return thi_fail(p->ctx, THIELE_ERROR_NUMERIC, "the search ran away from its first guesses");
     }
     double log_p;
     thiele_status status = log_posterior(p, true, &log_p);
@@ -98,7 +98,6 @@ static thiele_status problem_open(problem *p, int64_t n, const double *X, const 
 {
     thiele_status status;
     size_t count = (size_t)p->hypers->count;
-    p->noise_floor = LOG_NOISE_FLOOR + log(thi_variance(n, y));
     THI_TRY(thi_alloc(p->ctx, &p->gradient, count, sizeof *p->gradient));
     THI_TRY(thi_alloc(p->ctx, &p->mean_parameter, (size_t)p->hypers->mean, sizeof *p->mean_parameter));
     THI_TRY(thi_exact_open(&p->exact, p->ctx, n, X, y));
@@ -148,10 +147,10 @@ static void keep(const thi_hypers *hypers, double *value)
     }
 }
 
-/* Start number s from the first guesses in `base`: the grid first, then random ones a factor e (one sd) away. */
-static void make_start(problem *p, const double *base, int s, double variance)
+/* Start number s from the first guesses: the grid first, then random ones a factor e (one sd) away. */
+static void make_start(problem *p, int s, double variance)
 {
-    load(p->hypers, base);
+    load(p->hypers, p->base);
     if (s < STARTS) {
         thi_start_variant(p->hypers, p->kernel, variance, starts[s].stretch, starts[s].noise);
         return;
@@ -164,14 +163,15 @@ static void make_start(problem *p, const double *base, int s, double variance)
     }
 }
 
-static thiele_status score_starts(problem *p, const double *base, int count, double variance, start *list)
+static thiele_status score_starts(problem *p, int count, double variance, start *list)
 {
     for (int s = 0; s < count; s++) {
-        make_start(p, base, s, variance);
+        make_start(p, s, variance);
         keep(p->hypers, list[s].value);
         thiele_status status = in_bounds(p) ? log_posterior(p, false, &list[s].score) : THIELE_ERROR_NUMERIC;
         if (status == THIELE_ERROR_NUMERIC || isnan(list[s].score)) {
             list[s].score = -INFINITY;
+            thi_recover(p->ctx);
         } else if (status != THIELE_OK) {
             return status;
         }
@@ -215,6 +215,7 @@ static thiele_status climb_starts(problem *p, int count, start *list, int iterat
         total->evaluations += result.evaluations;
         total->iterations += result.iterations;
         if (status == THIELE_ERROR_NUMERIC) {
+            thi_recover(p->ctx);
             continue;
         }
         if (status != THIELE_OK) {
@@ -238,17 +239,20 @@ static thiele_status explore(problem *p, int64_t n, const double *X, const doubl
     size_t hypers = (size_t)p->hypers->count;
     double *block = NULL;
     start *list = NULL;
+    double variance = thi_variance(n, y);
     thiele_status status;
+    if (!(variance > 0.0)) {
+        return THIELE_OK; /* a subset of equal targets has nothing to say */
+    }
     thi_driver_phase(p->driver, "explore", count + (CLIMBED + restarts) * iterations);
     THI_TRY(problem_open(p, n, X, y));
-    THI_TRY(thi_alloc(p->ctx, &block, hypers * (size_t)(count + 2), sizeof *block));
+    THI_TRY(thi_alloc(p->ctx, &block, hypers * (size_t)(count + 1), sizeof *block));
     THI_TRY(thi_alloc(p->ctx, &list, (size_t)count, sizeof *list));
     for (int s = 0; s < count; s++) {
-        list[s].value = block + hypers * (size_t)(s + 2);
+        list[s].value = block + hypers * (size_t)(s + 1);
     }
-    keep(p->hypers, block);
-    THI_TRY(score_starts(p, block, count, thi_variance(n, y), list));
-    THI_TRY(climb_starts(p, count, list, iterations, block + hypers, total));
+    THI_TRY(score_starts(p, count, variance, list));
+    THI_TRY(climb_starts(p, count, list, iterations, block, total));
     total->evaluations += count;
 out:
     thi_free(block);
@@ -307,17 +311,23 @@ thiele_status thi_fit_exact(thiele_context *ctx, thi_driver *driver, int64_t n, 
     int64_t rows = n < SUBSET_ROWS ? n : SUBSET_ROWS;
     double *Xs = NULL;
     double *ys = NULL;
-    problem p = {.ctx = ctx, .driver = driver, .kernel = kernel, .mean = mean, .hypers = hypers};
+    double *base = NULL;
     thiele_status status;
+    THI_TRY(thi_alloc(ctx, &base, (size_t)hypers->count, sizeof *base));
+    keep(hypers, base);
+    const problem fresh = {
+        .ctx = ctx, .driver = driver, .kernel = kernel, .mean = mean, .hypers = hypers, .base = base};
+    problem p = fresh;
     THI_TRY(take_subset(ctx, n, kernel->dims, X, y, rows, &Xs, &ys));
     THI_TRY(explore(&p, rows, Xs, ys, settings, result));
     result->stop = driver->reason;
     if (!thi_driver_stopped(driver)) {
-        p = (problem){.ctx = ctx, .driver = driver, .kernel = kernel, .mean = mean, .hypers = hypers};
+        p = fresh;
         THI_TRY(polish(&p, n, X, y, settings->iterations, result));
     }
 out:
     thi_free(Xs);
     thi_free(ys);
+    thi_free(base);
     return status;
 }

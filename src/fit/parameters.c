@@ -5,9 +5,19 @@
 #include <math.h>
 #include <string.h>
 
+double thi_hyper_number(const thi_hyper *hyper)
+{
+    return hyper->log ? hyper->floor + exp(hyper->value) : hyper->value;
+}
+
 double thi_hyper_data_value(const thi_hyper *hyper)
 {
-    return hyper->offset + hyper->unit * (hyper->log ? exp(hyper->value) : hyper->value);
+    return hyper->offset + hyper->unit * thi_hyper_number(hyper);
+}
+
+double thi_hyper_slope(const thi_hyper *hyper)
+{
+    return exp(hyper->value) / thi_hyper_number(hyper);
 }
 
 int thi_hypers_free(const thi_hypers *hypers)
@@ -45,15 +55,17 @@ double thi_hypers_log_prior(const thi_hypers *hypers, double *gradient)
         if (h->prior == THI_PRIOR_NONE || h->fixed) {
             continue;
         }
-        double log_value = h->value + log(h->unit);
+        double log_value = log(h->unit * thi_hyper_number(h));
+        double derivative;
         if (h->prior == THI_PRIOR_LOGNORMAL) {
             double z = (log_value - h->prior_a) / h->prior_b;
             sum -= log_value + 0.5 * z * z;
-            gradient[i] -= 1.0 + z / h->prior_b;
+            derivative = -1.0 - z / h->prior_b;
         } else {
             sum += (h->prior_a - 1.0) * log_value - h->prior_b * exp(log_value);
-            gradient[i] += h->prior_a - 1.0 - h->prior_b * exp(log_value);
+            derivative = h->prior_a - 1.0 - h->prior_b * exp(log_value);
         }
+        gradient[i] += derivative * thi_hyper_slope(h);
     }
     return sum;
 }
@@ -63,15 +75,12 @@ void thi_hypers_apply(const thi_hypers *hypers, thiele_kernel *kernel, thi_mean 
 {
     for (int i = 0; i < hypers->kernel; i++) {
         kernel->parameter[i].fixed = hypers->hyper[i].fixed;
-        if (kernel->log_value[i] != hypers->hyper[i].value) {
-            kernel->log_value[i] = hypers->hyper[i].value;
-            kernel->value[i] = exp(hypers->hyper[i].value);
-        }
+        thi_kernel_set_one(kernel, i, hypers->hyper[i].value);
     }
     for (int i = 0; i < hypers->mean; i++) {
         mean_parameter[i] = hypers->hyper[hypers->kernel + i].value;
     }
-    *prior = (thi_prior){kernel, mean, mean_parameter, exp(hypers->hyper[hypers->count - 1].value)};
+    *prior = (thi_prior){kernel, mean, mean_parameter, thi_hyper_number(&hypers->hyper[hypers->count - 1])};
 }
 
 /* --- names -----------------------------------------------------------------------------------------------------------

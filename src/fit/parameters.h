@@ -15,7 +15,8 @@ typedef enum thi_prior_kind { THI_PRIOR_NONE, THI_PRIOR_LOGNORMAL, THI_PRIOR_GAM
 typedef struct thi_hyper {
     const char *name;    /* "matern52.lengthscale[age]", "mean.slope[age]", "noise"; owned by the set */
     bool log;            /* value is the log of a positive number */
-    double value;        /* in the model's units, log where `log` */
+    double value;        /* in the model's units, log (of what is above the floor) where `log` */
+    double floor;        /* number = floor + exp(value): keeps a learned noise off zero */
     double unit, offset; /* data units = offset + unit * number */
     bool fixed, given;
     thi_prior_kind prior;
@@ -33,7 +34,11 @@ typedef struct thi_hypers {
 thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thiele_kernel *kernel, thi_mean mean,
                               const thi_encoder *encoder, const char *set, const char *prior);
 void thi_hypers_clear(thi_hypers *hypers);
+/* The number itself, in the model's units and in those of the data. */
+double thi_hyper_number(const thi_hyper *hyper);
 double thi_hyper_data_value(const thi_hyper *hyper);
+/* d log number / d value */
+double thi_hyper_slope(const thi_hyper *hyper);
 int thi_hypers_free(const thi_hypers *hypers);
 /* Free values to and from the optimiser's vector. */
 void thi_hypers_pack(const thi_hypers *hypers, double *x);

@@ -1,11 +1,15 @@
 /* First guesses: the median heuristic for length-scales, shares of the variance for the rest. O(512^2 D) a leaf. */
 #include "fit/start.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LOOKED_AT = 512 };
+
+/* A learned noise stays above this fraction of the variance of y: the factorisation needs something to stand on. */
+static const double NOISE_FLOOR = 1e-10;
 
 static int ascending(const void *a, const void *b)
 {
@@ -114,7 +118,8 @@ thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thi
     if (status != THIELE_OK) {
         return status;
     }
-    double variance = thi_variance(n, y);
+    /* Constant targets leave nothing to go by; any scale will do. */
+    double variance = fmax(thi_variance(n, y), DBL_MIN);
     double share = variance / summands(kernel->root);
     for (int l = 0; l < kernel->leaves; l++) {
         guess_leaf(hypers, &kernel->leaf[l], share, n, kernel->dims, X, distance);
@@ -126,7 +131,11 @@ thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thi
     for (int m = 0; m < hypers->mean; m++) {
         guess(&hypers->hyper[hypers->kernel + m], m == 0 ? mean : 0.0);
     }
-    guess(&hypers->hyper[hypers->count - 1], 0.1 * variance);
+    thi_hyper *noise = &hypers->hyper[hypers->count - 1];
+    guess(noise, 0.1 * variance);
+    if (!noise->fixed) {
+        noise->floor = NOISE_FLOOR * variance;
+    }
     thi_free(distance);
     return THIELE_OK;
 }

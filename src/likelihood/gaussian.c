@@ -11,6 +11,8 @@ double thi_normal_quantile(double p)
     if (p > 0.5) {
         return -thi_normal_quantile(1.0 - p);
     }
+    /* Below this exp(z^2/2) would overflow in the iteration. */
+    p = p < 1e-306 ? 1e-306 : p;
     double t = sqrt(-2.0 * log(p));
     double top = 2.515517 + t * (0.802853 + t * 0.010328);
     double bottom = 1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308));

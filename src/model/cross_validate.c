@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/model.h"
+#include "model/describe.h"
 
 /* Everything that the folds share. */
 typedef struct folding {
@@ -43,35 +43,43 @@ out:
     return status == THIELE_OK ? status : thi_fail_in(f->ctx, status, "fold %d of %d", fold + 1, folds);
 }
 
-/* Scores that are means over rows are pooled by the number of rows; the RMSE through its square. */
+/* The mean of one score over folds, each with the weight of its rows; folds that have none are left out. */
+static double pooled(const thiele_scores *each, int folds, size_t offset)
+{
+    double sum = 0.0;
+    double rows = 0.0;
+    for (int fold = 0; fold < folds; fold++) {
+        double value = *(const double *)(const void *)((const char *)&each[fold] + offset);
+        if (!isnan(value)) {
+            /* Squared errors are what can be averaged. */
+            sum += (double)each[fold].rows * (offset == offsetof(thiele_scores, rmse) ? value * value : value);
+            rows += (double)each[fold].rows;
+        }
+    }
+    return offset == offsetof(thiele_scores, rmse) ? sqrt(sum / rows) : sum / rows;
+}
+
 static void pool(const thiele_scores *each, int folds, thiele_scores *overall)
 {
     *overall = (thiele_scores){0};
     for (int fold = 0; fold < folds; fold++) {
         overall->rows += each[fold].rows;
     }
-    for (int fold = 0; fold < folds; fold++) {
-        const thiele_scores *s = &each[fold];
-        double share = (double)s->rows / (double)overall->rows;
-        overall->rmse += share * s->rmse * s->rmse;
-        overall->mae += share * s->mae;
-        overall->smse += share * s->smse;
-        overall->nlpd += share * s->nlpd;
-        overall->msll += share * s->msll;
-        overall->crps += share * s->crps;
-        overall->coverage50 += share * s->coverage50;
-        overall->coverage90 += share * s->coverage90;
-        overall->coverage95 += share * s->coverage95;
+    for (int i = 0; i < THI_SCORE_FIELDS; i++) {
+        *(double *)(void *)((char *)overall + thi_score_fields[i].offset) =
+            pooled(each, folds, thi_score_fields[i].offset);
     }
-    overall->rmse = sqrt(overall->rmse);
 }
 
 thiele_status thiele_cross_validate(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options,
                                     int folds, thiele_scores *each, thiele_scores *overall)
 {
-    folding f = {.ctx = ctx, .table = table, .options = options, .n = thiele_table_rows(table)};
     thiele_scores *scores = NULL;
-    thiele_status status;
+    thiele_status status = thi_check_fit_options(ctx, table, options);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    folding f = {.ctx = ctx, .table = table, .options = options, .n = thiele_table_rows(table)};
     if (folds < 2 || folds > f.n / 2) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "%lld rows can be cut into 2 to %lld folds, not %d", (long long)f.n,
                         (long long)(f.n / 2), folds);

@@ -7,11 +7,7 @@
 
 const char *const thi_stop_names[THIELE_STOP_FIXED + 1] = {"converged", "iterations", "deadline", "cancelled", "fixed"};
 
-/* The fields of thiele_scores, so that they are read and written in one place. */
-static const struct {
-    const char *name;
-    size_t offset;
-} score_fields[] = {
+const thi_score_field thi_score_fields[THI_SCORE_FIELDS] = {
     {"rmse", offsetof(thiele_scores, rmse)},
     {"mae", offsetof(thiele_scores, mae)},
     {"smse", offsetof(thiele_scores, smse)},
@@ -22,7 +18,6 @@ static const struct {
     {"coverage90", offsetof(thiele_scores, coverage90)},
     {"coverage95", offsetof(thiele_scores, coverage95)},
 };
-enum { SCORE_FIELDS = sizeof score_fields / sizeof *score_fields };
 
 thiele_status thi_json_text(thiele_context *ctx, json_t *json, size_t flags, char **text)
 {
@@ -44,9 +39,9 @@ static json_t *scores_to_json(const thiele_scores *scores)
 {
     json_t *json = json_pack("{s:I}", "rows", (json_int_t)scores->rows);
     int failed = json == NULL;
-    for (int i = 0; i < SCORE_FIELDS; i++) {
-        double value = *(const double *)(const void *)((const char *)scores + score_fields[i].offset);
-        failed |= json_object_set_new(json, score_fields[i].name, number(value));
+    for (int i = 0; i < THI_SCORE_FIELDS; i++) {
+        double value = *(const double *)(const void *)((const char *)scores + thi_score_fields[i].offset);
+        failed |= json_object_set_new(json, thi_score_fields[i].name, number(value));
     }
     if (failed) {
         json_decref(json);
@@ -60,10 +55,10 @@ static bool scores_from_json(const json_t *json, thiele_scores *scores)
     const json_t *rows = json_object_get(json, "rows");
     scores->rows = json_integer_value(rows);
     bool fits = json_is_integer(rows) && scores->rows >= 0;
-    for (int i = 0; i < SCORE_FIELDS; i++) {
-        const json_t *value = json_object_get(json, score_fields[i].name);
+    for (int i = 0; i < THI_SCORE_FIELDS; i++) {
+        const json_t *value = json_object_get(json, thi_score_fields[i].name);
         fits = fits && (json_is_real(value) || json_is_null(value));
-        *(double *)(void *)((char *)scores + score_fields[i].offset) =
+        *(double *)(void *)((char *)scores + thi_score_fields[i].offset) =
             json_is_null(value) ? NAN : json_real_value(value);
     }
     return fits;

@@ -13,6 +13,14 @@ thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, cons
 /* As compact text, numbers with all their digits. */
 thiele_status thi_json_text(thiele_context *ctx, json_t *json, size_t flags, char **text);
 
+/* The numbers of thiele_scores, so that they are read, written and pooled in one place. */
+typedef struct thi_score_field {
+    const char *name;
+    size_t offset;
+} thi_score_field;
+enum { THI_SCORE_FIELDS = 9 };
+extern const thi_score_field thi_score_fields[THI_SCORE_FIELDS];
+
 extern const char *const thi_stop_names[THIELE_STOP_FIXED + 1];
 
 #endif

@@ -16,15 +16,6 @@ static int64_t packed_size(int64_t n)
     return n * (n + 1) / 2;
 }
 
-static void pack(thi_matrix L, double *packed)
-{
-    for (int64_t j = 0; j < L.cols; j++) {
-        size_t length = (size_t)(L.rows - j);
-        memcpy(packed, L.data + j + j * L.ld, length * sizeof *packed);
-        packed += length;
-    }
-}
-
 static void unpack(const double *packed, thi_matrix L)
 {
     for (int64_t j = 0; j < L.cols; j++) {
@@ -41,24 +32,16 @@ static thiele_status write_model(const thiele_model *model, thiele_context *ctx,
 {
     const thi_predictor *p = &model->predictor;
     int64_t D = p->kernel->dims;
-    double *packed = NULL;
-    thiele_status status = thi_alloc(ctx, &packed, (size_t)packed_size(p->n), sizeof *packed);
-    if (status != THIELE_OK) {
-        return status;
-    }
-    pack(p->L, packed);
     thi_tensor tensor[] = {
-        {"inputs", 2, {p->n, D}, p->basis},
-        {"weights", 1, {p->n}, p->a},
-        {"factor", 1, {packed_size(p->n)}, packed},
-        {"theta", 1, {p->kernel->parameters}, p->kernel->log_value},
-        {"mean", 1, {thi_mean_parameters(p->mean, (int)D)}, p->mean_parameter},
-        {"loo.mean", 1, {model->rows}, model->loo_mean},
-        {"loo.variance", 1, {model->rows}, model->loo_variance},
+        {"inputs", 2, {p->n, D}, p->basis, {0}},
+        {"weights", 1, {p->n}, p->a, {0}},
+        {"factor", 1, {packed_size(p->n)}, NULL, p->L},
+        {"theta", 1, {p->kernel->parameters}, p->kernel->log_value, {0}},
+        {"mean", 1, {thi_mean_parameters(p->mean, (int)D)}, p->mean_parameter, {0}},
+        {"loo.mean", 1, {model->rows}, model->loo_mean, {0}},
+        {"loo.variance", 1, {model->rows}, model->loo_variance, {0}},
     };
-    status = thi_tensors_write(ctx, file, json, sizeof tensor / sizeof *tensor, tensor);
-    thi_free(packed);
-    return status;
+    return thi_tensors_write(ctx, file, json, sizeof tensor / sizeof *tensor, tensor);
 }
 
 thiele_status thiele_model_save(const thiele_model *model, thiele_context *ctx, const char *path)
@@ -83,10 +66,10 @@ out:
 
 static thiele_status read_factor(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors)
 {
-    double *packed = NULL;
+    const double *packed = NULL;
     int64_t size = packed_size(p->n);
     thiele_status status;
-    THI_TRY(thi_tensors_take(tensors, ctx, "factor", 1, &size, &packed));
+    THI_TRY(thi_tensors_view(tensors, ctx, "factor", 1, &size, &packed));
     THI_TRY(thi_matrix_alloc(&p->L, ctx, p->n, p->n));
     unpack(packed, p->L);
     for (int64_t i = 0; i < p->n; i++) {
@@ -95,7 +78,6 @@ static thiele_status read_factor(thi_predictor *p, thiele_context *ctx, const th
         }
     }
 out:
-    thi_free(packed);
     return status;
 }
 

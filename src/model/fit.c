@@ -29,7 +29,7 @@ typedef struct fitting {
     thi_fit_result result;
 } fitting;
 
-static thiele_status check_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options)
+thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options)
 {
     if (options == NULL || options->size != sizeof *options) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "fit options must be initialised with THIELE_FIT_OPTIONS_INIT");
@@ -312,7 +312,7 @@ thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const th
 {
     *out = NULL;
     fitting f = {.ctx = ctx, .options = options};
-    thiele_status status = check_options(ctx, table, options);
+    thiele_status status = thi_check_fit_options(ctx, table, options);
     if (status == THIELE_OK) {
         status = thi_alloc(ctx, &f.model, 1, sizeof *f.model);
     }

@@ -37,6 +37,8 @@ struct thiele_model {
     thiele_scores holdout; /* rows 0: none */
 };
 
+/* Refuses fit options that make no sense. */
+thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options);
 /* Parses a model from bytes in memory. */
 thiele_status thi_model_parse(thiele_model **out, thiele_context *ctx, const char *source, const unsigned char *bytes,
                               size_t length);

@@ -37,6 +37,7 @@ typedef struct pass {
     const thiele_predict_options *options;
     thi_reader reader;
     double *X, *y, *mean, *variance, *quantiles, *samples;
+    double *z; /* the standard normal's quantiles */
     int64_t *row;
     int64_t clipped;
     double started;
@@ -57,6 +58,10 @@ static thiele_status pass_open(pass *p, const thiele_model *model, thiele_contex
     THI_TRY(thi_alloc(ctx, &p->variance, BLOCK, sizeof *p->variance));
     THI_TRY(thi_alloc(ctx, &p->row, BLOCK, sizeof *p->row));
     THI_TRY(thi_alloc(ctx, &p->quantiles, BLOCK * (size_t)options->quantile_count, sizeof *p->quantiles));
+    THI_TRY(thi_alloc(ctx, &p->z, (size_t)options->quantile_count, sizeof *p->z));
+    for (int q = 0; q < options->quantile_count; q++) {
+        p->z[q] = thi_normal_quantile(options->quantiles[q]);
+    }
     THI_TRY(thi_alloc(ctx, &p->samples, BLOCK * (size_t)options->samples, sizeof *p->samples));
 out:
     return status;
@@ -71,6 +76,7 @@ static void pass_close(pass *p)
     thi_free(p->variance);
     thi_free(p->row);
     thi_free(p->quantiles);
+    thi_free(p->z);
     thi_free(p->samples);
 }
 
@@ -83,7 +89,7 @@ static void elaborate(pass *p, int64_t n)
         double sd = sqrt(p->variance[i]);
         thi_stream stream = {p->ctx->seed, THI_RANDOM_SAMPLE, (uint64_t)p->row[i]};
         for (int q = 0; q < Q; q++) {
-            p->quantiles[i * Q + q] = p->mean[i] + sd * thi_normal_quantile(p->options->quantiles[q]);
+            p->quantiles[i * Q + q] = p->mean[i] + sd * p->z[q];
         }
         for (int s = 0; s < S; s++) {
             p->samples[i * S + s] = p->mean[i] + sd * thi_random_normal(stream, (uint64_t)s);
@@ -105,7 +111,7 @@ static thiele_status tell_progress(pass *p, int64_t done, int64_t total)
                           (long long)done, (long long)total);
 }
 
-/* Predicts every block of the pass's table and hands it to `sink` with the targets, where they were read. */
+/* Gets every predicted block of the pass's table, with the targets where they were read. */
 typedef thiele_status (*block_fn)(void *arg, const pass *p, int64_t kept);
 
 static thiele_status each_block(pass *p, block_fn fn, void *arg)
@@ -250,13 +256,18 @@ thiele_status thiele_model_predict_joint(const thiele_model *model, thiele_conte
     double scale = model->encoder.target_scale;
     thiele_status status;
     THI_TRY(check_options(ctx, options));
+    if (options->drop_missing) {
+        THI_TRY(thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a joint prediction is of all rows: it can leave none out"));
+    }
     THI_TRY(thi_reader_open(&reader, ctx, &model->encoder, table, false, options->unseen_zero != 0, false));
     THI_TRY(thi_read_all(ctx, &reader, &X, &y, NULL, &n));
     THI_TRY(thi_predictor_joint(&model->predictor, ctx, n, X, mean, covariance));
     thi_model_to_data_units(model, true, n, mean, NULL);
+    for (int64_t i = 0; i < n && !options->latent; i++) {
+        covariance[i * (n + 1)] += model->noise;
+    }
     for (int64_t i = 0; i < n * n; i++) {
-        bool diagonal = i % (n + 1) == 0;
-        covariance[i] = scale * scale * (covariance[i] + (diagonal && !options->latent ? model->noise : 0.0));
+        covariance[i] *= scale * scale;
     }
 out:
     thi_reader_close(&reader);

@@ -28,13 +28,35 @@ static int64_t elements(const thi_tensor *tensor)
     return product;
 }
 
-static uLong crc_bytes(uLong crc, const void *data, size_t length)
-{
-    return crc32_z(crc, data, length);
-}
-
 /* --- writing ---------------------------------------------------------------------------------------------------------
  */
+
+/* Calls fn for each contiguous run of a tensor's numbers, in the order of the file; stops when it says false. */
+static bool each_run(const thi_tensor *tensor, bool (*fn)(void *arg, const double *run, size_t length), void *arg)
+{
+    if (tensor->lower.data == NULL) {
+        return fn(arg, tensor->data, (size_t)elements(tensor));
+    }
+    thi_matrix L = tensor->lower;
+    for (int64_t j = 0; j < L.cols; j++) {
+        if (!fn(arg, L.data + j + j * L.ld, (size_t)(L.rows - j))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool add_to_crc(void *arg, const double *run, size_t length)
+{
+    uLong *crc = arg;
+    *crc = crc32_z(*crc, (const void *)run, length * sizeof *run);
+    return true;
+}
+
+static bool write_run(void *arg, const double *run, size_t length)
+{
+    return fwrite(run, sizeof *run, length, arg) == length;
+}
 
 /* NULL when memory is out. */
 static json_t *tensor_entry(const thi_tensor *tensor, int64_t offset)
@@ -56,9 +78,9 @@ static json_t *tensor_entry(const thi_tensor *tensor, int64_t offset)
 /* The header as text, padded with spaces so that the data start at a multiple of ALIGN; NULL when memory is out. */
 static char *make_header(const char *model_json, int count, const thi_tensor *tensor, size_t *length)
 {
-    uLong crc = crc_bytes(0, model_json, strlen(model_json));
+    uLong crc = crc32_z(0, (const void *)model_json, strlen(model_json));
     for (int t = 0; t < count; t++) {
-        crc = crc_bytes(crc, tensor[t].data, 8 * (size_t)elements(&tensor[t]));
+        each_run(&tensor[t], add_to_crc, &crc);
     }
     char crc_text[16];
     snprintf(crc_text, sizeof crc_text, "%08lx", (unsigned long)crc);
@@ -91,8 +113,7 @@ thiele_status thi_tensors_write(thiele_context *ctx, thi_file *file, const char 
     bool written = fwrite(&size, sizeof size, 1, stream) == 1 && fwrite(header, 1, length, stream) == length &&
                    fwrite(blanks, 1, padding, stream) == padding;
     for (int t = 0; written && t < count; t++) {
-        size_t n = (size_t)elements(&tensor[t]);
-        written = fwrite(tensor[t].data, sizeof(double), n, stream) == n;
+        written = each_run(&tensor[t], write_run, stream);
     }
     free(header);
     return written ? THIELE_OK : thi_file_failed(file, ctx);
@@ -138,7 +159,8 @@ static thiele_status read_entry(thi_tensors *t, thiele_context *ctx, const char 
                 json_array_size(range) == 2;
     int64_t begin = fits ? json_integer_value(json_array_get(range, 0)) : -1;
     int64_t end = fits ? json_integer_value(json_array_get(range, 1)) : -1;
-    if (!fits || begin != *offset || end - begin != 8 * elements(tensor) || (uint64_t)end > data_length) {
+    if (!fits || begin != *offset || end < begin || end - begin != 8 * elements(tensor) ||
+        (uint64_t)end > data_length) {
         return bad(ctx, source, "the table of its tensors does not fit its data (cut short or altered?)");
     }
     thiele_status status = thi_strdup(ctx, &t->name[t->count], name);
@@ -172,7 +194,8 @@ static thiele_status read_header(thi_tensors *t, thiele_context *ctx, const char
             "%s has format version %.20s and this program reads version %s: fit again, or use a newer thiele", source,
             version, FORMAT_VERSION);
     }
-    uLong crc = crc_bytes(crc_bytes(0, model, strlen(model)), t->values, data_length);
+    uLong crc = crc32_z(0, (const void *)model, strlen(model));
+    crc = crc32_z(crc, (const void *)t->values, data_length);
     char expected[16];
     snprintf(expected, sizeof expected, "%08lx", (unsigned long)crc);
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
@@ -249,32 +272,43 @@ static const thi_tensor *find(const thi_tensors *tensors, const char *name)
     return NULL;
 }
 
-int64_t thi_tensors_size(const thi_tensors *tensors, const char *name)
-{
-    const thi_tensor *tensor = find(tensors, name);
-    return tensor != NULL ? elements(tensor) : -1;
-}
-
-thiele_status thi_tensors_take(const thi_tensors *tensors, thiele_context *ctx, const char *name, int dims,
-                               const int64_t *shape, double **out)
+thiele_status thi_tensors_view(const thi_tensors *tensors, thiele_context *ctx, const char *name, int dims,
+                               const int64_t *shape, const double **out)
 {
     const thi_tensor *tensor = find(tensors, name);
     bool fits = tensor != NULL && tensor->dims == dims;
     for (int d = 0; fits && d < dims; d++) {
         fits = tensor->shape[d] == shape[d];
     }
-    *out = NULL;
     if (!fits) {
         return thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file's tensor '%s' is absent or of another shape", name);
     }
     int64_t count = elements(tensor);
-    thiele_status status = thi_alloc(ctx, out, (size_t)count, sizeof **out);
-    for (int64_t i = 0; status == THIELE_OK && i < count; i++) {
-        (*out)[i] = tensor->data[i];
+    for (int64_t i = 0; i < count; i++) {
         if (!isfinite(tensor->data[i])) {
-            status = thi_fail(ctx, THIELE_ERROR_FORMAT,
-                              "the model file's tensor '%s' holds a number that is not finite", name);
+            return thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file's tensor '%s' holds a number that is not finite",
+                            name);
         }
+    }
+    *out = tensor->data;
+    return THIELE_OK;
+}
+
+thiele_status thi_tensors_take(const thi_tensors *tensors, thiele_context *ctx, const char *name, int dims,
+                               const int64_t *shape, double **out)
+{
+    const double *data = NULL;
+    *out = NULL;
+    thiele_status status = thi_tensors_view(tensors, ctx, name, dims, shape, &data);
+    size_t count = 1;
+    for (int d = 0; d < dims; d++) {
+        count *= (size_t)shape[d];
+    }
+    if (status == THIELE_OK) {
+        status = thi_alloc(ctx, out, count, sizeof **out);
+    }
+    if (status == THIELE_OK && count > 0) {
+        memcpy(*out, data, count * sizeof **out);
     }
     return status;
 }

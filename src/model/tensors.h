@@ -6,7 +6,7 @@
 #ifndef THI_TENSORS_H
 #define THI_TENSORS_H
 
-#include "base/base.h"
+#include "linalg/linalg.h"
 
 enum { THI_TENSORS_MAX = 32, THI_TENSOR_DIMS_MAX = 2 };
 
@@ -16,6 +16,7 @@ typedef struct thi_tensor {
     int dims;
     int64_t shape[THI_TENSOR_DIMS_MAX];
     const double *data; /* borrowed when writing */
+    thi_matrix lower;   /* instead of data when writing: a lower triangle, packed column by column */
 } thi_tensor;
 
 thiele_status thi_tensors_write(thiele_context *ctx, thi_file *file, const char *model_json, int count,
@@ -35,10 +36,11 @@ typedef struct thi_tensors {
 thiele_status thi_tensors_read(thi_tensors *tensors, thiele_context *ctx, const char *source,
                                const unsigned char *bytes, size_t length);
 void thi_tensors_clear(thi_tensors *tensors);
-/* A new copy of the named tensor of exactly this shape, every number finite. Error: FORMAT. */
+/* The named tensor of exactly this shape, every number finite, borrowed. Error: FORMAT. */
+thiele_status thi_tensors_view(const thi_tensors *tensors, thiele_context *ctx, const char *name, int dims,
+                               const int64_t *shape, const double **out);
+/* The same as a new copy. */
 thiele_status thi_tensors_take(const thi_tensors *tensors, thiele_context *ctx, const char *name, int dims,
                                const int64_t *shape, double **out);
-/* Its number of elements, -1 when it is not there. */
-int64_t thi_tensors_size(const thi_tensors *tensors, const char *name);
 
 #endif

@@ -14,7 +14,7 @@ typedef struct thi_lbfgs_options {
     int iterations;
     double gradient_tolerance; /* stop when |g| < this * max(1, |x|) */
     double value_tolerance;    /* stop when five iterations together gained less than this */
-    /* Asked before every evaluation and after every iteration; true ends the minimisation. */
+    /* Asked before every evaluation but the first; true ends the minimisation. */
     bool (*stop)(void *arg);
 } thi_lbfgs_options;
 

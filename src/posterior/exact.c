@@ -6,7 +6,8 @@
 
 #define LOG_2PI 1.837877066409345483561
 
-enum { LOO_BLOCK = 256 };
+/* Columns solved or rewritten at a time. */
+enum { COLUMNS = 256 };
 
 double thi_exact_bytes(int64_t n)
 {
@@ -34,14 +35,17 @@ void thi_exact_close(thi_exact *exact)
     *exact = (thi_exact){0};
 }
 
-/* The caller's matrix was not positive definite even with jitter: say what usually makes it so. */
+/* The matrix could not be factored even with jitter: adds what usually makes it so. */
 static thiele_status explain(thiele_context *ctx)
 {
+    char reason[THI_MESSAGE_MAX];
+    memcpy(reason, ctx->message, sizeof reason);
     return thi_fail(
         ctx, THIELE_ERROR_NUMERIC,
-        "the kernel matrix is not positive definite: the usual causes are equal or nearly equal rows with a "
+        "the kernel matrix could not be factored (%.300s): the usual causes are equal or nearly equal rows with a "
         "noise fixed near zero, or a length-scale far beyond the range of the data (let the noise be learned, or "
-        "set a larger one with --set noise=...)");
+        "set a larger one with --set noise=...)",
+        reason);
 }
 
 thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const thi_prior *prior)
@@ -88,8 +92,8 @@ static thiele_status kbar_columns(void *arg, int64_t block, int thread)
     (void)thread;
     const kbar_task *t = arg;
     int64_t n = t->K.rows;
-    int64_t end = (block + 1) * LOO_BLOCK < n ? (block + 1) * LOO_BLOCK : n;
-    for (int64_t j = block * LOO_BLOCK; j < end; j++) {
+    int64_t end = (block + 1) * COLUMNS < n ? (block + 1) * COLUMNS : n;
+    for (int64_t j = block * COLUMNS; j < end; j++) {
         double *column = t->K.data + j * t->K.ld;
         for (int64_t i = j; i < n; i++) {
             column[i] = 0.5 * (t->alpha[i] * t->alpha[j] - column[i]);
@@ -102,7 +106,7 @@ static thiele_status kbar_columns(void *arg, int64_t block, int thread)
 thiele_status thi_exact_gradient(thi_exact *exact, thiele_context *ctx, const thi_prior *prior, double *theta_bar,
                                  double *mean_bar, double *log_noise_bar)
 {
-    int64_t blocks = (exact->n + LOO_BLOCK - 1) / LOO_BLOCK;
+    int64_t blocks = (exact->n + COLUMNS - 1) / COLUMNS;
     kbar_task t = {.K = exact->L, .alpha = exact->alpha};
     exact->factored = false;
     thiele_status status;
@@ -124,7 +128,7 @@ thiele_status thi_exact_loo(const thi_exact *exact, thiele_context *ctx, double 
 {
     int64_t n = exact->n;
     thi_matrix V;
-    thiele_status status = thi_matrix_alloc(&V, ctx, n, LOO_BLOCK < n ? LOO_BLOCK : n);
+    thiele_status status = thi_matrix_alloc(&V, ctx, n, COLUMNS < n ? COLUMNS : n);
     for (int64_t first = 0; status == THIELE_OK && first < n; first += V.cols) {
         /* Columns of L^-1 are zero above their own index: only the trailing triangle is solved with. */
         int64_t cols = n - first < V.cols ? n - first : V.cols;

@@ -153,7 +153,7 @@ static void test_refusals(void **state)
     assert_refused("x,s,y\n1,a,1\n2,,2\n3,b,3\n", options, THIELE_ERROR_DATA, "column 's', row 2: no value");
     assert_refused("x,y\n1,1\ninf,2\n3,3\n", options, THIELE_ERROR_DATA, "column 'x', row 2: the value is infinite");
     assert_refused("x,y\n1,1\n2,1e999\n3,3\n", options, THIELE_ERROR_DATA, "column 'y', row 2: the value is infinite");
-    assert_refused("x,y\n1e300,1\n-1e300,2\n", options, THIELE_ERROR_DATA, "'x' has numbers too large");
+    assert_refused("x,y\n1e300,1\n-1e300,2\n", options, THIELE_ERROR_DATA, "'x', row 1: 1e+300 is too large");
     assert_refused("x,y\n1e-300,1\n-1e-300,2\n", options, THIELE_ERROR_DATA, "'x' varies too little");
     assert_refused("x,y\n1,1\n", options, THIELE_ERROR_DATA, "t.csv has 1 row: at least two are needed");
     assert_refused("s,y\na\xFF,1\nb,2\n", options, THIELE_ERROR_DATA, "column 's', row 1: the text is not UTF-8");

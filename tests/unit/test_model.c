@@ -440,6 +440,92 @@ static void test_too_many_rows(void **state)
     thiele_context_destroy(ctx);
 }
 
+/* Targets that say little, or in large units: a fit all the same. */
+static void test_odd_targets(void **state)
+{
+    (void)state;
+    enum { N = 1500 };
+    thiele_context *ctx = test_context(2);
+    static double rows[N * 2];
+    const char *const names[] = {"x", "y"};
+    thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
+    options.target = "y";
+    options.iterations = 5;
+    for (int odd = 0; odd < 3; odd++) {
+        for (int i = 0; i < N; i++) {
+            rows[2 * i] = i;
+            /* one row apart from all others; dollars; noise-free */
+            rows[2 * i + 1] = odd == 0 ? i == 700 : (odd == 1 ? 1e7 * sin(0.01 * i) : sin(0.01 * i));
+        }
+        thiele_table *table = NULL;
+        options.raw = odd == 1;
+        options.holdout = odd == 0 ? 0.1 : 0.0;
+        assert_ok(ctx, thiele_table_from_rows(&table, ctx, odd == 2 ? 100 : N, 2, rows, names));
+        thiele_model *model = fitted(ctx, table, &options);
+        assert_string_equal(thiele_context_message(ctx), "no error");
+        thiele_model_destroy(model);
+        thiele_table_destroy(table);
+    }
+    thiele_context_destroy(ctx);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    thiele_table *train = demo(ctx, 30, 1);
+    thiele_fit_options options = demo_options();
+    thiele_model *model = NULL;
+    thiele_scores scores;
+    assert_fails(ctx, thiele_model_fit(&model, ctx, train, NULL), THIELE_ERROR_ARGUMENT, "INIT");
+    assert_fails(ctx, thiele_cross_validate(ctx, train, NULL, 3, NULL, &scores), THIELE_ERROR_ARGUMENT, "INIT");
+    options.size = 1;
+    assert_fails(ctx, thiele_model_fit(&model, ctx, train, &options), THIELE_ERROR_ARGUMENT, "INIT");
+    options = demo_options();
+    options.holdout = 0.95;
+    assert_fails(ctx, thiele_model_fit(&model, ctx, train, &options), THIELE_ERROR_ARGUMENT, "held-out");
+    options.holdout = 0.0;
+    options.target = NULL;
+    assert_fails(ctx, thiele_model_fit(&model, ctx, train, &options), THIELE_ERROR_ARGUMENT, "target");
+    options = demo_options();
+    options.iterations = 1;
+    model = fitted(ctx, train, &options);
+    thiele_predict_options predict_options = THIELE_PREDICT_OPTIONS_INIT;
+    predict_options.drop_missing = 1;
+    static double mean[30], covariance[900];
+    assert_fails(ctx, thiele_model_predict_joint(model, ctx, train, &predict_options, mean, covariance),
+                 THIELE_ERROR_ARGUMENT, "all rows");
+    double x[3] = {1e300, 0.0, 0.0};
+    assert_fails(ctx, thiele_model_predict_rows(model, ctx, 1, x, 0, mean, NULL), THIELE_ERROR_ARGUMENT, "too large");
+    thiele_model_destroy(model);
+    thiele_table_destroy(train);
+    thiele_context_destroy(ctx);
+}
+
+/* What could be fitted can be saved and loaded under the same limit of memory. */
+static void test_memory(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    thiele_context_options settings = THIELE_CONTEXT_OPTIONS_INIT;
+    settings.memory_limit = (size_t)(1.2 * 8 * N * N) + (8 << 20);
+    thiele_context *ctx = NULL;
+    assert_int_equal(thiele_context_create(&ctx, &settings), THIELE_OK);
+    thiele_table *train = demo(ctx, N, 1);
+    thiele_fit_options options = demo_options();
+    options.iterations = -1;
+    thiele_model *model = fitted(ctx, train, &options);
+    assert_ok(ctx, thiele_model_save(model, ctx, in_folder("memory.thiele")));
+    thiele_model_destroy(model);
+    thiele_table_destroy(train);
+    thiele_context_destroy(ctx);
+    settings.memory_limit = (size_t)(1.6 * 8 * N * N) + (8 << 20);
+    assert_int_equal(thiele_context_create(&ctx, &settings), THIELE_OK);
+    assert_ok(ctx, thiele_model_load(&model, ctx, in_folder("memory.thiele")));
+    thiele_model_destroy(model);
+    thiele_context_destroy(ctx);
+}
+
 /* --- every allocation failing in turn
  * ---------------------------------------------------------------------------------- */
 
@@ -549,11 +635,19 @@ static void test_failing_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learns),           cmocka_unit_test(test_units),
-        cmocka_unit_test(test_set_and_prior),    cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_damage),           cmocka_unit_test(test_predict_rows),
-        cmocka_unit_test(test_cross_validation), cmocka_unit_test(test_stopping),
-        cmocka_unit_test(test_too_many_rows),    cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_set_and_prior),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_predict_rows),
+        cmocka_unit_test(test_cross_validation),
+        cmocka_unit_test(test_stopping),
+        cmocka_unit_test(test_too_many_rows),
+        cmocka_unit_test(test_odd_targets),
+        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_failing_allocations),
         cmocka_unit_test(test_failing_json),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
