@@ -61,8 +61,13 @@ static void print_parameters(const json_t *parameters)
         const json_t *parameter = json_array_get(parameters, i);
         const char *name = text_of(parameter, "name");
         bool fixed = json_is_true(json_object_get(parameter, "fixed"));
-        cli_row(i == 0 ? "learned" : NULL, "%-*s  %s%s%s", (int)width, name, number_of(parameter, "value", number),
-                strcmp(name, "noise") == 0 ? "  (variance)" : "", fixed ? "  (fixed)" : "");
+        bool redundant = json_is_true(json_object_get(parameter, "redundant"));
+        bool standardised = json_is_true(json_object_get(parameter, "standardised"));
+        cli_row(i == 0 ? "learned" : NULL, "%-*s  %s%s%s%s", (int)width, name, number_of(parameter, "value", number),
+                strcmp(name, "noise") == 0 ? "  (variance)" : "", standardised ? "  (standard deviations)" : "",
+                redundant ? "  (held: redundant)"
+                : fixed   ? "  (fixed)"
+                          : "");
     }
 }
 
@@ -76,7 +81,7 @@ static const char *stop_words(const char *stop)
         {"iterations", "stopped at the iteration limit"},
         {"deadline", "stopped at the deadline"},
         {"cancelled", "cancelled: stopped before it had converged"},
-        {"fixed", "there was nothing to learn"},
+        {"fixed", "none: all values were given, or the first guesses kept"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (strcmp(stop, table[i].stop) == 0) {

@@ -29,6 +29,7 @@ void thiele_kernel_destroy(thiele_kernel *kernel)
         thi_free(kernel->parameter[p].name);
     }
     thi_free(kernel->parameter);
+    thi_free(kernel->column);
     thi_free(kernel->value);
     thi_free(kernel->log_value);
     thi_free(kernel);
@@ -40,7 +41,8 @@ thiele_status thi_kernel_copy(thiele_kernel **out, thiele_context *ctx, const th
     *out = NULL;
     thiele_status status = thiele_kernel_print(kernel, ctx, 1, &text);
     if (status == THIELE_OK) {
-        status = thiele_kernel_parse(out, ctx, text, kernel->dims, NULL);
+        thi_columns columns = {kernel->dims, kernel->column[kernel->dims - 1] + 1, kernel->column, NULL, NULL};
+        status = thi_kernel_parse(out, ctx, text, &columns);
     }
     thi_free(text);
     for (int p = 0; status == THIELE_OK && p < kernel->parameters; p++) {
@@ -133,15 +135,25 @@ static void mark_redundant(const thi_node *node, bool redundant, bool *mark)
     }
 }
 
-/* The scale that all of a leaf's columns share, or 1 when they differ. */
-static double common_scale(const thi_leaf *leaf, const double *scale)
+/* Whether all of a leaf's columns have the same scale. */
+static bool same_scales(const thi_leaf *leaf, const double *scale)
 {
     for (int d = 1; d < leaf->dims; d++) {
         if (scale[leaf->dim[d]] != scale[leaf->dim[0]]) {
-            return 1.0;
+            return false;
         }
     }
-    return leaf->dims > 0 ? scale[leaf->dim[0]] : 1.0;
+    return true;
+}
+
+bool thi_kernel_has_unit(const thiele_kernel *kernel, int parameter, const double *scale)
+{
+    const thi_leaf *leaf = thi_kernel_leaf_of(kernel, parameter);
+    int own = parameter - leaf->first;
+    bool circle = leaf->kind->map == &thi_features_circle;
+    /* On the circle a length-scale has no unit, and the period is shared. */
+    bool shared = own < leaf->lengthscales ? !leaf->ard && !circle : own > leaf->lengthscales && circle;
+    return !shared || same_scales(leaf, scale);
 }
 
 double thi_kernel_unit(const thiele_kernel *kernel, int parameter, const double *scale, double target)
@@ -150,15 +162,15 @@ double thi_kernel_unit(const thiele_kernel *kernel, int parameter, const double 
     mark_unitless(kernel->root, false, unitless);
     const thi_leaf *leaf = thi_kernel_leaf_of(kernel, parameter);
     int own = parameter - leaf->first;
-    if (own < leaf->lengthscales) {
-        /* On the circle a length-scale has no unit. */
-        bool circle = leaf->kind->map == &thi_features_circle;
-        return circle ? 1.0 : (leaf->ard ? scale[leaf->dim[own]] : common_scale(leaf, scale));
-    }
+    bool circle = leaf->kind->map == &thi_features_circle;
     if (own == leaf->lengthscales) {
         return unitless[leaf - kernel->leaf] ? 1.0 : target * target;
     }
-    return strcmp(leaf->kind->extra, "period") == 0 ? common_scale(leaf, scale) : 1.0;
+    bool length = own < leaf->lengthscales ? !circle : circle;
+    if (!length || !thi_kernel_has_unit(kernel, parameter, scale)) {
+        return 1.0;
+    }
+    return scale[leaf->dim[own < leaf->lengthscales ? own : 0]];
 }
 
 void thi_kernel_rescale(thiele_kernel *kernel, const double *scale, double target, int direction)

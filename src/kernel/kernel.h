@@ -101,6 +101,7 @@ typedef struct thi_parameter {
 
 struct thiele_kernel {
     int dims;       /* D */
+    int *column;    /* which of the user's columns each dimension belongs to, ascending; texts name columns */
     thi_node *root; /* nodes and leaves are owned */
     int leaves;
     thi_leaf leaf[THI_KERNEL_NODES_MAX];
@@ -109,6 +110,19 @@ struct thiele_kernel {
     thi_parameter *parameter;
     double *value, *log_value; /* one per parameter */
 };
+
+/* --- parse.c --- */
+/*
+ * The user's columns, where one of them may stand for several dimensions (a text column and its indicators). dims and
+ * column_name are counted by columns, names of parameters made from dim_name.
+ */
+typedef struct thi_columns {
+    int dims, columns;
+    const int *column;              /* of each dimension, ascending from 0; NULL: each its own */
+    const char *const *column_name; /* NULL: columns have numbers only */
+    const char *const *dim_name;    /* NULL likewise */
+} thi_columns;
+thiele_status thi_kernel_parse(thiele_kernel **out, thiele_context *ctx, const char *text, const thi_columns *columns);
 
 /* --- kernel.c -------------------------------------------------------------------------------------------------------
  */
@@ -119,6 +133,8 @@ thiele_status thi_kernel_copy(thiele_kernel **out, thiele_context *ctx, const th
  * model's units. direction +1: from standardised to data units; -1: back.
  */
 void thi_kernel_rescale(thiele_kernel *kernel, const double *scale, double target, int direction);
+/* False for a length-scale or period that columns of different scales share: it stays in standard deviations. */
+bool thi_kernel_has_unit(const thiele_kernel *kernel, int parameter, const double *scale);
 /* The factor by which one parameter is multiplied. */
 double thi_kernel_unit(const thiele_kernel *kernel, int parameter, const double *scale, double target);
 /*

@@ -16,7 +16,7 @@
 typedef struct parser {
     thiele_context *ctx;
     const char *text, *at;
-    const char *const *names; /* of the columns, or NULL */
+    const thi_columns *columns;
     thiele_kernel *kernel;
     int depth;
     /* Values as they were given, per leaf and parameter slot, before the kernel's arrays exist. */
@@ -96,18 +96,19 @@ static thiele_status mark_range(parser *p, bool *wanted)
     if (status != THIELE_OK) {
         return status;
     }
-    if (!(first >= 1 && first <= last && last <= p->kernel->dims) || first != floor(first) || last != floor(last)) {
+    if (!(first >= 1 && first <= last && last <= p->columns->columns) || first != floor(first) || last != floor(last)) {
         return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT,
                         "kernel '%.200s', position %d: columns are counted from 1 to %d, the number of inputs", p->text,
-                        (int)(p->at - p->text) + 1, p->kernel->dims);
+                        (int)(p->at - p->text) + 1, p->columns->columns);
     }
-    for (int d = (int)first; d <= (int)last; d++) {
-        wanted[d - 1] = true;
+    for (int d = 0; d < p->kernel->dims; d++) {
+        int column = p->kernel->column[d] + 1;
+        wanted[d] = wanted[d] || (column >= first && column <= last);
     }
     return THIELE_OK;
 }
 
-/* A column by name; the indicators "site=north", ... of a categorical column answer to "site" as well. */
+/* A column by name. */
 static thiele_status mark_name(parser *p, bool *wanted)
 {
     size_t length;
@@ -123,9 +124,8 @@ static thiele_status mark_name(parser *p, bool *wanted)
         name = word(p, &length);
     }
     bool found = false;
-    for (int d = 0; p->names != NULL && length > 0 && d < p->kernel->dims; d++) {
-        const char *own = p->names[d];
-        if (strncmp(own, name, length) == 0 && (own[length] == '\0' || own[length] == '=')) {
+    for (int d = 0; p->columns->column_name != NULL && length > 0 && d < p->kernel->dims; d++) {
+        if (same(name, length, p->columns->column_name[p->kernel->column[d]])) {
             wanted[d] = found = true;
         }
     }
@@ -423,8 +423,8 @@ static thiele_status name_parameter(const parser *p, const thi_leaf *leaf, int o
     }
     if (own < leaf->lengthscales) {
         thi_text_add(&text, ".lengthscale");
-        if (leaf->ard && p->names != NULL) {
-            thi_text_add(&text, "[%s]", p->names[leaf->dim[own]]);
+        if (leaf->ard && p->columns->dim_name != NULL) {
+            thi_text_add(&text, "[%s]", p->columns->dim_name[leaf->dim[own]]);
         } else if (leaf->ard) {
             thi_text_add(&text, "[%d]", leaf->dim[own] + 1);
         }
@@ -465,17 +465,20 @@ out:
     return status;
 }
 
-thiele_status thiele_kernel_parse(thiele_kernel **out, thiele_context *ctx, const char *text, int dims,
-                                  const char *const *names)
+thiele_status thi_kernel_parse(thiele_kernel **out, thiele_context *ctx, const char *text, const thi_columns *columns)
 {
     *out = NULL;
-    if (dims < 1) {
+    if (columns->dims < 1) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a kernel needs at least one input column");
     }
-    parser p = {.ctx = ctx, .text = text, .at = text, .names = names};
+    parser p = {.ctx = ctx, .text = text, .at = text, .columns = columns};
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &p.kernel, 1, sizeof *p.kernel));
-    p.kernel->dims = dims;
+    THI_TRY(thi_alloc(ctx, &p.kernel->column, (size_t)columns->dims, sizeof *p.kernel->column));
+    p.kernel->dims = columns->dims;
+    for (int d = 0; d < columns->dims; d++) {
+        p.kernel->column[d] = columns->column != NULL ? columns->column[d] : d;
+    }
     THI_TRY(parse_joined(&p, &p.kernel->root, THI_NODE_SUM));
     if (peek(&p) != '\0') {
         THI_TRY(fail_at(&p, "'+' or '*' was expected"));
@@ -490,4 +493,11 @@ out:
     }
     thiele_kernel_destroy(p.kernel);
     return status;
+}
+
+thiele_status thiele_kernel_parse(thiele_kernel **out, thiele_context *ctx, const char *text, int dims,
+                                  const char *const *names)
+{
+    thi_columns columns = {.dims = dims, .columns = dims, .column_name = names, .dim_name = names};
+    return thi_kernel_parse(out, ctx, text, &columns);
 }

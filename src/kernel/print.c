@@ -14,16 +14,21 @@ static void print_values(thi_text *text, const char **comma, const thiele_kernel
     *comma = ", ";
 }
 
-static void print_dims(thi_text *text, const char **comma, const thi_leaf *leaf)
+/* ", dims=[1,3]": the columns, each of them whole. */
+static void print_dims(thi_text *text, const char **comma, const thiele_kernel *kernel, const thi_leaf *leaf)
 {
     if (leaf->all_dims || leaf->dims == 0) {
         return;
     }
-    thi_text_add(text, "%sdims=%s", *comma, leaf->dims > 1 ? "[" : "");
+    const int *column = kernel->column;
+    bool several = column[leaf->dim[leaf->dims - 1]] != column[leaf->dim[0]];
+    thi_text_add(text, "%sdims=%s", *comma, several ? "[" : "");
     for (int d = 0; d < leaf->dims; d++) {
-        thi_text_add(text, "%s%d", d > 0 ? "," : "", leaf->dim[d] + 1);
+        if (d == 0 || column[leaf->dim[d]] != column[leaf->dim[d - 1]]) {
+            thi_text_add(text, "%s%d", d > 0 ? "," : "", column[leaf->dim[d]] + 1);
+        }
     }
-    thi_text_add(text, "%s", leaf->dims > 1 ? "]" : "");
+    thi_text_add(text, "%s", several ? "]" : "");
     *comma = ", ";
 }
 
@@ -35,7 +40,7 @@ static void print_leaf(thi_text *text, const thiele_kernel *kernel, const thi_le
         thi_text_add(text, "%sard", comma);
         comma = ", ";
     }
-    print_dims(text, &comma, leaf);
+    print_dims(text, &comma, kernel, leaf);
     if (leaf->kind->degree) {
         thi_text_add(text, "%sdegree=%d", comma, leaf->degree);
         comma = ", ";

@@ -70,8 +70,9 @@ static json_t *learned_to_json(const thiele_model *model)
     int failed = list == NULL;
     for (int i = 0; i < model->learned_count; i++) {
         const thi_learned *p = &model->learned[i];
-        failed |= json_array_append_new(
-            list, json_pack("{s:s, s:o, s:b}", "name", p->name, "value", number(p->value), "fixed", (int)p->fixed));
+        failed |= json_array_append_new(list, json_pack("{s:s, s:o, s:b, s:b, s:b}", "name", p->name, "value",
+                                                        number(p->value), "fixed", (int)p->fixed, "redundant",
+                                                        (int)p->redundant, "standardised", (int)p->standardised));
     }
     if (failed) {
         json_decref(list);
@@ -113,7 +114,7 @@ json_t *thi_model_to_json(const thiele_model *model)
 
 static thiele_status bad(thiele_context *ctx, const char *field)
 {
-    return thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file's field '%s' is absent or makes no sense", field);
+    return thi_fail(ctx, THIELE_ERROR_FORMAT, "its field '%s' is absent or makes no sense", field);
 }
 
 static thiele_status take_text(thiele_context *ctx, const json_t *json, const char *field, char **out)
@@ -164,6 +165,8 @@ static thiele_status take_learned(thiele_model *model, thiele_context *ctx, cons
         if (status == THIELE_OK) {
             status = take_number(ctx, entry, "value", -INFINITY, &p->value);
             p->fixed = json_is_true(json_object_get(entry, "fixed"));
+            p->redundant = json_is_true(json_object_get(entry, "redundant"));
+            p->standardised = json_is_true(json_object_get(entry, "standardised"));
         }
     }
     return status;
@@ -180,6 +183,9 @@ static thiele_status take_worst(thiele_model *model, thiele_context *ctx, const 
         const json_t *entry = json_array_get(list, (size_t)i);
         model->worst_row[i] = json_integer_value(json_object_get(entry, "row")) - 1;
         model->worst_z[i] = json_real_value(json_object_get(entry, "z"));
+        if (model->worst_row[i] < 0) {
+            return bad(ctx, "worst");
+        }
     }
     return THIELE_OK;
 }

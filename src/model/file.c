@@ -74,28 +74,31 @@ static thiele_status read_factor(thi_predictor *p, thiele_context *ctx, const th
     unpack(packed, p->L);
     for (int64_t i = 0; i < p->n; i++) {
         if (!(p->L.data[i + i * p->L.ld] > 0.0)) {
-            THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file's factor has a diagonal that is not positive"));
+            THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "its factor has a diagonal that is not positive"));
         }
     }
 out:
     return status;
 }
 
-static thiele_status read_kernel(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors, const char *text,
-                                 int D)
+static thiele_status read_kernel(thiele_model *model, thiele_context *ctx, const thi_tensors *tensors)
 {
+    thi_predictor *p = &model->predictor;
+    thi_kernel_columns columns = {0};
     double *theta = NULL;
     thiele_status status;
-    THI_TRY(thiele_kernel_parse(&p->kernel, ctx, text, D, NULL));
+    THI_TRY(thi_kernel_columns_make(&columns, ctx, &model->encoder));
+    THI_TRY(thi_kernel_parse(&p->kernel, ctx, model->kernel, &columns.view));
     int64_t count = p->kernel->parameters;
     THI_TRY(thi_tensors_take(tensors, ctx, "theta", 1, &count, &theta));
     for (int64_t i = 0; i < count; i++) {
         if (fabs(theta[i]) > 300.0) {
-            THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file's kernel parameters are out of all proportion"));
+            THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "its kernel parameters are out of all proportion"));
         }
     }
     thiele_kernel_set(p->kernel, theta);
 out:
+    thi_kernel_columns_clear(&columns);
     thi_free(theta);
     return status;
 }
@@ -105,7 +108,7 @@ static thiele_status match_learned(thiele_model *model, thiele_context *ctx, int
 {
     thiele_kernel *kernel = model->predictor.kernel;
     if (model->learned_count != kernel->parameters + means + 1) {
-        return thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file's parameters are not those of its kernel and mean");
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "its parameters are not those of its kernel and mean");
     }
     for (int i = 0; i < kernel->parameters; i++) {
         kernel->parameter[i].fixed = model->learned[i].fixed;
@@ -121,7 +124,7 @@ static thiele_status read_predictor(thiele_model *model, thiele_context *ctx, co
     const char *mean = json_string_value(json_object_get(json, "mean"));
     thiele_status status;
     if (mean == NULL || D < 1 || model->rows < 1 || strcmp(model->method, "exact") != 0) {
-        THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file describes no model that this version knows"));
+        THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "it describes no model that this version knows"));
     }
     p->n = model->rows;
     int64_t shape[2] = {p->n, D};
@@ -132,11 +135,35 @@ static thiele_status read_predictor(thiele_model *model, thiele_context *ctx, co
     THI_TRY(thi_tensors_take(tensors, ctx, "mean", 1, &means, &p->mean_parameter));
     THI_TRY(thi_tensors_take(tensors, ctx, "loo.mean", 1, shape, &model->loo_mean));
     THI_TRY(thi_tensors_take(tensors, ctx, "loo.variance", 1, shape, &model->loo_variance));
-    THI_TRY(read_kernel(p, ctx, tensors, model->kernel, D));
+    THI_TRY(read_kernel(model, ctx, tensors));
     THI_TRY(match_learned(model, ctx, means));
     THI_TRY(read_factor(p, ctx, tensors));
+    for (int64_t i = 0; i < p->n; i++) {
+        if (!(model->loo_variance[i] > 0.0)) {
+            THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "a leave-one-out variance is not positive"));
+        }
+    }
     THI_TRY(thi_predictor_finish(p, ctx));
 out:
+    return status;
+}
+
+/* The parts of a model from a file that is whole. */
+static thiele_status read_model(thiele_model *model, thiele_context *ctx, const thi_tensors *tensors)
+{
+    json_error_t error = {0};
+    json_t *json = json_loads(tensors->model_json, JSON_REJECT_DUPLICATES, &error);
+    thiele_status status;
+    if (json == NULL && json_error_code(&error) == json_error_out_of_memory) {
+        return thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while a model was read");
+    }
+    if (!json_is_object(json)) {
+        THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "its description is damaged"));
+    }
+    THI_TRY(thi_model_from_json(model, ctx, json));
+    THI_TRY(read_predictor(model, ctx, tensors, json));
+out:
+    json_decref(json);
     return status;
 }
 
@@ -145,27 +172,24 @@ thiele_status thi_model_parse(thiele_model **out, thiele_context *ctx, const cha
 {
     thi_tensors tensors;
     thiele_model *model = NULL;
-    json_t *json = NULL;
     *out = NULL;
     thiele_status status = thi_tensors_read(&tensors, ctx, source, bytes, length);
     if (status != THIELE_OK) {
         return status;
     }
-    THI_TRY(thi_alloc(ctx, &model, 1, sizeof *model));
-    json = json_loads(tensors.model_json, JSON_REJECT_DUPLICATES, NULL);
-    if (!json_is_object(json)) {
-        THI_TRY(
-            thi_fail(ctx, THIELE_ERROR_FORMAT, "%s is not a usable model file: its description is damaged", source));
+    status = thi_alloc(ctx, &model, 1, sizeof *model);
+    if (status == THIELE_OK) {
+        status = read_model(model, ctx, &tensors);
     }
-    THI_TRY(thi_model_from_json(model, ctx, json));
-    THI_TRY(read_predictor(model, ctx, &tensors, json));
-    *out = model;
-    model = NULL;
-out:
-    json_decref(json);
     thi_tensors_clear(&tensors);
+    if (status == THIELE_OK) {
+        *out = model;
+        return THIELE_OK;
+    }
     thiele_model_destroy(model);
-    return status;
+    /* What is wrong inside a file is a matter of its format, whoever noticed. */
+    bool format = status == THIELE_ERROR_ARGUMENT || status == THIELE_ERROR_FORMAT;
+    return format ? thi_fail_in(ctx, THIELE_ERROR_FORMAT, "%s is not a usable model file", source) : status;
 }
 
 static thiele_status no_file(thiele_context *ctx, const char *path)

@@ -74,39 +74,23 @@ static thiele_status choose_method(fitting *f)
     return status;
 }
 
-/* Names of the dimensions of X, as the kernel text may use them. */
-static thiele_status dim_names(thiele_context *ctx, const thi_encoder *encoder, char ***out)
-{
-    thiele_status status = thi_alloc(ctx, out, (size_t)encoder->dims, sizeof **out);
-    for (int d = 0; status == THIELE_OK && d < encoder->dims; d++) {
-        thi_text text;
-        thi_text_init(&text, ctx);
-        thi_encoder_dim_name(encoder, d, &text);
-        status = thi_text_take(&text, &(*out)[d]);
-    }
-    return status;
-}
-
 static thiele_status specify(fitting *f)
 {
     thiele_context *ctx = f->ctx;
     const thiele_fit_options *options = f->options;
     const thi_encoder *encoder = &f->model->encoder;
-    char **names = NULL;
+    const char *text = options->kernel != NULL ? options->kernel : "matern52(ard)";
+    thi_kernel_columns columns = {0};
     thiele_status status;
     THI_TRY(thi_mean_find(ctx, options->mean != NULL ? options->mean : "zero", &f->mean));
-    THI_TRY(dim_names(ctx, encoder, &names));
-    THI_TRY(thiele_kernel_parse(&f->kernel, ctx, options->kernel != NULL ? options->kernel : "matern52(ard)",
-                                encoder->dims, (const char *const *)names));
+    THI_TRY(thi_kernel_columns_make(&columns, ctx, encoder));
+    THI_TRY(thi_kernel_parse(&f->kernel, ctx, text, &columns.view));
     THI_TRY(thiele_kernel_print(f->kernel, ctx, 0, &f->model->kernel));
     thi_kernel_fix_redundant(f->kernel);
     THI_TRY(thi_hypers_make(&f->hypers, ctx, f->kernel, f->mean, encoder, options->set, options->prior));
     THI_TRY(thi_alloc(ctx, &f->mean_parameter, (size_t)f->hypers.mean, sizeof *f->mean_parameter));
 out:
-    for (int d = 0; names != NULL && d < encoder->dims; d++) {
-        thi_free(names[d]);
-    }
-    thi_free(names);
+    thi_kernel_columns_clear(&columns);
     return status;
 }
 
@@ -260,7 +244,11 @@ static thiele_status report(fitting *f)
     thiele_status status = thi_alloc(f->ctx, &model->learned, (size_t)f->hypers.count, sizeof *model->learned);
     for (int i = 0; status == THIELE_OK && i < f->hypers.count; i++) {
         const thi_hyper *h = &f->hypers.hyper[i];
-        model->learned[i] = (thi_learned){.value = thi_hyper_data_value(h), .fixed = h->fixed};
+        bool standardised = i < f->hypers.kernel && !thi_kernel_has_unit(f->kernel, i, model->encoder.scale);
+        model->learned[i] = (thi_learned){.value = thi_hyper_data_value(h),
+                                          .fixed = h->fixed,
+                                          .redundant = h->fixed && !h->given,
+                                          .standardised = standardised};
         status = thi_strdup(f->ctx, &model->learned[i].name, h->name);
         model->learned_count = i + 1;
     }

@@ -13,6 +13,8 @@ typedef struct thi_learned {
     char *name;
     double value;
     bool fixed;
+    bool redundant;    /* fixed because another parameter does the same */
+    bool standardised; /* shared by columns of different units: in their standard deviations */
 } thi_learned;
 
 struct thiele_model {
@@ -37,6 +39,15 @@ struct thiele_model {
     thiele_scores holdout; /* rows 0: none */
 };
 
+/* The encoder's columns as the kernel's texts count and name them. */
+typedef struct thi_kernel_columns {
+    thi_columns view;
+    int *column;
+    const char **column_name; /* borrowed names */
+    char **dim_name;
+} thi_kernel_columns;
+thiele_status thi_kernel_columns_make(thi_kernel_columns *columns, thiele_context *ctx, const thi_encoder *encoder);
+void thi_kernel_columns_clear(thi_kernel_columns *columns);
 /* Refuses fit options that make no sense. */
 thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options);
 /* Parses a model from bytes in memory. */

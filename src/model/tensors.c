@@ -281,13 +281,12 @@ thiele_status thi_tensors_view(const thi_tensors *tensors, thiele_context *ctx, 
         fits = tensor->shape[d] == shape[d];
     }
     if (!fits) {
-        return thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file's tensor '%s' is absent or of another shape", name);
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "its tensor '%s' is absent or of another shape", name);
     }
     int64_t count = elements(tensor);
     for (int64_t i = 0; i < count; i++) {
         if (!isfinite(tensor->data[i])) {
-            return thi_fail(ctx, THIELE_ERROR_FORMAT, "the model file's tensor '%s' holds a number that is not finite",
-                            name);
+            return thi_fail(ctx, THIELE_ERROR_FORMAT, "its tensor '%s' holds a number that is not finite", name);
         }
     }
     *out = tensor->data;
