@@ -68,6 +68,8 @@ THIELE_API thiele_status thiele_model_load(thiele_model **out, thiele_context *c
 THIELE_API thiele_status thiele_model_describe(const thiele_model *model, thiele_context *ctx, char **json);
 THIELE_API thiele_stop thiele_model_stop(const thiele_model *model);
 THIELE_API const char *thiele_model_target(const thiele_model *model);
+/* The missing-value tokens that the training table was opened with, for opening others; NULL: none. Borrowed. */
+THIELE_API const char *thiele_model_missing(const thiele_model *model);
 /* Input columns as they are named in the table. Borrowed; NULL when out of range. */
 THIELE_API int thiele_model_inputs(const thiele_model *model);
 THIELE_API const char *thiele_model_input_name(const thiele_model *model, int index);

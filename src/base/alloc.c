@@ -25,11 +25,26 @@ typedef struct block_header {
     size_t size;
 } block_header;
 
+/* What a container may use, where one is set (cgroup v2). */
+static size_t container_memory(void)
+{
+    unsigned long long bytes = 0;
+    FILE *file = fopen("/sys/fs/cgroup/memory.max", "r");
+    if (file == NULL) {
+        return SIZE_MAX;
+    }
+    int read = fscanf(file, "%llu", &bytes);
+    fclose(file);
+    return read == 1 && bytes > 0 && bytes < SIZE_MAX ? (size_t)bytes : SIZE_MAX;
+}
+
 static size_t machine_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES);
     long page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : SIZE_MAX;
+    size_t physical = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : SIZE_MAX;
+    size_t container = container_memory();
+    return physical < container ? physical : container;
 }
 
 thi_heap *thi_heap_create(size_t limit)
@@ -68,8 +83,8 @@ static thiele_status reserve(thiele_context *ctx, size_t bytes)
     if (bytes > heap->limit || held > heap->limit - bytes) {
         atomic_fetch_sub(&heap->held, bytes);
         return thi_fail(ctx, THIELE_ERROR_LIMIT,
-                        "%.3g GB more are needed, %.3g GB are in use and the limit is %.3g GB (raise it with --memory)",
-                        (double)bytes * 1e-9, (double)held * 1e-9, (double)heap->limit * 1e-9);
+                        "%.3f MB more are needed, %.3f MB are in use and the limit is %.3f MB (raise it with --memory)",
+                        (double)bytes * 1e-6, (double)held * 1e-6, (double)heap->limit * 1e-6);
     }
     return THIELE_OK;
 }

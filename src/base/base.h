@@ -133,8 +133,10 @@ void thi_text_clear(thi_text *text);
 #define THI_NUMBER_MAX 32
 /* The same into a buffer of THI_NUMBER_MAX bytes; returns the length. */
 int thi_format_number(char *buffer, double value);
-/* Calls fn for each trimmed part of a comma-separated list (commas inside () and [] do not count), stopping on an
- * error. */
+/*
+ * Calls fn for each trimmed part of a comma-separated list, stopping on an error. Commas inside (), [] and "" do not
+ * count; quotes around a whole part are taken off.
+ */
 thiele_status thi_split_list(const char *list, thiele_status (*fn)(void *arg, const char *part, size_t length),
                              void *arg);
 /* How many single-character edits apart two texts are, ASCII case ignored; at most `limit` + 1. */

@@ -96,12 +96,14 @@ void thi_text_clear(thi_text *text)
     thi_text_init(text, text->ctx);
 }
 
-/* The end of the list item that starts at `at`: a comma outside brackets, or the end of the text. */
+/* The end of the list item that starts at `at`: a comma outside brackets and quotes, or the end of the text. */
 static const char *item_end(const char *at)
 {
     int depth = 0;
-    while (*at != '\0' && !(*at == ',' && depth <= 0)) {
+    bool quoted = false;
+    while (*at != '\0' && !(*at == ',' && depth <= 0 && !quoted)) {
         depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
+        quoted = quoted != (*at == '"');
         at++;
     }
     return at;
@@ -118,6 +120,10 @@ thiele_status thi_split_list(const char *list, thiele_status (*fn)(void *arg, co
             first++;
         }
         while (last > first && isspace((unsigned char)last[-1])) {
+            last--;
+        }
+        if (last - first >= 2 && *first == '"' && last[-1] == '"') {
+            first++;
             last--;
         }
         thiele_status status = fn(arg, first, (size_t)(last - first));

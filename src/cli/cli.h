@@ -135,6 +135,9 @@ void cli_duration(double seconds, char *buffer, size_t capacity);
  * files are skipped). Returns CLI_DONE, or the exit status after a sentence.
  */
 int cli_check_output(const char *path, const char *const *inputs);
+/* Opens a table for a model: missing values are written as they were in training unless --missing says otherwise. */
+thiele_status cli_open_like_training(thiele_table **table, cli_settings *settings, const thiele_model *model,
+                                     const char *path);
 /* Output that appears whole or not at all, on a path or (NULL or "-") on standard output. */
 typedef struct cli_file {
     FILE *stream; /* write here */

@@ -252,7 +252,7 @@ static int predict(cli_settings *settings)
     int result = CLI_DONE;
     thiele_status status;
     CLI_TRY(thiele_model_load(&model, settings->ctx, settings->operand[0]));
-    CLI_TRY(thiele_table_open(&table, settings->ctx, settings->operand[1], &settings->table));
+    CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
     cli_catch_signals();
     if (settings->joint != NULL) {
         result = predict_joint(settings, model, table);

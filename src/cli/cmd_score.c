@@ -24,7 +24,7 @@ static int run(cli_settings *settings)
     thiele_scores scores;
     thiele_status status;
     CLI_TRY(thiele_model_load(&model, settings->ctx, settings->operand[0]));
-    CLI_TRY(thiele_table_open(&table, settings->ctx, settings->operand[1], &settings->table));
+    CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
     cli_catch_signals();
     CLI_TRY(thiele_model_score(model, settings->ctx, table, &settings->predict, &scores));
     cli_progress_clear();

@@ -99,6 +99,15 @@ int cli_check_output(const char *path, const char *const *inputs)
     return check_folder(path);
 }
 
+thiele_status cli_open_like_training(thiele_table **table, cli_settings *settings, const thiele_model *model,
+                                     const char *path)
+{
+    if (settings->table.missing == NULL) {
+        settings->table.missing = thiele_model_missing(model);
+    }
+    return thiele_table_open(table, settings->ctx, path, &settings->table);
+}
+
 static int write_failed(cli_file *file)
 {
     int reason = errno;

@@ -36,8 +36,7 @@ const cli_option cli_model_options[] = {
 };
 
 const cli_option cli_search_options[] = {
-    {"restarts", 0, cli_parse_int, CLI_AT(fit.restarts), "N", "further random starting points (default: 0)", 0,
-     INT_MOST},
+    {"restarts", 0, cli_parse_int, CLI_AT(fit.restarts), "N", "further random starting points (default: 0)", 0, 1000},
     {"iterations", 0, cli_parse_iterations, CLI_AT(fit.iterations), "N",
      "of the optimiser, at most (default: 200); 0 keeps the first guesses", 0, INT_MOST},
     {"deadline", 0, cli_parse_real, CLI_AT(fit.deadline), "SECONDS",

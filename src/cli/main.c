@@ -9,11 +9,14 @@
 static const cli_command *const commands[] = {&cmd_fit,  &cmd_predict,  &cmd_score, &cmd_cv,
                                               &cmd_info, &cmd_generate, NULL};
 
-/* A closed standard stream would hand its number to the next file that is opened, and messages would land in it. */
+/*
+ * A closed standard stream would hand its number to the next file that is opened, and messages would land in it. It is
+ * opened for reading only, so that writing to it is an error that gets noticed.
+ */
 static void keep_standard_streams(void)
 {
     for (int descriptor = 0; descriptor <= 2; descriptor++) {
-        if (fcntl(descriptor, F_GETFD) == -1 && open("/dev/null", O_RDWR) != descriptor) {
+        if (fcntl(descriptor, F_GETFD) == -1 && open("/dev/null", O_RDONLY) != descriptor) {
             _exit(CLI_FAILED);
         }
     }

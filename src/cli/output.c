@@ -197,7 +197,7 @@ static void print_fold(const char *label, const thiele_scores *scores)
     printf("%-4s%6lld", label, (long long)scores->rows);
     for (int i = 0; i < SCORE_FIELDS; i++) {
         double value = score_value(scores, i);
-        printf(i < FIRST_COVERAGE ? "%9.4g" : "%4.0f%%", i < FIRST_COVERAGE ? value : 100 * value);
+        printf(i < FIRST_COVERAGE ? " %9.4g" : "%4.0f%%", i < FIRST_COVERAGE ? value : 100 * value);
     }
     putchar('\n');
 }
@@ -207,9 +207,9 @@ void cli_print_folds(const thiele_scores *each, int count, const thiele_scores *
     char label[16];
     printf("%-4s%6s", "fold", "rows");
     for (int i = 0; i < FIRST_COVERAGE; i++) {
-        printf("%9s", score_fields[i].label);
+        printf(" %9s", score_fields[i].label);
     }
-    printf("   inside\n%*s  50%%  90%%  95%%\n", 10 + 9 * FIRST_COVERAGE, "");
+    printf("   inside\n%*s  50%%  90%%  95%%\n", 10 + 10 * FIRST_COVERAGE, "");
     for (int i = 0; i < count; i++) {
         snprintf(label, sizeof label, "%d", i + 1);
         print_fold(label, &each[i]);

@@ -244,6 +244,10 @@ bool cli_parse_quantiles(cli_settings *settings, const cli_option *option, const
         }
         rest = end + 1;
     }
+    if (settings->predict.quantiles != NULL) {
+        cli_misuse("--%s is given twice: give one list, such as 0.05,0.95", option->name);
+        return false;
+    }
     settings->predict.quantiles = values;
     settings->predict.quantile_count = (int)count;
     return true;

@@ -277,6 +277,9 @@ static thiele_status read_table(parser *p, const char *source, const thiele_tabl
     thiele_status status;
     THI_TRY(thi_split_list("NA, NaN, nan, null", add_token, p));
     THI_TRY(thi_split_list(options->missing, add_token, p));
+    if (options->missing != NULL) {
+        THI_TRY(thi_strdup(p->ctx, &p->csv->base.missing, options->missing));
+    }
     THI_TRY(check_text(p));
     thi_csv_set_delimiter(&csv->format, ',');
     p->at = thi_csv_skip_blank_lines(&csv->format, p->at);

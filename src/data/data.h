@@ -42,7 +42,8 @@ typedef struct thi_table_ops {
 
 struct thiele_table {
     const thi_table_ops *ops;
-    char *source; /* file name for messages, "" when there is none */
+    char *source;  /* file name for messages, "" when there is none */
+    char *missing; /* tokens that mean "no value" beside the usual ones; NULL: none */
     int64_t rows;
     int columns;
     char **name;
@@ -92,6 +93,8 @@ thiele_status thi_table_number_names(thiele_table *table, thiele_context *ctx);
 thiele_status thi_table_check_names(const thiele_table *table, thiele_context *ctx);
 void thi_table_clear(thiele_table *table);
 
+/* The tokens of the table (or the one it selects from) that mean "no value", beside the usual ones; NULL: none. */
+const char *thi_table_missing(const thiele_table *table);
 /* Appends a field to a line of CSV, in quotes where it must be (RFC 4180). */
 void thi_csv_add_field(thi_text *line, const char *text, size_t length);
 
@@ -112,6 +115,7 @@ typedef struct thi_encoder {
     thi_input *input;
     int dims;               /* D, the rows of X */
     double *center, *scale; /* D each: X = (x - center) / scale; 0 and 1 for indicators and for raw models */
+    char *missing;          /* tokens that meant "no value" in the training table; NULL: none */
     char *target;           /* NULL: none */
     double target_center, target_scale;  /* y = (target - center) / scale */
     double target_mean, target_variance; /* of the training targets (population), raw or not */

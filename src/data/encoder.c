@@ -167,6 +167,7 @@ void thi_encoder_clear(thi_encoder *encoder)
     thi_free(encoder->center);
     thi_free(encoder->scale);
     thi_free(encoder->target);
+    thi_free(encoder->missing);
     *encoder = (thi_encoder){0};
 }
 
@@ -243,13 +244,19 @@ static thiele_status says_nothing(thiele_context *ctx, const char *name, const c
 
 /* What dimension `from` of the moments says becomes dimension input->first. */
 static thiele_status set_numeric(thi_encoder *encoder, thiele_context *ctx, const thi_moments *moments, int from,
-                                 const thi_input *input, bool raw)
+                                 const thi_input *input, bool raw, bool partial)
 {
     double mean, spread;
     if (moments->low[from] == moments->high[from]) {
         char value[THI_NUMBER_MAX];
         thi_format_number(value, moments->low[from]);
-        return says_nothing(ctx, input->name, value);
+        if (!partial) {
+            return says_nothing(ctx, input->name, value);
+        }
+        /* Constant in these rows only: harmless here, and the other rows may need it. */
+        encoder->center[input->first] = raw ? 0 : moments->low[from];
+        encoder->scale[input->first] = 1;
+        return THIELE_OK;
     }
     thiele_status status = find_spread(moments, ctx, from, input->name, &mean, &spread);
     encoder->center[input->first] = raw ? 0 : mean;
@@ -258,7 +265,8 @@ static thiele_status set_numeric(thi_encoder *encoder, thiele_context *ctx, cons
 }
 
 /* Levels that stand only in rows left out are none. */
-static thiele_status set_levels(thiele_context *ctx, const thi_moments *moments, int from, thi_input *input)
+static thiele_status set_levels(thiele_context *ctx, const thi_moments *moments, int from, thi_input *input,
+                                bool partial)
 {
     const int levels = input->levels;
     input->levels = 0;
@@ -269,7 +277,7 @@ static thiele_status set_levels(thiele_context *ctx, const thi_moments *moments,
             thi_free(input->level[l]);
         }
     }
-    return input->levels > 1 ? THIELE_OK : says_nothing(ctx, input->name, input->level[0]);
+    return input->levels > 1 || partial ? THIELE_OK : says_nothing(ctx, input->name, input->level[0]);
 }
 
 static thiele_status set_target(thi_encoder *encoder, thiele_context *ctx, const thi_moments *moments, bool raw)
@@ -291,7 +299,8 @@ static thiele_status set_target(thi_encoder *encoder, thiele_context *ctx, const
 }
 
 /* Dimensions may move down as levels fall away; from counts them before, encoder->dims after. */
-static thiele_status set_scales(thi_encoder *encoder, thiele_context *ctx, const thi_moments *moments, bool raw)
+static thiele_status set_scales(thi_encoder *encoder, thiele_context *ctx, const thi_moments *moments, bool raw,
+                                bool partial)
 {
     thiele_status status = set_target(encoder, ctx, moments, raw);
     int from = 0;
@@ -301,11 +310,11 @@ static thiele_status set_scales(thi_encoder *encoder, thiele_context *ctx, const
         input->first = encoder->dims;
         if (input->levels > 0) {
             int before = input->levels;
-            status = set_levels(ctx, moments, from, input);
+            status = set_levels(ctx, moments, from, input, partial);
             from += before;
             encoder->dims += input->levels;
         } else {
-            status = set_numeric(encoder, ctx, moments, from++, input, raw);
+            status = set_numeric(encoder, ctx, moments, from++, input, raw, partial);
             encoder->dims++;
         }
     }
@@ -324,7 +333,7 @@ static thiele_status learn_scales(thi_encoder *encoder, const choice *c, const t
                           thi_table_source(c->table), (long long)moments.count, moments.count == 1 ? "" : "s",
                           moments.count < c->table->rows ? " without missing values" : "");
     } else {
-        status = set_scales(encoder, c->ctx, &moments, options->raw != 0);
+        status = set_scales(encoder, c->ctx, &moments, options->raw != 0, c->table->whole != NULL);
     }
     thi_moments_clear(&moments);
     return status;
@@ -339,6 +348,9 @@ thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const
     THI_TRY(choose_columns(&c, options));
     THI_TRY(learn_columns(encoder, &c));
     THI_TRY(learn_scales(encoder, &c, options));
+    if (thi_table_missing(table) != NULL) {
+        THI_TRY(thi_strdup(ctx, &encoder->missing, thi_table_missing(table)));
+    }
 out:
     free_choice(&c);
     if (status != THIELE_OK) {

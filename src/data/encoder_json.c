@@ -40,6 +40,9 @@ json_t *thi_encoder_to_json(const thi_encoder *encoder)
                       encoder->target_scale, "mean", encoder->target_mean, "variance", encoder->target_variance);
         failed = json_object_set_new(json, "target", target);
     }
+    if (encoder->missing != NULL && !failed) {
+        failed = json_object_set_new(json, "missing", json_string(encoder->missing));
+    }
     if (failed || json_object_set(json, "inputs", inputs) != 0) {
         json_decref(json);
         json = NULL;
@@ -168,6 +171,9 @@ thiele_status thi_encoder_from_json(thi_encoder *encoder, thiele_context *ctx, c
         THI_TRY(bad(ctx, "it has no target"));
     }
     THI_TRY(get_target(encoder, ctx, target));
+    if (json_object_get(json, "missing") != NULL) {
+        THI_TRY(get_text(ctx, json_object_get(json, "missing"), &encoder->missing));
+    }
     THI_TRY(check_names(ctx, encoder));
     return THIELE_OK;
 out:

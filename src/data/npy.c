@@ -310,7 +310,9 @@ thiele_status thi_table_open_npy(thiele_table **out, thiele_context *ctx, const 
     npy->base.ops = &npy_ops;
     THI_TRY(map_file(npy, ctx, path));
     if (!parse_header(npy, &header)) {
-        status = thi_fail(ctx, THIELE_ERROR_FORMAT, "%s begins as an NPY file, but its header is damaged", path);
+        status =
+            thi_fail(ctx, THIELE_ERROR_FORMAT,
+                     "%s begins as an NPY file, but its header is damaged, or describes more than plain numbers", path);
         goto out;
     }
     THI_TRY(set_type(npy, ctx, path, header.type));

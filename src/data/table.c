@@ -203,6 +203,11 @@ static const thiele_table *whole_table(const thiele_table *table)
     return table;
 }
 
+const char *thi_table_missing(const thiele_table *table)
+{
+    return whole_table(table)->missing;
+}
+
 void thi_table_census(const thiele_table *table, int column, int64_t *text, int64_t *missing)
 {
     table = whole_table(table);
@@ -364,6 +369,7 @@ thiele_status thi_table_check_names(const thiele_table *table, thiele_context *c
 
 void thi_table_clear(thiele_table *table)
 {
+    thi_free(table->missing);
     for (int c = 0; c < table->columns; c++) {
         thi_free(table->name[c]);
     }

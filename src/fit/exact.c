@@ -38,7 +38,9 @@ static bool in_bounds(const problem *p)
 {
     for (int i = 0; i < p->hypers->count; i++) {
         const thi_hyper *h = &p->hypers->hyper[i];
-        if (!h->fixed && h->log && !(fabs(h->value - p->base[i]) <= LOG_BOUND)) {
+        bool given_above = h->given && p->base[i] > h->ceiling;
+        if (!h->fixed && h->log &&
+            (!(fabs(h->value - p->base[i]) <= LOG_BOUND) || (h->value > h->ceiling && !given_above))) {
             return false;
         }
     }

@@ -295,6 +295,7 @@ static thiele_status fill_list(thi_hypers *hypers, thiele_context *ctx, const th
             return status;
         }
         h->name = hypers->name[i];
+        h->ceiling = INFINITY;
     }
     return THIELE_OK;
 }

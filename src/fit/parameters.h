@@ -18,6 +18,7 @@ typedef struct thi_hyper {
     double value;        /* in the model's units, log (of what is above the floor) where `log` */
     double floor;        /* number = floor + exp(value): keeps a learned noise off zero */
     double unit, offset; /* data units = offset + unit * number */
+    double ceiling;      /* of value while it is learned */
     bool fixed, given;
     thi_prior_kind prior;
     double prior_a, prior_b; /* lognormal: mean, sd of the log; gamma: shape, rate */

@@ -10,6 +10,8 @@ enum { LOOKED_AT = 512 };
 
 /* A learned noise stays above this fraction of the variance of y: the factorisation needs something to stand on. */
 static const double NOISE_FLOOR = 1e-10;
+/* And a variance below this multiple of it: beyond, v = k - |w|^2 would lose what the floor of the noise protects. */
+static const double VARIANCE_CEILING = 1e5;
 
 static int ascending(const void *a, const void *b)
 {
@@ -105,6 +107,7 @@ static void guess_leaf(thi_hypers *hypers, const thi_leaf *leaf, double variance
         guess(own + l, lengthscale);
     }
     guess(own + leaf->lengthscales, variance);
+    own[leaf->lengthscales].ceiling = log(VARIANCE_CEILING * variance);
     if (leaf->kind->extra != NULL) {
         guess(own + leaf->lengthscales + 1, circle ? range_of(leaf, n, D, X) / 3.0 : 1.0);
     }

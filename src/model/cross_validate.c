@@ -80,9 +80,9 @@ thiele_status thiele_cross_validate(thiele_context *ctx, const thiele_table *tab
         return status;
     }
     folding f = {.ctx = ctx, .table = table, .options = options, .n = thiele_table_rows(table)};
-    if (folds < 2 || folds > f.n / 2) {
+    if (folds < 2 || folds > f.n) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "%lld rows can be cut into 2 to %lld folds, not %d", (long long)f.n,
-                        (long long)(f.n / 2), folds);
+                        (long long)f.n, folds);
     }
     THI_TRY(thi_alloc(ctx, &f.order, (size_t)f.n, sizeof *f.order));
     THI_TRY(thi_alloc(ctx, &f.rows, (size_t)f.n, sizeof *f.rows));

@@ -56,9 +56,9 @@ thiele_status thi_warn_duplicates(thiele_context *ctx, int64_t n, int D, const d
     if (count > 0) {
         thi_log(
             ctx, THIELE_LOG_WARNING,
-            "rows %lld and %lld have the same inputs and different targets (%lld such rows in all): the noise has to "
+            "rows %lld and %lld have the same inputs and different targets (%lld such pair%s in all): the noise has to "
             "explain the difference",
-            (long long)row[first[0]] + 1, (long long)row[first[1]] + 1, (long long)count);
+            (long long)row[first[0]] + 1, (long long)row[first[1]] + 1, (long long)count, count == 1 ? "" : "s");
     }
     thi_free(key);
     return THIELE_OK;

@@ -12,7 +12,7 @@
 #include "model/model.h"
 
 /* Above this many rows exact regression is not chosen by itself: an evaluation takes minutes. */
-enum { EXACT_AUTO_MAX = 10000, ITERATIONS_DEFAULT = 200 };
+enum { EXACT_AUTO_MAX = 10000, ITERATIONS_DEFAULT = 200, RESTARTS_MAX = 1000 };
 
 /* Everything that a fit holds until the model owns it. */
 typedef struct fitting {
@@ -40,9 +40,11 @@ thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *tab
     if (!(options->holdout >= 0.0 && options->holdout <= 0.9)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the held-out fraction must be between 0 and 0.9");
     }
-    if (!(options->deadline >= 0.0) || options->restarts < 0 || options->restarts > 1000 || options->iterations < -1) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "the deadline must not be negative, restarts must be 0 to 1000, iterations at least -1");
+    if (!(options->deadline >= 0.0)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the deadline must be a number of seconds, 0 for none");
+    }
+    if (options->restarts < 0 || options->restarts > RESTARTS_MAX || options->iterations < -1) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "restarts must be 0 to %d, iterations at least -1", RESTARTS_MAX);
     }
     return THIELE_OK;
 }

@@ -30,6 +30,11 @@ const char *thiele_model_target(const thiele_model *model)
     return model->encoder.target;
 }
 
+const char *thiele_model_missing(const thiele_model *model)
+{
+    return model->encoder.missing;
+}
+
 int thiele_model_inputs(const thiele_model *model)
 {
     return model->encoder.inputs;

@@ -22,9 +22,8 @@ static thiele_status check_options(thiele_context *ctx, const thiele_predict_opt
                         QUANTILES_MAX, SAMPLES_MAX);
     }
     for (int q = 0; q < options->quantile_count; q++) {
-        if (!(options->quantiles[q] > 0.0 && options->quantiles[q] < 1.0)) {
-            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a quantile must lie between 0 and 1, and %g does not",
-                            options->quantiles[q]);
+        if (options->quantiles == NULL || !(options->quantiles[q] > 0.0 && options->quantiles[q] < 1.0)) {
+            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "quantiles must lie between 0 and 1");
         }
     }
     return THIELE_OK;
@@ -130,6 +129,15 @@ static thiele_status each_block(pass *p, block_fn fn, void *arg)
             return status;
         }
         thi_model_to_data_units(p->model, p->options->latent != 0, kept, p->mean, p->variance);
+        for (int64_t i = 0; i < kept; i++) {
+            if (!isfinite(p->mean[i]) || !isfinite(p->variance[i])) {
+                return thi_fail(
+                    p->ctx, THIELE_ERROR_NUMERIC,
+                    "row %lld: its inputs are so far out that the prediction overflows; correct them or leave the "
+                    "row out",
+                    (long long)thi_table_row_number(p->reader.table, p->row[i]));
+            }
+        }
         elaborate(p, kept);
         status = fn(arg, p, kept);
         if (status == THIELE_OK) {
@@ -231,6 +239,10 @@ thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_contex
     int inputs = model->encoder.inputs;
     double *X;
     int64_t clipped = 0;
+    if (n < 0 || x == NULL || mean == NULL) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "predicting rows needs their number, their values and room for the means");
+    }
     thiele_status status = thi_alloc(ctx, &X, (size_t)n * (size_t)D, sizeof *X);
     for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
         status = thi_encode_row(&model->encoder, ctx, x + i * inputs, X + i * D);

@@ -12,6 +12,7 @@ typedef struct writer {
     int *id; /* columns to copy */
     int ids;
     thi_text line, cell;
+    bool begun; /* the header is written */
 } writer;
 
 static thiele_status add_id(void *arg, const char *name, size_t length)
@@ -58,8 +59,13 @@ static thiele_status end_line(writer *w)
     return fwrite(w->line.data, 1, length, w->file.stream) == length ? THIELE_OK : thi_file_failed(&w->file, w->ctx);
 }
 
+/* Once, before the first row, so that a table that is refused leaves nothing behind. */
 static thiele_status write_header(writer *w)
 {
+    if (w->begun) {
+        return THIELE_OK;
+    }
+    w->begun = true;
     char name[THI_NUMBER_MAX + 8];
     for (int i = 0; i < w->ids; i++) {
         add_name(w, w->table->name[w->id[i]]);
@@ -83,6 +89,10 @@ static thiele_status write_block(const thiele_prediction *block, void *user)
     writer *w = user;
     int Q = w->options->quantile_count;
     int S = w->options->samples;
+    thiele_status begun = write_header(w);
+    if (begun != THIELE_OK) {
+        return begun;
+    }
     for (int64_t i = 0; i < block->rows; i++) {
         for (int c = 0; c < w->ids; c++) {
             const char *text;
@@ -120,8 +130,8 @@ thiele_status thiele_model_predict_file(const thiele_model *model, thiele_contex
     thiele_status status;
     THI_TRY(thi_split_list(w.options->id, add_id, &w));
     THI_TRY(thi_file_begin(&w.file, ctx, path));
-    THI_TRY(write_header(&w));
     THI_TRY(thiele_model_predict(model, ctx, table, w.options, write_block, &w));
+    THI_TRY(write_header(&w));
     THI_TRY(thi_file_commit(&w.file, ctx));
 out:
     thi_file_abandon(&w.file);

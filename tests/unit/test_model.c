@@ -373,7 +373,7 @@ static void test_cross_validation(void **state)
     }
     assert_near(overall.rmse, sqrt(squares), 1e-12, 0.0);
     assert_fails(ctx, thiele_cross_validate(ctx, table, &options, 1, NULL, &overall), THIELE_ERROR_ARGUMENT, "folds");
-    assert_fails(ctx, thiele_cross_validate(ctx, table, &options, 76, NULL, &overall), THIELE_ERROR_ARGUMENT, "folds");
+    assert_fails(ctx, thiele_cross_validate(ctx, table, &options, 151, NULL, &overall), THIELE_ERROR_ARGUMENT, "folds");
     thiele_table_destroy(table);
     thiele_context_destroy(ctx);
 }
