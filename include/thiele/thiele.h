@@ -4,6 +4,7 @@
 
 #include <thiele/context.h>
 #include <thiele/kernel.h>
+#include <thiele/likelihood.h>
 #include <thiele/metrics.h>
 #include <thiele/model.h>
 #include <thiele/status.h>

@@ -30,6 +30,7 @@ static const struct kind {
     {"kernels_", oracle_kernels},
     {"exact_gpr_", oracle_exact_gpr},
     {"metrics", oracle_metrics},
+    {"likelihood_", oracle_likelihood},
 };
 
 typedef struct tally {

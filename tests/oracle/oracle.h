@@ -49,5 +49,6 @@ thiele_status oracle_read_kernel(oracle_case *c, int dims, thiele_kernel **out);
 thiele_status oracle_kernels(oracle_case *c);
 thiele_status oracle_exact_gpr(oracle_case *c);
 thiele_status oracle_metrics(oracle_case *c);
+thiele_status oracle_likelihood(oracle_case *c);
 
 #endif

@@ -1,0 +1,132 @@
+/*
+ * Likelihoods: how observations y depend on the latent functions f. Built-in ones are made from text; your own takes
+ * one C function.
+ *
+ *   gaussian(noise)            y = f + e, e ~ N(0, noise)
+ *   heteroscedastic            two latents: y ~ N(f_1, exp(f_2))
+ *   student-t(nu, scale)       (y - f)/scale is Student-t with nu degrees of freedom
+ *   laplace(beta)              density exp(-|y - f|/beta) / (2 beta)
+ *   matern32(rho)              density sqrt3/(4 rho) (1 + u) exp(-u), u = sqrt3 |y - f|/rho
+ *   bernoulli, bernoulli-probit  y in {-1, +1}: sigmoid(y f), Phi(y f)
+ *   svm                        -2 max(0, 1 - y f): a pseudo-likelihood, not normalised over y
+ *   softmax                    C classes, C latents: exp(f_y) / sum exp f
+ *   poisson(offset)            counts with mean exp(f + offset)
+ *   negative-binomial(r)       counts with mean m = exp(f) and variance m + m^2/r
+ *   binomial(trials)           counts out of `trials` with probability sigmoid(f)
+ *   gamma(shape)               mean exp(f), variance mean^2/shape
+ *   exponential                mean exp(f)
+ *   beta(precision)            in (0, 1), mean sigmoid(f), precision a + b
+ *   ordinal(sigma, cuts)       class k (from 0) when f + sigma e falls between cut k and cut k+1 (cuts from 1)
+ *   warped(noise, a, b, c)     t(y) = y + sum_i a_i tanh(b_i (y + c_i)) is gaussian
+ *   gprn(noise)                P outputs: y_p = sum_q W_pq f_q + e; latents f_1..f_Q, then W row by row
+ *   mixing(noise)              P outputs: y_p = sum_q w_pq f_q + e with weights w as parameters
+ */
+#ifndef THIELE_LIKELIHOOD_H
+#define THIELE_LIKELIHOOD_H
+
+#include <thiele/context.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct thiele_likelihood thiele_likelihood;
+
+/* Plug-ins carry this number; one made for another is refused. */
+#define THIELE_LIKELIHOOD_VERSION 1
+
+/* A parameter of your own likelihood. */
+typedef struct thiele_likelihood_parameter {
+    const char *name;
+    double initial;
+    int positive; /* 1: positive, learned as a log */
+} thiele_likelihood_parameter;
+
+/*
+ * Your own likelihood. Only log_density is needed; it must be safe to call from several threads. It returns log p(y |
+ * f), minus infinity where y is impossible, never NaN. Rows whose outputs are all missing do not reach it; of several
+ * outputs some may be NaN, which it leaves out. phi holds the values of the parameters in their order.
+ */
+typedef struct thiele_likelihood_spec {
+    size_t size;
+    int version; /* THIELE_LIKELIHOOD_VERSION */
+    const char *name;
+    int outputs, latents; /* P, Q */
+    int parameters;
+    const thiele_likelihood_parameter *parameter;
+    double (*log_density)(const double *y, const double *f, const double *phi, void *user);
+    /* Optional, or NULL: E[y | f] and Var[y | f], one per output. */
+    void (*moments)(const double *f, const double *phi, double *mean, double *variance, void *user);
+    void *user;
+} thiele_likelihood_spec;
+
+#define THIELE_LIKELIHOOD_SPEC_INIT                                                                                    \
+    {                                                                                                                  \
+        sizeof(thiele_likelihood_spec), THIELE_LIKELIHOOD_VERSION, 0, 1, 1, 0, 0, 0, 0, 0                              \
+    }
+
+/* A plug-in is a shared library with this function; the spec and all it points to must live as long as the library. */
+typedef const thiele_likelihood_spec *(*thiele_likelihood_plugin_fn)(void);
+#define THIELE_LIKELIHOOD_PLUGIN_SYMBOL "thiele_likelihood_plugin"
+
+/*
+ * From text: a name with its parameters in parentheses, `=` fixed, `~` first guess. outputs: the number of target
+ * columns; classes: of a class target (0 otherwise). Errors: ARGUMENT, MEMORY.
+ */
+THIELE_API thiele_status thiele_likelihood_parse(thiele_likelihood **out, thiele_context *ctx, const char *text,
+                                                 int outputs, int classes);
+/* From your own function. The spec is borrowed and must outlive the likelihood. */
+THIELE_API thiele_status thiele_likelihood_custom(thiele_likelihood **out, thiele_context *ctx,
+                                                  const thiele_likelihood_spec *spec);
+/*
+ * From a plug-in: the path of a shared library, which may be followed by parameters in parentheses as above. A path
+ * without a slash means the current folder. Errors: IO (no such file), FORMAT (no plug-in, or for another version),
+ * ARGUMENT, MEMORY.
+ */
+THIELE_API thiele_status thiele_likelihood_load(thiele_likelihood **out, thiele_context *ctx, const char *path);
+/*
+ * Evaluates the density of n rows (y is P x n) at a few values of f in a child process, so that a plug-in that crashes,
+ * hangs or returns NaN gives an error and not the end of the program. A few rows are enough. Errors: NUMERIC, IO (no
+ * process could be started), MEMORY.
+ */
+THIELE_API thiele_status thiele_likelihood_try(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
+                                               const double *y);
+THIELE_API void thiele_likelihood_destroy(thiele_likelihood *likelihood);
+
+THIELE_API const char *thiele_likelihood_name(const thiele_likelihood *likelihood);
+THIELE_API int thiele_likelihood_outputs(const thiele_likelihood *likelihood);
+THIELE_API int thiele_likelihood_latents(const thiele_likelihood *likelihood);
+THIELE_API int thiele_likelihood_parameters(const thiele_likelihood *likelihood);
+THIELE_API const char *thiele_likelihood_parameter_name(const thiele_likelihood *likelihood, int index);
+THIELE_API double thiele_likelihood_get_parameter(const thiele_likelihood *likelihood, int index);
+THIELE_API thiele_status thiele_likelihood_set_parameter(thiele_likelihood *likelihood, thiele_context *ctx, int index,
+                                                         double value);
+
+/* log p(y_i | f_i) for n rows: y is P x n, f is Q x n, column-major. */
+THIELE_API void thiele_likelihood_log_density(const thiele_likelihood *likelihood, int64_t n, const double *y,
+                                              const double *f, double *out);
+
+/*
+ * (E, g, h): E_i = E[log p(y_i | f)], g = dE/dmu, h = dE/dv (Q x n each) under f ~ N(mu_i, diag v_i); mu and v are Q x
+ * n. method: NULL for the best there is, or "closed", "quadrature:20", "mc:2000", "qmc:512". dphi (parameters x n; in
+ * log phi for positive ones) may be NULL. Random draws depend on the context's seed and the row. Errors: ARGUMENT
+ * (method unknown or not offered), NUMERIC (the density returned NaN), MEMORY.
+ */
+THIELE_API thiele_status thiele_likelihood_expect(const thiele_likelihood *likelihood, thiele_context *ctx,
+                                                  const char *method, int64_t n, const double *y, const double *mu,
+                                                  const double *v, double *E, double *g, double *h, double *dphi);
+/* Which method NULL stands for: "closed", "quadrature" or "qmc:512". */
+THIELE_API const char *thiele_likelihood_best_method(const thiele_likelihood *likelihood);
+
+/* E[y] and Var[y] (P x n) under f ~ N(mu, diag v). Error: UNSUPPORTED where the likelihood has no moments. */
+THIELE_API thiele_status thiele_likelihood_predict(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
+                                                   const double *mu, const double *v, double *mean, double *variance);
+/* log of the integral of p(y_i | f) N(f; mu_i, diag v_i) over f. */
+THIELE_API thiele_status thiele_likelihood_log_predictive(const thiele_likelihood *likelihood, thiele_context *ctx,
+                                                          int64_t n, const double *y, const double *mu, const double *v,
+                                                          double *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,386 @@
+/*
+ * The choice of a provider for (E, g, h) and blocks of rows through it: closed form, else quadrature (up to 3 latents),
+ * else quasi-random points, unless a method is asked for. MATH.md section 1.
+ */
+#include "expect/expect.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "expect/integrate.h"
+#include "expect/parallel.h"
+
+enum { MOST_TENSOR = 1 << 21, MOST_DRAWS = 1 << 20 };
+
+/* --- the choice
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+const char *thiele_likelihood_best_method(const thiele_likelihood *likelihood)
+{
+    if (likelihood->ops->expectation != NULL) {
+        return "closed";
+    }
+    return likelihood->latents <= 3 ? "quadrature" : "qmc:512";
+}
+
+static const struct method {
+    const char *name;
+    thi_provider provider;
+    int least, most; /* of the number after the colon; 0, 0: there is none */
+    bool needs_count;
+} methods[] = {
+    {"closed", THI_CLOSED, 0, 0, false},
+    {"quadrature", THI_QUADRATURE, 1, 512, false},
+    {"mc", THI_MONTE_CARLO, 2, MOST_DRAWS, true},
+    {"qmc", THI_QUASI_MONTE_CARLO, 2, MOST_DRAWS, true},
+};
+
+static const struct method *find_method(const char *text, size_t length)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        if (strlen(methods[i].name) == length && memcmp(methods[i].name, text, length) == 0) {
+            return &methods[i];
+        }
+    }
+    return NULL;
+}
+
+static thiele_status parse_count(thi_expect *expect, thiele_context *ctx, const struct method *method, const char *text,
+                                 const char *colon)
+{
+    double count = 0;
+    if (colon == NULL && !method->needs_count) {
+        return THIELE_OK;
+    }
+    if (colon == NULL) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "expectation '%s': say how many draws, as in %s:2000", text,
+                        method->name);
+    }
+    if (!thi_parse_number(colon + 1, strlen(colon + 1), &count) || count != floor(count) || count < method->least ||
+        count > method->most) {
+        return method->most == 0
+                   ? thi_fail(ctx, THIELE_ERROR_ARGUMENT, "expectation '%s': 'closed' takes no number", text)
+                   : thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                              "expectation '%s': the number after the colon must be from %d to %d", text, method->least,
+                              method->most);
+    }
+    expect->count = (int)count;
+    return THIELE_OK;
+}
+
+static thiele_status choose(thi_expect *expect, thiele_context *ctx, const char *text)
+{
+    const char *colon = strchr(text, ':');
+    const struct method *method = find_method(text, colon == NULL ? strlen(text) : (size_t)(colon - text));
+    if (method == NULL) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "expectation '%s' is not known: use closed, quadrature, quadrature:20, mc:2000 or qmc:512",
+                        text);
+    }
+    expect->provider = method->provider;
+    return parse_count(expect, ctx, method, text, colon);
+}
+
+static thiele_status refuse(const thi_expect *expect, thiele_context *ctx)
+{
+    const thiele_likelihood *lik = expect->lik;
+    if (expect->provider == THI_CLOSED && lik->ops->expectation == NULL) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "likelihood '%s' has no expectation in closed form: use %s, or leave the choice to us",
+                        thiele_likelihood_name(lik), thiele_likelihood_best_method(lik));
+    }
+    if (expect->provider == THI_QUADRATURE && lik->latents > 3) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "likelihood '%s' has %d latents and quadrature is for 3 at most: use qmc:512 or mc:2000",
+                        thiele_likelihood_name(lik), lik->latents);
+    }
+    if (expect->provider == THI_QUADRATURE && pow(expect->count, lik->latents) > MOST_TENSOR) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "%d quadrature nodes for each of %d latents are %.3g in all: use fewer, at most %d in all",
+                        expect->count, lik->latents, pow(expect->count, lik->latents), MOST_TENSOR);
+    }
+    return THIELE_OK;
+}
+
+thiele_status thi_expect_open(thi_expect *expect, thiele_context *ctx, const thiele_likelihood *lik, const char *method)
+{
+    *expect = (thi_expect){.lik = lik, .seed = ctx->seed, .antithetic = true, .control = true};
+    expect->reparameterised = lik->ops->derivatives != NULL;
+    thiele_status status = THIELE_OK;
+    THI_TRY(choose(expect, ctx, method != NULL ? method : thiele_likelihood_best_method(lik)));
+    THI_TRY(refuse(expect, ctx));
+    THI_TRY(thi_space_open(&expect->space, ctx, lik));
+    if (expect->provider == THI_QUADRATURE && expect->count > 0) {
+        THI_TRY(thi_rule_hermite(&expect->space->fixed, ctx, expect->count, lik->latents));
+    } else if (expect->provider == THI_QUASI_MONTE_CARLO) {
+        THI_TRY(thi_rule_sobol(&expect->space->fixed, ctx, expect->seed, expect->count, lik->latents));
+    } else if (expect->provider == THI_MONTE_CARLO) {
+        expect->count += expect->count % 2;
+    }
+out:
+    if (status != THIELE_OK) {
+        thi_expect_close(expect);
+    }
+    return status;
+}
+
+void thi_expect_close(thi_expect *expect)
+{
+    thi_space_close(expect->space);
+    expect->space = NULL;
+}
+
+/* --- a block
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+/* Averages an integrand over the nodes or draws of the provider; `again`: over those that served the last time. */
+static thiele_status average(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_integrand *in,
+                             const thi_rows *rows, double *result, bool again)
+{
+    thi_space *space = expect->space;
+    if (expect->provider == THI_MONTE_CARLO) {
+        thi_draws draws = {expect->seed, first, expect->count, expect->antithetic};
+        thi_draw_sweep(space, in, &draws, rows, result);
+        return THIELE_OK;
+    }
+    if (space->fixed.count > 0) {
+        thi_sweep(space, in, in->rule != NULL ? in->rule : &space->fixed, rows, result);
+        return THIELE_OK;
+    }
+    return thi_ladder(space, ctx, in, rows, result, space->level, again);
+}
+
+/* A row that failed is gone through again by this integrand, which looks for the point to blame. */
+typedef struct culprit {
+    double y, f, l;
+    bool found;
+} culprit;
+
+static void evaluate_suspicious(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value)
+{
+    culprit *c = in->extra;
+    in->lik->ops->log_density(in->lik, n, y, f, value);
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(value[i]) ? !c->found || !isnan(c->l) : isinf(value[i]) && !c->found) {
+            *c = (culprit){y[i * in->lik->outputs], f[i * in->lik->latents], value[i], true};
+        }
+    }
+}
+
+static void reduce_nothing(const thi_integrand *in, const thi_points *points, double *result)
+{
+    (void)in;
+    (void)points;
+    (void)result;
+}
+
+static bool settled_never(const thi_integrand *in, double tolerance, const double *centre, const double *before,
+                          const double *now)
+{
+    (void)in;
+    (void)tolerance;
+    (void)centre;
+    return before == now;
+}
+
+static thiele_status explain(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_rows *rows, int row)
+{
+    const thiele_likelihood *lik = expect->lik;
+    culprit c = {0, 0, 0, false};
+    thi_integrand in = {.lik = lik, .values = 1, .results = 1, .extra = &c, .evaluate = evaluate_suspicious};
+    in.reduce = reduce_nothing;
+    in.settled = settled_never;
+    thi_rows one = *rows;
+    one.count = 1;
+    one.row = &row;
+    one.centre = NULL;
+    thiele_status status = THIELE_OK;
+    if (expect->provider != THI_CLOSED) {
+        status = average(expect, ctx, first, &in, &one, expect->space->result, false);
+    }
+    double y = rows->y[(int64_t)row * lik->outputs], mu = rows->mu[(int64_t)row * lik->latents];
+    double sd = expect->space->sd[(int64_t)row * lik->latents];
+    if (status != THIELE_OK) {
+        return status;
+    }
+    if (!c.found) {
+        return thi_fail(ctx, THIELE_ERROR_NUMERIC,
+                        "likelihood '%s': the expected log density at y = %g, mean %g, variance %g is not finite",
+                        thiele_likelihood_name(lik), y, mu, sd * sd);
+    }
+    return thi_fail(ctx, THIELE_ERROR_NUMERIC,
+                    "likelihood '%s': log p(y | f) is %s at y = %g, f = %g%s, within reach of mean %g, variance %g",
+                    thiele_likelihood_name(lik), isnan(c.l) ? "not a number" : "infinite", c.y, c.f,
+                    lik->outputs + lik->latents > 2 ? ", ..." : "", mu, sd * sd);
+}
+
+typedef struct answer {
+    double *E, *g, *h, *dphi;
+} answer;
+
+static bool all_finite(int64_t n, const double *x)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += x[i] * 0.0; /* NaN as soon as one is not finite */
+    }
+    return sum == 0.0;
+}
+
+static thiele_status check(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_rows *rows, answer to)
+{
+    int64_t Q = expect->lik->latents, p = expect->lik->parameters;
+    for (int64_t r = 0; r < rows->count; r++) {
+        int i = rows->row[r];
+        if (!isfinite(to.E[i]) || !all_finite(Q, to.g + i * Q) || !all_finite(Q, to.h + i * Q) ||
+            (to.dphi != NULL && !all_finite(p, to.dphi + i * p))) {
+            return explain(expect, ctx, first, rows, i);
+        }
+    }
+    return THIELE_OK;
+}
+
+/* Spreads below what differences of a black box can resolve are raised; true when there are such rows. */
+static bool raise_spread(thi_space *space, const thi_rows *rows)
+{
+    int64_t P = space->P, Q = space->Q;
+    bool narrow = false;
+    for (int64_t r = 0; r < rows->count; r++) {
+        int64_t i = rows->row[r];
+        for (int64_t j = i * Q; j < (i + 1) * Q; j++) {
+            double sd = space->sd[j];
+            space->sd[j] = thi_score_spread(space->lik, rows->y + i * P, rows->mu[j], sd);
+            narrow = narrow || space->sd[j] > sd;
+        }
+    }
+    return narrow;
+}
+
+/* Derivatives where there are any; scores by quadrature, by regression on enough quasi-random points, or controlled. */
+static thiele_status choose_integrand(thi_expect *expect, thiele_context *ctx, bool narrow, thi_integrand *in)
+{
+    thi_space *space = expect->space;
+    bool quasi = expect->provider == THI_QUASI_MONTE_CARLO;
+    thiele_status status = THIELE_OK;
+    if (expect->reparameterised) {
+        *in = thi_integrand_slopes(space);
+    } else if (expect->provider == THI_QUADRATURE) {
+        *in = thi_integrand_scores(space, narrow);
+    } else if (quasi && expect->control && thi_regression_fits(expect->count, space->Q)) {
+        if (space->regression.count == 0) {
+            status = thi_rule_regression(&space->regression, ctx, &space->fixed, space->Q);
+        }
+        *in = thi_integrand_regression(space);
+    } else {
+        *in = thi_integrand_control(space);
+        in->control = expect->control;
+        in->pairs = expect->antithetic && !quasi;
+    }
+    return status;
+}
+
+static thiele_status average_phi(thi_expect *expect, thiele_context *ctx, int64_t first, thi_rows rows, double *dphi)
+{
+    if (dphi == NULL || expect->lik->parameters == 0) {
+        return THIELE_OK;
+    }
+    thi_integrand in = thi_integrand_phi(expect->space);
+    rows.centre = NULL;
+    return average(expect, ctx, first, &in, &rows, dphi, true);
+}
+
+static thiele_status by_points(thi_expect *expect, thiele_context *ctx, int64_t first, thi_rows *rows, const double *v,
+                               answer to)
+{
+    thi_space *space = expect->space;
+    int64_t P = space->P, Q = space->Q;
+    bool narrow = !expect->reparameterised && raise_spread(space, rows);
+    thi_integrand in;
+    thiele_status status = choose_integrand(expect, ctx, narrow, &in);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    if (in.centred) {
+        thi_space_centre(space, &in, rows, space->centre);
+        rows->centre = space->centre;
+    }
+    status = average(expect, ctx, first, &in, rows, space->result, false);
+    for (int64_t r = 0; r < rows->count && status == THIELE_OK; r++) {
+        int64_t i = rows->row[r];
+        thi_moments row = {rows->y + i * P,
+                           rows->mu + i * Q,
+                           v + i * Q,
+                           space->sd + i * Q,
+                           space->centre + i * in.values,
+                           space->result + i * in.results};
+        to.E[i] = in.finish(&in, &row, to.g + i * Q, to.h + i * Q);
+    }
+    return status == THIELE_OK ? average_phi(expect, ctx, first, *rows, to.dphi) : status;
+}
+
+/* Rows without any output say nothing. */
+static void clear_missing(const thi_space *space, int64_t n, const thi_rows *rows, answer to)
+{
+    int64_t Q = space->Q, parameters = space->lik->parameters, r = 0;
+    for (int64_t i = 0; i < n && rows->count < n; i++) {
+        if (r < rows->count && rows->row[r] == i) {
+            r++;
+            continue;
+        }
+        to.E[i] = 0;
+        memset(to.g + i * Q, 0, (size_t)Q * sizeof *to.g);
+        memset(to.h + i * Q, 0, (size_t)Q * sizeof *to.h);
+        if (to.dphi != NULL) {
+            memset(to.dphi + i * parameters, 0, (size_t)parameters * sizeof *to.dphi);
+        }
+    }
+}
+
+thiele_status thi_expect_block(thi_expect *expect, thiele_context *ctx, int64_t row, int64_t n, const double *y,
+                               const double *mu, const double *v, double *E, double *g, double *h, double *dphi)
+{
+    thi_space *space = expect->space;
+    thiele_status status = thi_space_spread(space, ctx, n, mu, v);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    answer to = {E, g, h, dphi};
+    thi_rows rows = {thi_space_rows(space, n, y), space->row, y, mu, space->sd, NULL};
+    if (expect->provider == THI_CLOSED) {
+        expect->lik->ops->expectation(expect->lik, n, y, mu, v, E, g, h, dphi);
+    } else {
+        status = by_points(expect, ctx, row, &rows, v, to);
+    }
+    if (status != THIELE_OK) {
+        return status;
+    }
+    clear_missing(space, n, &rows, to);
+    return check(expect, ctx, row, &rows, to);
+}
+
+/* --- all rows
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct job {
+    const double *y, *mu, *v;
+    answer to;
+} job;
+
+static thiele_status run_block(thi_expect *expect, thiele_context *ctx, int64_t row, int64_t n, const void *arg)
+{
+    const job *j = arg;
+    int64_t Q = expect->lik->latents, P = expect->lik->outputs, p = expect->lik->parameters;
+    return thi_expect_block(expect, ctx, row, n, j->y + row * P, j->mu + row * Q, j->v + row * Q, j->to.E + row,
+                            j->to.g + row * Q, j->to.h + row * Q, j->to.dphi == NULL ? NULL : j->to.dphi + row * p);
+}
+
+thiele_status thiele_likelihood_expect(const thiele_likelihood *likelihood, thiele_context *ctx, const char *method,
+                                       int64_t n, const double *y, const double *mu, const double *v, double *E,
+                                       double *g, double *h, double *dphi)
+{
+    job j = {y, mu, v, {E, g, h, dphi}};
+    return thi_expect_rows(likelihood, ctx, method, n, run_block, &j);
+}

@@ -1,0 +1,186 @@
+/*
+ * Integrals over f ~ N(mu, diag sd^2), one row of data or many: what is integrated (an integrand), where it is
+ * evaluated (a rule, or panels on the line), and the work space that both use.
+ *
+ * Points of several rows are evaluated in one call, those of a row next to each other: vectorised densities run at full
+ * speed however few rows there are, and what depends on y alone needs to be computed once a row.
+ */
+#ifndef THI_INTEGRATE_H
+#define THI_INTEGRATE_H
+
+#include "expect/expect.h"
+
+/* Points a call: few enough for the first-level cache, enough for long vectors. */
+enum { THI_POINTS = 512 };
+
+/*
+ * E[f(Z)] ~ sum_k weight_k f(z_k) for Z ~ N(0, I) in Q dimensions; z: Q x count. Each point may have several weights,
+ * for several means at once: weight is columns x count.
+ */
+typedef struct thi_rule {
+    int64_t count, columns;
+    double *z, *weight;
+} thi_rule;
+void thi_rule_clear(thi_rule *rule);
+/* quadrature.c: the tensor product of Gauss-Hermite rules, without points of negligible weight when Q > 1. */
+thiele_status thi_rule_hermite(thi_rule *rule, thiele_context *ctx, int nodes, int Q);
+/* sobol.c: scrambled Sobol points at the normal's quantiles; equal weights. */
+thiele_status thi_rule_sobol(thi_rule *rule, thiele_context *ctx, uint64_t seed, int64_t count, int Q);
+/*
+ * The same points with 1 + 2Q weights each, whose sums against l are its coefficients on 1, z_q and z_q^2 - 1 by least
+ * squares. Only when there are several points to a coefficient.
+ */
+bool thi_regression_fits(int64_t count, int Q);
+thiele_status thi_rule_regression(thi_rule *rule, thiele_context *ctx, const thi_rule *points, int Q);
+
+/* The points of one row among n that were evaluated together: numbers at .. at + count - 1. */
+typedef struct thi_points {
+    int64_t n, at, count;
+    const double *value;  /* as thi_integrand.evaluate left it */
+    const double *z, *w;  /* Q x count, columns x count */
+    const double *centre; /* the row's values at f = mu, or NULL */
+} thi_points;
+
+/* A row and its results, from which (E, g, h) are made. */
+typedef struct thi_moments {
+    const double *y, *mu, *v;
+    const double *sd; /* the spread that was used: larger than sqrt(v) when narrow */
+    const double *centre, *result;
+} thi_moments;
+
+typedef struct thi_integrand thi_integrand;
+struct thi_integrand {
+    const thiele_likelihood *lik;
+    int64_t values;       /* doubles a point */
+    int64_t results;      /* doubles a row: sums over its points */
+    bool centred;         /* the values at f = mu are wanted too */
+    bool raw;             /* panels: the weight does not contain the normal density */
+    bool control, pairs;  /* montecarlo.c: with the control variate; the draws are antithetic */
+    const thi_rule *rule; /* in place of the provider's own points, or NULL */
+    double noise;         /* rounding of a value, relative to 1 + |first value at the centre| */
+    double *scratch;      /* THI_POINTS doubles */
+    void *extra;
+    /* n <= THI_POINTS points, y: P x n, f: Q x n. */
+    void (*evaluate)(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value);
+    /* result += sum_k w_k ... over the points of a row */
+    void (*reduce)(const thi_integrand *in, const thi_points *points, double *result);
+    /* Whether two rules agree for a row, up to `tolerance`. */
+    bool (*settled)(const thi_integrand *in, double tolerance, const double *centre, const double *before,
+                    const double *now);
+    /* Returns E, sets g and h (Q each). */
+    double (*finish)(const thi_integrand *in, const thi_moments *row, double *g, double *h);
+};
+
+/* Rows `row[0..count-1]` of a block. y: P x n, mu and sd: Q x n, centre: values x n, for all rows of the block. */
+typedef struct thi_rows {
+    int64_t count;
+    const int *row;
+    const double *y, *mu, *sd;
+    const double *centre;
+} thi_rows;
+
+enum { THI_LEVELS = 5, THI_BORDERS_MAX = 256, THI_PANEL_STACK = 1536, THI_CONTROL_SUMS = 10 };
+
+struct thi_space {
+    const thiele_likelihood *lik;
+    int P, Q;
+    int64_t values, results; /* the most that an integrand may have */
+    /* THI_POINTS of each */
+    double *y, *f, *value, *z, *w, *scratch;
+    /* THI_EXPECT_BLOCK of each */
+    double *sd, *centre, *result, *before, *now, *label;
+    int *row, *pending, *group, *level;
+    thi_rule ladder[THI_LEVELS]; /* made when first needed */
+    thi_rule fixed;              /* "quadrature:n", "qmc:n" */
+    thi_rule regression;         /* "qmc:n" without derivatives */
+    thi_rule sobol;              /* predictions with Q > 3; made when first needed */
+    double *stack, *border;      /* split.c; made when first needed */
+    thiele_likelihood copy;      /* with values of its own, for differences in phi */
+};
+thiele_status thi_space_open(thi_space **out, thiele_context *ctx, const thiele_likelihood *lik);
+void thi_space_close(thi_space *space);
+/* The rule of a level of the ladder; NULL in *rule above the top. */
+thiele_status thi_space_level(thi_space *space, thiele_context *ctx, int level, const thi_rule **rule);
+
+/* Fills space->row with the rows that have an output (all when y is NULL) and returns their number. */
+int64_t thi_space_rows(thi_space *space, int64_t n, const double *y);
+/* space->sd from v, n rows; ARGUMENT when a marginal is not a Gaussian. */
+thiele_status thi_space_spread(thi_space *space, thiele_context *ctx, int64_t n, const double *mu, const double *v);
+/* centre = values at f = mu of the rows. */
+void thi_space_centre(thi_space *space, const thi_integrand *in, const thi_rows *rows, double *centre);
+
+/* --- quadrature.c --- */
+/* result (results x n, those of the rows) = sums over the rule. */
+void thi_sweep(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_rows *rows, double *result);
+/* result += sums over at most THI_POINTS points, for row i alone. */
+void thi_sweep_add(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_rows *rows, int64_t i,
+                   double *result);
+/* Copies the P outputs of a row `count` times. */
+void thi_repeat(int64_t P, const double *y, int64_t count, double *out);
+/*
+ * More and more nodes until a row settles. level (n): where it did; THI_LEVELS for rows that did not (their result is
+ * that of the last rule) or have a kink (they have no result).
+ */
+thiele_status thi_climb(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_rows *rows,
+                        double *result, int *level);
+/*
+ * The same, but rows that do not settle are split into panels when Q = 1 and keep the last rule otherwise. `again`: at
+ * the levels given.
+ */
+thiele_status thi_ladder(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_rows *rows,
+                         double *result, int *level, bool again);
+
+/* Predictions: the ladder, or quasi-random points when Q > 3. */
+thiele_status thi_average(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_rows *rows,
+                          double *result);
+
+/* --- split.c: Q = 1 --- */
+/* One row: y (P), mu, sd, centre. */
+typedef struct thi_line {
+    const double *y, *centre;
+    double mu, sd;
+} thi_line;
+/* Adaptive panels between ascending borders on the axis of z = (f - mu)/sd; result (results) is set. */
+thiele_status thi_panels(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_line *line,
+                         int borders, const double *border, double *result);
+/* The same over all that the normal weight reaches, with borders at and around the bends. */
+thiele_status thi_split(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_line *line,
+                        double *result);
+/* The bends of log p(y | f), none when Q > 1 or there is no y. */
+int thi_bends(const thiele_likelihood *lik, const double *y, thi_bend *bend);
+/* Whether log p has a kink or a feature too narrow for Gauss-Hermite nodes within reach of the marginal. */
+bool thi_has_kink(const thiele_likelihood *lik, const double *y, double mu, double sd);
+/* Adds `at` and points around it at distances width, 8 width, ... < reach; returns the new number. */
+int thi_borders_around(int borders, double *border, double at, double width, double reach);
+/* Ascending, without near-duplicates and outside (low, high); returns how many are left. */
+int thi_borders_sort(int borders, double *border, double low, double high);
+
+/* --- montecarlo.c --- */
+typedef struct thi_draws {
+    uint64_t seed;
+    int64_t first; /* number of the block's first row */
+    int64_t count;
+    bool antithetic;
+} thi_draws;
+void thi_draw_sweep(thi_space *space, const thi_integrand *in, const thi_draws *draws, const thi_rows *rows,
+                    double *result);
+
+/* (E, g, h) from the results of thi_integrand_control. */
+double thi_finish_control(const thi_integrand *in, const thi_moments *row, double *g, double *h);
+
+/* --- integrands.c: log p and its derivatives or scores --- */
+/* E[l], E[l'], E[l''] */
+thi_integrand thi_integrand_slopes(const thi_space *space);
+/* E[(l - l(mu)) He_j(z)], j = 0 .. 2, or .. 4 when narrow */
+thi_integrand thi_integrand_scores(const thi_space *space, bool narrow);
+/* The moments of l and of the scores that the control variate needs. */
+thi_integrand thi_integrand_control(const thi_space *space);
+/* Over space->regression. */
+thi_integrand thi_integrand_regression(const thi_space *space);
+/* The derivatives in phi. */
+thi_integrand thi_integrand_phi(thi_space *space);
+
+/* The spread at which scores are taken: sd, or more where rounding would drown them (integrands.c). */
+double thi_score_spread(const thiele_likelihood *lik, const double *y, double mu, double sd);
+
+#endif

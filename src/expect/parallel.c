@@ -1,0 +1,80 @@
+/*
+ * Blocks of rows on all threads. A thread has a provider and a copy of the context of its own: what a failing block
+ * says must not be overwritten by another.
+ */
+#include "expect/parallel.h"
+
+#include <string.h>
+
+typedef struct worker {
+    thiele_context ctx; /* message apart, the caller's */
+    thi_expect expect;
+    bool open;
+    int64_t failed; /* the lowest block that failed, or INT64_MAX */
+} worker;
+
+typedef struct job {
+    const thiele_likelihood *lik;
+    const char *method;
+    int64_t n;
+    thi_expect_rows_fn fn;
+    const void *arg;
+    worker *workers;
+} job;
+
+static thiele_status run_block(void *arg, int64_t block, int thread)
+{
+    const job *j = arg;
+    worker *w = &j->workers[thread];
+    int64_t row = block * THI_EXPECT_BLOCK, left = j->n - row;
+    thiele_status status = THIELE_OK;
+    if (block > w->failed) {
+        return THIELE_OK;
+    }
+    if (!w->open) {
+        status = thi_expect_open(&w->expect, &w->ctx, j->lik, j->method);
+        w->open = status == THIELE_OK;
+    }
+    if (status == THIELE_OK) {
+        status = j->fn(&w->expect, &w->ctx, row, left < THI_EXPECT_BLOCK ? left : THI_EXPECT_BLOCK, j->arg);
+    }
+    if (status != THIELE_OK) {
+        w->failed = block;
+    }
+    return status;
+}
+
+static void keep_message(thiele_context *ctx, const worker *workers, int threads)
+{
+    int64_t lowest = INT64_MAX;
+    for (int t = 0; t < threads; t++) {
+        if (workers[t].failed < lowest) {
+            lowest = workers[t].failed;
+            memcpy(ctx->message, workers[t].ctx.message, sizeof ctx->message);
+        }
+    }
+}
+
+thiele_status thi_expect_rows(const thiele_likelihood *lik, thiele_context *ctx, const char *method, int64_t n,
+                              thi_expect_rows_fn fn, const void *arg)
+{
+    int threads = ctx->threads > 1 ? ctx->threads : 1;
+    job j = {lik, method, n, fn, arg, NULL};
+    thiele_status status = thi_alloc(ctx, &j.workers, (size_t)threads, sizeof *j.workers);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    for (int t = 0; t < threads; t++) {
+        j.workers[t].ctx = *ctx;
+        j.workers[t].failed = INT64_MAX;
+    }
+    /* A row costs at least a few hundred operations. No rows: the method is still checked. */
+    int64_t blocks = n > 0 ? (n + THI_EXPECT_BLOCK - 1) / THI_EXPECT_BLOCK : 1;
+    status = thi_parallel_work(ctx, blocks, 1000.0 * (double)n, run_block, &j);
+    keep_message(ctx, j.workers, threads);
+    for (int t = 0; t < threads; t++) {
+        thi_expect_close(&j.workers[t].expect);
+    }
+    thi_free(j.workers);
+    return status;
+}

@@ -1,0 +1,350 @@
+/*
+ * Counts: Poisson with mean exp(f + offset), the likelihood of a log Gaussian Cox process, in closed form; negative
+ * binomial with mean m = exp(f) and variance m + m^2/r, a Poisson with a gamma-distributed rate; binomial out of a
+ * known number of trials, with probability sigmoid(f). O(1) a row.
+ */
+#include <math.h>
+
+#include "likelihood/draws.h"
+#include "likelihood/families.h"
+#include "likelihood/incomplete.h"
+#include "likelihood/rows.h"
+#include "likelihood/special.h"
+#include "likelihood/stirling.h"
+
+static thiele_status one_parameter(thiele_likelihood *lik, thiele_context *ctx, const char *name, double value,
+                                   bool positive, bool fixed)
+{
+    lik->outputs = lik->latents = 1;
+    thiele_status status = thi_likelihood_add_phi(lik, ctx, name, value, positive);
+    if (status == THIELE_OK) {
+        lik->phi[0].fixed = fixed;
+    }
+    return status;
+}
+
+/* --- poisson: log p = y eta - exp(eta) - log y!, eta = f + offset --- */
+
+static double poisson_constant(const thiele_likelihood *lik, double y)
+{
+    (void)lik;
+    return y >= 0 ? -thi_lgamma(y + 1) : -INFINITY;
+}
+
+static double poisson_row(const thiele_likelihood *lik, double constant, double y, double f)
+{
+    double eta = f + lik->value[0], m = exp(eta);
+    return isinf(m) ? -INFINITY : constant + y * eta - m;
+}
+
+static void poisson_log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
+{
+    thi_rows_density(lik, n, y, f, out, poisson_constant, poisson_row);
+}
+
+static void poisson_derivatives_row(const thiele_likelihood *lik, double y, double f, double *d)
+{
+    double m = exp(f + lik->value[0]);
+    d[0] = y - m;
+    d[1] = -m;
+}
+
+static void poisson_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
+                                double *d2)
+{
+    thi_rows_derivatives(lik, n, y, f, d1, d2, poisson_derivatives_row);
+}
+
+static void poisson_phi_row(const thiele_likelihood *lik, double y, double f, double *dphi)
+{
+    dphi[0] = y - exp(f + lik->value[0]);
+}
+
+static void poisson_phi(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
+{
+    thi_rows_phi(lik, n, y, f, dphi, poisson_phi_row);
+}
+
+/* E[exp(eta)] = exp(mu + offset + v/2) */
+static thi_row poisson_expectation_row(const thiele_likelihood *lik, double y, double mu, double v, double *dphi)
+{
+    double eta = mu + lik->value[0], m = exp(eta + 0.5 * v);
+    if (dphi) {
+        dphi[0] = y - m;
+    }
+    double E = isinf(m) ? -INFINITY : poisson_constant(lik, y) + y * eta - m;
+    return (thi_row){E, y - m, -0.5 * m};
+}
+
+static void poisson_expectation(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu,
+                                const double *v, double *E, double *g, double *h, double *dphi)
+{
+    thi_rows_expectation(lik, n, y, mu, v, E, g, h, dphi, poisson_expectation_row);
+}
+
+static void poisson_predictive(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, double *mean,
+                               double *variance)
+{
+    for (int64_t i = 0; i < n; i++) {
+        thi_log_link_moments(mu[i] + lik->value[0], v ? v[i] : 0, 1, 0, &mean[i], &variance[i]);
+    }
+}
+
+static void poisson_conditional(const thiele_likelihood *lik, int64_t n, const double *f, double *mean,
+                                double *variance)
+{
+    poisson_predictive(lik, n, f, NULL, mean, variance);
+}
+
+static double poisson_cdf(const thiele_likelihood *lik, double y, const double *f)
+{
+    return y < 0 ? 0 : thi_gamma_upper(floor(y) + 1, exp(f[0] + lik->value[0]));
+}
+
+static void poisson_sample(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y)
+{
+    y[0] = thi_draw_poisson(stream, draw * THI_DRAW, exp(f[0] + lik->value[0]));
+}
+
+static void poisson_guess(const thiele_likelihood *lik, const double *y, double *f)
+{
+    f[0] = isnan(y[0]) ? 0 : log(y[0] + 0.5) - lik->value[0];
+}
+
+const thi_likelihood_ops thi_lik_poisson = {
+    .name = "poisson",
+    .support = THI_SUPPORT_COUNT,
+    .log_density = poisson_log_density,
+    .derivatives = poisson_derivatives,
+    .phi_derivatives = poisson_phi,
+    .expectation = poisson_expectation,
+    .conditional = poisson_conditional,
+    .predictive = poisson_predictive,
+    .cdf = poisson_cdf,
+    .sample = poisson_sample,
+    .guess = poisson_guess,
+};
+
+thiele_status thi_make_poisson(thiele_likelihood *lik, thiele_context *ctx)
+{
+    return one_parameter(lik, ctx, "offset", 0, false, true);
+}
+
+/* --- negative binomial: with t = f - log r, log p = log(y + r - 1 choose y) + y log s(t) + r log s(-t) --- */
+
+static double negbin_constant(const thiele_likelihood *lik, double y)
+{
+    return y >= 0 ? thi_lgamma_rise(lik->value[0], y) - thi_lgamma(y + 1) : -INFINITY;
+}
+
+/* One softplus serves log s(t) = min(t, 0) - L and log s(-t) = -max(t, 0) - L, L = log(1 + exp(-|t|)). */
+static double negbin_row(const thiele_likelihood *lik, double constant, double y, double f)
+{
+    double r = lik->value[0], t = f - log(r);
+    return constant + y * fmin(t, 0) - r * fmax(t, 0) - (y + r) * thi_log1pexp(-fabs(t));
+}
+
+static void negbin_log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
+{
+    thi_rows_density(lik, n, y, f, out, negbin_constant, negbin_row);
+}
+
+static void negbin_derivatives_row(const thiele_likelihood *lik, double y, double f, double *d)
+{
+    double r = lik->value[0], t = f - log(r), s = thi_sigmoid(t), o = thi_sigmoid(-t);
+    d[0] = y * o - r * s;
+    d[1] = -(r + y) * s * o;
+}
+
+static void negbin_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
+                               double *d2)
+{
+    thi_rows_derivatives(lik, n, y, f, d1, d2, negbin_derivatives_row);
+}
+
+/* d log p/dr = psi(y + r) - psi(r) - log(1 + m/r) + (m - y)/(r + m) */
+static void negbin_phi_row(const thiele_likelihood *lik, double y, double f, double *dphi)
+{
+    double r = lik->value[0], t = f - log(r);
+    double slope = thi_digamma_rise(r, y) - thi_log1pexp(t) + thi_sigmoid(t) - y / r * thi_sigmoid(-t);
+    dphi[0] = r * slope;
+}
+
+static void negbin_phi(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
+{
+    thi_rows_phi(lik, n, y, f, dphi, negbin_phi_row);
+}
+
+static int negbin_bends(const thiele_likelihood *lik, const double *y, thi_bend *bend)
+{
+    (void)y;
+    bend[0] = (thi_bend){log(lik->value[0]), 1};
+    return 1;
+}
+
+static void negbin_predictive(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, double *mean,
+                              double *variance)
+{
+    for (int64_t i = 0; i < n; i++) {
+        thi_log_link_moments(mu[i], v ? v[i] : 0, 1, 1 / lik->value[0], &mean[i], &variance[i]);
+    }
+}
+
+static void negbin_conditional(const thiele_likelihood *lik, int64_t n, const double *f, double *mean, double *variance)
+{
+    negbin_predictive(lik, n, f, NULL, mean, variance);
+}
+
+static double negbin_cdf(const thiele_likelihood *lik, double y, const double *f)
+{
+    double r = lik->value[0], t = f[0] - log(r);
+    return y < 0 ? 0 : thi_beta_lower(r, floor(y) + 1, thi_sigmoid(-t), thi_sigmoid(t));
+}
+
+static void negbin_sample(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y)
+{
+    double r = lik->value[0];
+    uint64_t first = draw * 2 * THI_DRAW;
+    double rate = exp(f[0] - log(r) + thi_draw_log_gamma(stream, first, r));
+    y[0] = thi_draw_poisson(stream, first + THI_DRAW, rate);
+}
+
+static void negbin_guess(const thiele_likelihood *lik, const double *y, double *f)
+{
+    (void)lik;
+    f[0] = isnan(y[0]) ? 0 : log(y[0] + 0.5);
+}
+
+const thi_likelihood_ops thi_lik_negative_binomial = {
+    .name = "negative-binomial",
+    .support = THI_SUPPORT_COUNT,
+    .log_density = negbin_log_density,
+    .derivatives = negbin_derivatives,
+    .phi_derivatives = negbin_phi,
+    .bends = negbin_bends,
+    .conditional = negbin_conditional,
+    .predictive = negbin_predictive,
+    .cdf = negbin_cdf,
+    .sample = negbin_sample,
+    .guess = negbin_guess,
+};
+
+thiele_status thi_make_negative_binomial(thiele_likelihood *lik, thiele_context *ctx)
+{
+    return one_parameter(lik, ctx, "r", 1, true, false);
+}
+
+/* --- binomial: log p = log(n choose y) + y log s(f) + (n - y) log s(-f) --- */
+
+static double binomial_constant(const thiele_likelihood *lik, double y)
+{
+    double trials = lik->value[0];
+    return y >= 0 && y <= trials ? thi_log_choose(trials, y) : -INFINITY;
+}
+
+static double binomial_row(const thiele_likelihood *lik, double constant, double y, double f)
+{
+    double trials = lik->value[0];
+    return constant + y * fmin(f, 0) - (trials - y) * fmax(f, 0) - trials * thi_log1pexp(-fabs(f));
+}
+
+static void binomial_log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
+{
+    thi_rows_density(lik, n, y, f, out, binomial_constant, binomial_row);
+}
+
+static void binomial_derivatives_row(const thiele_likelihood *lik, double y, double f, double *d)
+{
+    double trials = lik->value[0], s = thi_sigmoid(f), o = thi_sigmoid(-f);
+    d[0] = y * o - (trials - y) * s;
+    d[1] = -trials * s * o;
+}
+
+static void binomial_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
+                                 double *d2)
+{
+    thi_rows_derivatives(lik, n, y, f, d1, d2, binomial_derivatives_row);
+}
+
+/* The number of trials is known, never learned; the derivative is that of the formula with trials a real number. */
+static void binomial_phi_row(const thiele_likelihood *lik, double y, double f, double *dphi)
+{
+    double trials = lik->value[0];
+    dphi[0] = y <= trials ? trials * (thi_digamma_rise(trials - y + 1, y) + thi_log_sigmoid(-f)) : 0;
+}
+
+static void binomial_phi(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
+{
+    thi_rows_phi(lik, n, y, f, dphi, binomial_phi_row);
+}
+
+static int binomial_bends(const thiele_likelihood *lik, const double *y, thi_bend *bend)
+{
+    (void)lik;
+    (void)y;
+    bend[0] = (thi_bend){0, 1};
+    return 1;
+}
+
+static void binomial_conditional(const thiele_likelihood *lik, int64_t n, const double *f, double *mean,
+                                 double *variance)
+{
+    for (int64_t i = 0; i < n; i++) {
+        mean[i] = lik->value[0] * thi_sigmoid(f[i]);
+        variance[i] = mean[i] * thi_sigmoid(-f[i]);
+    }
+}
+
+static double binomial_cdf(const thiele_likelihood *lik, double y, const double *f)
+{
+    double trials = lik->value[0], k = floor(y);
+    if (k < 0 || k >= trials) {
+        return k < 0 ? 0 : 1;
+    }
+    return thi_beta_lower(trials - k, k + 1, thi_sigmoid(-f[0]), thi_sigmoid(f[0]));
+}
+
+static void binomial_sample(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y)
+{
+    double trials = lik->value[0], few = thi_draw_binomial(stream, draw * THI_DRAW, trials, thi_sigmoid(-fabs(f[0])));
+    y[0] = f[0] > 0 ? trials - few : few;
+}
+
+static void binomial_guess(const thiele_likelihood *lik, const double *y, double *f)
+{
+    f[0] = isnan(y[0]) ? 0 : log((y[0] + 0.5) / (lik->value[0] - y[0] + 0.5));
+}
+
+static const char *binomial_check(const thiele_likelihood *lik)
+{
+    double trials = lik->value[0];
+    if (!lik->phi[0].fixed) {
+        return "the number of trials is known, not learned: write trials=10";
+    }
+    return trials >= 1 && trials == floor(trials) ? NULL : "trials must be a whole number, 1 or more";
+}
+
+static const char *binomial_refuses(const thiele_likelihood *lik, double y)
+{
+    return y > lik->value[0] ? "there are more successes than trials" : NULL;
+}
+
+const thi_likelihood_ops thi_lik_binomial = {
+    .name = "binomial",
+    .support = THI_SUPPORT_COUNT,
+    .log_density = binomial_log_density,
+    .derivatives = binomial_derivatives,
+    .phi_derivatives = binomial_phi,
+    .bends = binomial_bends,
+    .conditional = binomial_conditional,
+    .cdf = binomial_cdf,
+    .sample = binomial_sample,
+    .guess = binomial_guess,
+    .check = binomial_check,
+    .refuses = binomial_refuses,
+};
+
+thiele_status thi_make_binomial(thiele_likelihood *lik, thiele_context *ctx)
+{
+    return one_parameter(lik, ctx, "trials", 1, true, true);
+}

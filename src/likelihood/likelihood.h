@@ -1,0 +1,128 @@
+/*
+ * What a likelihood is: p(y | f) with P outputs y, Q latents f and parameters phi. Its log density is enough for
+ * inference (SAVIGP); whatever more it offers is used. Everything works on blocks of rows: y is P x n, f is Q x n,
+ * column-major, one row of data a column. A missing output (NaN) is left out of its row's density. MATH.md section 1;
+ * src/expect turns this into (E, g, h).
+ *
+ * Derivatives in phi are with respect to log phi for positive parameters, plain otherwise.
+ */
+#ifndef THI_LIKELIHOOD_H
+#define THI_LIKELIHOOD_H
+
+#include "base/base.h"
+#include <thiele/likelihood.h>
+
+/* What values an output may take. Binary outputs are -1 and +1 here, classes 0 .. C-1. */
+typedef enum thi_support {
+    THI_SUPPORT_REAL,
+    THI_SUPPORT_POSITIVE, /* y > 0 */
+    THI_SUPPORT_UNIT,     /* 0 < y < 1 */
+    THI_SUPPORT_COUNT,    /* 0, 1, 2, ... */
+    THI_SUPPORT_BINARY,
+    THI_SUPPORT_CLASS,
+    THI_SUPPORTS
+} thi_support;
+
+/* A place on the axis of f where log p bends, and over what width: quadrature is refined around it. Width 0: a kink. */
+typedef struct thi_bend {
+    double at, width;
+} thi_bend;
+enum { THI_BENDS_MAX = 4 };
+
+typedef struct thi_likelihood_ops {
+    const char *name;
+    thi_support support;
+
+    /* Required. out_i = log p(y_i | f_i). */
+    void (*log_density)(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out);
+
+    /* Optional: first derivatives and the diagonal of the second ones in f (Q x n each). Default: none; scores are
+     * used. */
+    void (*derivatives)(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
+                        double *d2);
+    /* Optional: derivatives in phi (parameters x n). Default: central differences of log_density. */
+    void (*phi_derivatives)(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi);
+    /*
+     * Optional: the exact E (n), g and h (Q x n) and dphi (parameters x n, may be NULL) under f ~ N(mu, diag v).
+     * Default: quadrature or sampling.
+     */
+    void (*expectation)(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu, const double *v,
+                        double *E, double *g, double *h, double *dphi);
+    /* Optional, Q = 1: where log p(y | f) bends sharply as a function of f; returns how many (at most THI_BENDS_MAX).
+     */
+    int (*bends)(const thiele_likelihood *lik, const double *y, thi_bend *bend);
+
+    /* Optional: E[y | f] and Var[y | f] (P x n). Default: the caller has no moments to show. */
+    void (*conditional)(const thiele_likelihood *lik, int64_t n, const double *f, double *mean, double *variance);
+    /* Optional: E[y] and Var[y] under f ~ N(mu, diag v), exact (P x n). Default: quadrature of the conditional ones. */
+    void (*predictive)(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, double *mean,
+                       double *variance);
+    /* Optional: log of the integral of p(y | f) under f ~ N(mu, diag v), exact. Default: quadrature. */
+    void (*log_predictive)(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu, const double *v,
+                           double *out);
+    /* Optional, P = 1: P(Y <= y | f), for quantiles. Default: sums or quadrature of the density. */
+    double (*cdf)(const thiele_likelihood *lik, double y, const double *f);
+    /* Optional: a draw of y given f; `draw` numbers it within the stream. Default: none. */
+    void (*sample)(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y);
+    /* Optional: a first guess of f from y. Default: 0. */
+    void (*guess)(const thiele_likelihood *lik, const double *y, double *f);
+    /* Optional: the probability of each class (of -1, then +1 when binary) given f: classes x n. Default: none. */
+    void (*probabilities)(const thiele_likelihood *lik, int64_t n, const double *f, double *prob);
+    /* Optional: what is wrong with the parameters ("trials must be a whole number"), or NULL. Default: nothing. */
+    const char *(*check)(const thiele_likelihood *lik);
+    /* Optional: what is wrong with a y in the support ("more successes than trials"), or NULL. Default: nothing. */
+    const char *(*refuses)(const thiele_likelihood *lik, double y);
+} thi_likelihood_ops;
+
+typedef struct thi_phi {
+    char *name;
+    double value;
+    bool positive; /* learned as a log */
+    bool fixed;
+} thi_phi;
+
+struct thiele_likelihood {
+    const thi_likelihood_ops *ops;
+    int outputs, latents, parameters;
+    thi_phi *phi;  /* parameters of them */
+    double *value; /* phi's values, contiguous, for the densities */
+    int classes;   /* softmax, ordinal */
+    int nodes;     /* GPRN: node functions; warped: tanh terms */
+    void *user;    /* of a user's own */
+    const thiele_likelihood_spec *spec;
+    void *library; /* of a plug-in: what dlopen gave */
+};
+
+/* --- registry.c: names to likelihoods ---------------------------------------------------------------------------- */
+
+/* A built-in family. families.h says what make finds and what it does; {NULL, NULL} ends the list. */
+typedef struct thi_family_entry {
+    const thi_likelihood_ops *ops;
+    thiele_status (*make)(thiele_likelihood *lik, thiele_context *ctx);
+} thi_family_entry;
+extern const thi_family_entry thi_family_entries[];
+
+/* Learned unless the caller marks it as fixed afterwards. */
+thiele_status thi_likelihood_add_phi(thiele_likelihood *lik, thiele_context *ctx, const char *name, double value,
+                                     bool positive);
+/* Why y is outside the support ("a count must be 0, 1, 2, ..."), or NULL when it is fine. NaN (missing) is fine. */
+const char *thi_likelihood_refuses(const thiele_likelihood *lik, double y);
+/* Sets a parameter when the value is in its range. Values may depend on each other: ops->check, after all are set. */
+thiele_status thi_likelihood_set_phi(thiele_likelihood *lik, thiele_context *ctx, int index, double value);
+/* What the family says about the parameters as they stand. */
+thiele_status thi_likelihood_check(const thiele_likelihood *lik, thiele_context *ctx);
+
+/* --- parse.c ------------------------------------------------------------------------------------------------------ */
+
+/* The text that makes the same likelihood again (with the same numbers of outputs and classes), values and all. */
+void thi_likelihood_print(const thiele_likelihood *lik, thi_text *text);
+/* Sets the parameters of a likelihood that exists from "(name=value, ...)"; empty text is fine. */
+thiele_status thi_likelihood_arguments(thiele_likelihood *lik, thiele_context *ctx, const char *text);
+
+/* --- plugin.c ----------------------------------------------------------------------------------------------------- */
+
+/* thiele_likelihood_try with a limit on the child's time. Called on the main thread, outside parallel work. */
+thiele_status thi_likelihood_try(const thiele_likelihood *lik, thiele_context *ctx, int64_t n, const double *y,
+                                 double seconds);
+
+#endif

@@ -1,0 +1,315 @@
+/*
+ * Several outputs, each a weighted sum of the same node functions plus noise: y_p = sum_q w_pq f_q + e_p. In a Gaussian
+ * process regression network (gprn; Wilson, Knowles and Ghahramani 2012; savigp-jmlr section 9.4) the weights are
+ * latents too, row by row behind the nodes; in linear mixing they are parameters, behind the noise. Expectations are
+ * closed because the moments of the products are: with means m and variances u, v of w and f,
+ *   Var[w f] = u m_f^2 + m_w^2 v + u v.
+ * Missing outputs are left out. O(outputs x nodes) a row.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "likelihood/families.h"
+
+enum { NOISE, WEIGHT };
+/* The exact log predictive of mixing keeps a covariance of its latents on the stack. */
+enum { MOST_MIXED = 64 };
+
+static bool is_network(const thiele_likelihood *lik)
+{
+    return lik->latents > lik->nodes;
+}
+
+/* One row: f and its variances v (nodes), the weights w and theirs u (outputs x nodes, row by row); NULL is 0. */
+typedef struct network {
+    int outputs, nodes;
+    const double *f, *v, *w, *u;
+} network;
+
+static network row_of(const thiele_likelihood *lik, int64_t i, const double *f, const double *v)
+{
+    int Q = lik->nodes;
+    network row = {lik->outputs, Q, f + i * lik->latents, v ? v + i * lik->latents : NULL, lik->value + WEIGHT, NULL};
+    if (is_network(lik)) {
+        row.w = row.f + Q;
+        row.u = v ? row.v + Q : NULL;
+    }
+    return row;
+}
+
+/* Mean and variance of output p without its noise. */
+static double output_of(const network *row, int p, double *variance)
+{
+    double mean = 0;
+    *variance = 0;
+    for (int q = 0; q < row->nodes; q++) {
+        int k = p * row->nodes + q;
+        double f = row->f[q], v = row->v ? row->v[q] : 0, w = row->w[k], u = row->u ? row->u[k] : 0;
+        mean += w * f;
+        *variance += u * (f * f + v) + w * w * v;
+    }
+    return mean;
+}
+
+/* E[log p(y | f)], and its derivative in log noise. */
+static double expected(const network *row, double noise, const double *y, double *dnoise)
+{
+    double square = 0;
+    int seen = 0;
+    for (int p = 0; p < row->outputs; p++) {
+        if (!isnan(y[p])) {
+            double variance, rest = y[p] - output_of(row, p, &variance);
+            square += rest * rest + variance;
+            seen++;
+        }
+    }
+    *dnoise = 0.5 * square / noise - 0.5 * seen;
+    return -0.5 * seen * log(2 * M_PI * noise) - 0.5 * square / noise;
+}
+
+/* Derivatives of E in the means (gf, gw) and variances (hf, hw) of nodes and weights, which come zeroed or NULL. */
+static void pull_back(const network *row, double noise, const double *y, double *gf, double *hf, double *gw, double *hw)
+{
+    for (int p = 0; p < row->outputs; p++) {
+        if (isnan(y[p])) {
+            continue;
+        }
+        double variance, rest = y[p] - output_of(row, p, &variance);
+        for (int q = 0; q < row->nodes; q++) {
+            int k = p * row->nodes + q;
+            double f = row->f[q], v = row->v ? row->v[q] : 0, w = row->w[k], u = row->u ? row->u[k] : 0;
+            if (gf) {
+                gf[q] += (rest * w - u * f) / noise;
+                hf[q] -= 0.5 * (w * w + u) / noise;
+            }
+            if (gw) {
+                gw[k] = (rest * f - v * w) / noise;
+            }
+            if (hw) {
+                hw[k] = -0.5 * (f * f + v) / noise;
+            }
+        }
+    }
+}
+
+static void log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double dnoise;
+        network row = row_of(lik, i, f, NULL);
+        out[i] = expected(&row, lik->value[NOISE], y + i * lik->outputs, &dnoise);
+    }
+}
+
+static void latent_slopes(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu, const double *v,
+                          double *g, double *h)
+{
+    size_t size = (size_t)(n * lik->latents) * sizeof *g;
+    memset(g, 0, size);
+    memset(h, 0, size);
+    for (int64_t i = 0; i < n; i++, g += lik->latents, h += lik->latents) {
+        network row = row_of(lik, i, mu, v);
+        bool both = is_network(lik);
+        pull_back(&row, lik->value[NOISE], y + i * lik->outputs, g, h, both ? g + lik->nodes : NULL,
+                  both ? h + lik->nodes : NULL);
+    }
+}
+
+/* dE/dv at v = 0 is half the second derivative of log p. */
+static void derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
+                        double *d2)
+{
+    latent_slopes(lik, n, y, f, NULL, d1, d2);
+    for (int64_t k = 0; k < n * lik->latents; k++) {
+        d2[k] *= 2;
+    }
+}
+
+static void phi_slopes(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu, const double *v,
+                       double *dphi)
+{
+    memset(dphi, 0, (size_t)(n * lik->parameters) * sizeof *dphi);
+    for (int64_t i = 0; i < n; i++, dphi += lik->parameters) {
+        network row = row_of(lik, i, mu, v);
+        expected(&row, lik->value[NOISE], y + i * lik->outputs, &dphi[NOISE]);
+        if (!is_network(lik)) {
+            pull_back(&row, lik->value[NOISE], y + i * lik->outputs, NULL, NULL, dphi + WEIGHT, NULL);
+        }
+    }
+}
+
+static void phi_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
+{
+    phi_slopes(lik, n, y, f, NULL, dphi);
+}
+
+static void expectation(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu, const double *v,
+                        double *E, double *g, double *h, double *dphi)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double dnoise;
+        network row = row_of(lik, i, mu, v);
+        E[i] = expected(&row, lik->value[NOISE], y + i * lik->outputs, &dnoise);
+    }
+    latent_slopes(lik, n, y, mu, v, g, h);
+    if (dphi) {
+        phi_slopes(lik, n, y, mu, v, dphi);
+    }
+}
+
+static void predictive(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, double *mean,
+                       double *variance)
+{
+    for (int64_t i = 0; i < n; i++) {
+        network row = row_of(lik, i, mu, v);
+        for (int p = 0; p < lik->outputs; p++) {
+            int64_t k = i * lik->outputs + p;
+            mean[k] = output_of(&row, p, &variance[k]);
+            variance[k] += lik->value[NOISE];
+        }
+    }
+}
+
+static void conditional(const thiele_likelihood *lik, int64_t n, const double *f, double *mean, double *variance)
+{
+    predictive(lik, n, f, NULL, mean, variance);
+}
+
+static void sample(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y)
+{
+    network row = row_of(lik, 0, f, NULL);
+    for (int p = 0; p < lik->outputs; p++) {
+        double variance, mean = output_of(&row, p, &variance);
+        uint64_t index = draw * (uint64_t)lik->outputs + (uint64_t)p;
+        y[p] = mean + sqrt(lik->value[NOISE]) * thi_random_normal(stream, index);
+    }
+}
+
+/* To begin with, output p follows node p mod nodes; nodes beyond the outputs are shared out in the same way. */
+static double first_weight(const thiele_likelihood *lik, int k)
+{
+    int p = k / lik->nodes, q = k % lik->nodes;
+    return p % lik->nodes == q || q % lik->outputs == p ? 1 : 0;
+}
+
+static void guess(const thiele_likelihood *lik, const double *y, double *f)
+{
+    for (int q = 0; q < lik->nodes; q++) {
+        double sum = 0;
+        int seen = 0;
+        for (int p = q; p < lik->outputs; p += lik->nodes) {
+            sum += isnan(y[p]) ? 0 : y[p];
+            seen += !isnan(y[p]);
+        }
+        f[q] = seen > 0 ? sum / seen : 0;
+    }
+    for (int k = 0; is_network(lik) && k < lik->outputs * lik->nodes; k++) {
+        f[lik->nodes + k] = first_weight(lik, k);
+    }
+}
+
+const thi_likelihood_ops thi_lik_gprn = {
+    .name = "gprn",
+    .support = THI_SUPPORT_REAL,
+    .log_density = log_density,
+    .derivatives = derivatives,
+    .phi_derivatives = phi_derivatives,
+    .expectation = expectation,
+    .conditional = conditional,
+    .predictive = predictive,
+    .sample = sample,
+    .guess = guess,
+};
+
+thiele_status thi_make_gprn(thiele_likelihood *lik, thiele_context *ctx)
+{
+    lik->nodes = lik->nodes == 0 ? 1 : lik->nodes;
+    lik->latents = lik->nodes * (1 + lik->outputs);
+    return thi_likelihood_add_phi(lik, ctx, "noise", 0.1, true);
+}
+
+/*
+ * One output y = w'f + e joins those seen: returns its log density under f ~ N(m, C), C being Q x Q, and conditions m
+ * and C on it.
+ */
+static double condition(int Q, const double *w, double y, double noise, double *m, double *C)
+{
+    double gain[MOST_MIXED], s = 0, rest = y;
+    for (int q = 0; q < Q; q++) {
+        gain[q] = 0;
+        for (int r = 0; r < Q; r++) {
+            gain[q] += C[q * Q + r] * w[r];
+        }
+        s += w[q] * gain[q];
+        rest -= w[q] * m[q];
+    }
+    s = fmax(s, 0) + noise;
+    for (int q = 0; q < Q; q++) {
+        m[q] += gain[q] * rest / s;
+        for (int r = 0; r < Q; r++) {
+            C[q * Q + r] -= gain[q] * gain[r] / s;
+        }
+    }
+    return -0.5 * (log(2 * M_PI * s) + rest * rest / s);
+}
+
+/* log N(y; W mu, W diag(v) W' + noise I) of the observed outputs, one at a time: O(outputs Q^2), nothing inverted. */
+static double mixed_log_density(const thiele_likelihood *lik, const double *y, const double *mu, const double *v)
+{
+    int Q = lik->nodes;
+    double C[MOST_MIXED * MOST_MIXED], m[MOST_MIXED], sum = 0;
+    for (int q = 0; q < Q; q++) {
+        m[q] = mu[q];
+        for (int r = 0; r < Q; r++) {
+            C[q * Q + r] = q == r ? v[q] : 0;
+        }
+    }
+    for (int p = 0; p < lik->outputs; p++) {
+        if (!isnan(y[p])) {
+            sum += condition(Q, lik->value + WEIGHT + p * Q, y[p], lik->value[NOISE], m, C);
+        }
+    }
+    return sum;
+}
+
+static void mixing_log_predictive(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu,
+                                  const double *v, double *out)
+{
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = mixed_log_density(lik, y + i * lik->outputs, mu + i * lik->latents, v + i * lik->latents);
+    }
+}
+
+const thi_likelihood_ops thi_lik_mixing = {
+    .name = "mixing",
+    .support = THI_SUPPORT_REAL,
+    .log_density = log_density,
+    .derivatives = derivatives,
+    .phi_derivatives = phi_derivatives,
+    .expectation = expectation,
+    .conditional = conditional,
+    .predictive = predictive,
+    .log_predictive = mixing_log_predictive,
+    .sample = sample,
+    .guess = guess,
+};
+
+/* As many latents as outputs unless told, each output following its own to begin with. */
+thiele_status thi_make_mixing(thiele_likelihood *lik, thiele_context *ctx)
+{
+    lik->nodes = lik->nodes == 0 ? lik->outputs : lik->nodes;
+    if (lik->nodes > MOST_MIXED) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "likelihood 'mixing' has 1 to %d latents, not %d; say latents=%d",
+                        MOST_MIXED, lik->nodes, MOST_MIXED);
+    }
+    lik->latents = lik->nodes;
+    thiele_status status;
+    THI_TRY(thi_likelihood_add_phi(lik, ctx, "noise", 0.1, true));
+    for (int k = 0; k < lik->outputs * lik->nodes; k++) {
+        char name[48];
+        snprintf(name, sizeof name, "w_%d_%d", k / lik->nodes + 1, k % lik->nodes + 1);
+        THI_TRY(thi_likelihood_add_phi(lik, ctx, name, first_weight(lik, k), false));
+    }
+out:
+    return status;
+}

@@ -1,0 +1,446 @@
+/*
+ * Likelihoods from text, and back:
+ *   likelihood = name [ '(' [argument {',' argument}] ')' ]      argument = word ('='|'~') values
+ *   values     = number | '[' number {',' number} ']'
+ * `=` fixes a parameter, `~` gives a first guess. A list goes to the parameters that are numbered behind its word:
+ * a=[1,2] to a1 and a2, cuts=[-1,0,1] to the first cut and the gaps behind it; a single number to all of them. The text
+ * may come from a file nobody vouches for: all counts are bounded.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "likelihood/families.h"
+
+enum { NAME_MAX_LENGTH = 40, ARGUMENTS_MAX = 256, VALUES_MAX = 65536, SIZE_MAX_COUNT = 1024, OUTPUTS_MAX = 65536 };
+
+typedef struct given {
+    const char *word;
+    size_t length;
+    bool fixed, list, used;
+    bool chain;       /* the first value, and then the steps from each to the next */
+    int first, count; /* where its values are */
+} given;
+
+typedef struct parser {
+    thiele_context *ctx;
+    const char *text, *at;
+    given argument[ARGUMENTS_MAX];
+    int arguments;
+    double *value;
+    int values;
+} parser;
+
+/* "likelihood 'TEXT', position 12: what" */
+static thiele_status fail_at(const parser *p, const char *at, const char *what)
+{
+    return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%.200s', position %d: %s", p->text,
+                    (int)(at - p->text) + 1, what);
+}
+
+static char peek(parser *p)
+{
+    while (isspace((unsigned char)*p->at)) {
+        p->at++;
+    }
+    return *p->at;
+}
+
+static bool accept(parser *p, char c)
+{
+    if (peek(p) != c) {
+        return false;
+    }
+    p->at++;
+    return true;
+}
+
+static bool same(const given *argument, const char *word)
+{
+    return strlen(word) == argument->length && memcmp(word, argument->word, argument->length) == 0;
+}
+
+/* --- the arguments, as they were written -----------------------------------------------------------------------------
+ */
+
+static thiele_status read_values(parser *p, given *argument)
+{
+    argument->list = accept(p, '[');
+    argument->first = p->values;
+    do {
+        if (p->values == VALUES_MAX) {
+            return fail_at(p, p->at, "there are too many values");
+        }
+        thiele_status status = thi_grow(p->ctx, &p->value, (size_t)p->values + 1, sizeof *p->value);
+        if (status != THIELE_OK) {
+            return status;
+        }
+        peek(p);
+        size_t length = strspn(p->at, "+-0123456789.eE");
+        if (!thi_parse_number(p->at, length, &p->value[p->values])) {
+            return fail_at(p, p->at, "a number was expected");
+        }
+        p->at += length;
+        p->values++;
+    } while (argument->list && accept(p, ','));
+    argument->count = p->values - argument->first;
+    return !argument->list || accept(p, ']') ? THIELE_OK : fail_at(p, p->at, "',' or ']' was expected");
+}
+
+static thiele_status read_argument(parser *p)
+{
+    if (p->arguments == ARGUMENTS_MAX) {
+        return fail_at(p, p->at, "there are too many arguments");
+    }
+    given *argument = &p->argument[p->arguments++];
+    peek(p);
+    argument->word = p->at;
+    while (isalnum((unsigned char)*p->at) || *p->at == '_') {
+        p->at++;
+    }
+    argument->length = (size_t)(p->at - argument->word);
+    argument->fixed = peek(p) == '=';
+    if (argument->length == 0 || (!accept(p, '=') && !accept(p, '~'))) {
+        return fail_at(p, p->at, "a parameter with '=value' (fixed) or '~value' (first guess) was expected");
+    }
+    for (int i = 0; i < p->arguments - 1; i++) {
+        if (p->argument[i].length == argument->length &&
+            memcmp(p->argument[i].word, argument->word, argument->length) == 0) {
+            return fail_at(p, argument->word, "this parameter is given twice");
+        }
+    }
+    return read_values(p, argument);
+}
+
+static thiele_status read_arguments(parser *p)
+{
+    if (accept(p, '(') && !accept(p, ')')) {
+        do {
+            thiele_status status = read_argument(p);
+            if (status != THIELE_OK) {
+                return status;
+            }
+        } while (accept(p, ','));
+        if (!accept(p, ')')) {
+            return fail_at(p, p->at, "',' or ')' was expected");
+        }
+    }
+    return peek(p) == '\0' ? THIELE_OK : fail_at(p, p->at, "nothing more was expected here");
+}
+
+/* --- parameters ------------------------------------------------------------------------------------------------------
+ */
+
+/* Of "cut" in cut1, of "w" in w_1_1. */
+static size_t stem_length(const char *name)
+{
+    size_t stem = strcspn(name, "0123456789");
+    while (stem > 0 && name[stem - 1] == '_') {
+        stem--;
+    }
+    return stem;
+}
+
+/* "cut" or "cuts" for cut1, cut2, ... */
+static bool numbered_behind(const given *argument, const char *name)
+{
+    size_t stem = stem_length(name);
+    bool plural = argument->length == stem + 1 && argument->word[stem] == 's';
+    return name[stem] != '\0' && (argument->length == stem || plural) && memcmp(name, argument->word, stem) == 0;
+}
+
+/* The cut points of an ordinal likelihood are kept as the first one and the gaps between them. */
+static const char CHAIN_FIRST[] = "cut1", CHAIN_STEP[] = "gap";
+
+static bool meant(const given *argument, const char *name)
+{
+    if (argument->chain) {
+        return strcmp(name, CHAIN_FIRST) == 0 || strncmp(name, CHAIN_STEP, strlen(CHAIN_STEP)) == 0;
+    }
+    return same(argument, name) || numbered_behind(argument, name);
+}
+
+static thiele_status no_such(const parser *p, const thiele_likelihood *lik, const given *argument)
+{
+    char known[300] = "none";
+    size_t length = 0;
+    for (int i = 0; i < lik->parameters && length + 60 < sizeof known; i++) {
+        length +=
+            (size_t)snprintf(known + length, sizeof known - length, "%s%.40s", i > 0 ? ", " : "", lik->phi[i].name);
+    }
+    return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT,
+                    "likelihood '%.200s', position %d: no parameter has that name; there are: %s", p->text,
+                    (int)(argument->word - p->text) + 1, known);
+}
+
+static thiele_status apply(const parser *p, thiele_likelihood *lik, const given *argument)
+{
+    int found = 0;
+    for (int i = 0; i < lik->parameters; i++) {
+        found += meant(argument, lik->phi[i].name);
+    }
+    if (found == 0) {
+        return no_such(p, lik, argument);
+    }
+    if (argument->count != found && (argument->chain || argument->count != 1)) {
+        return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%.200s', position %d: %d values are needed, not %d",
+                        p->text, (int)(argument->word - p->text) + 1, found, argument->count);
+    }
+    const double *value = p->value + argument->first;
+    for (int i = 0; i < lik->parameters; i++) {
+        if (meant(argument, lik->phi[i].name)) {
+            thiele_status status = thi_likelihood_set_phi(lik, p->ctx, i, *value);
+            if (status != THIELE_OK) {
+                return status;
+            }
+            lik->phi[i].fixed = argument->fixed;
+            value += argument->count > 1;
+        }
+    }
+    return THIELE_OK;
+}
+
+static thiele_status apply_all(const parser *p, thiele_likelihood *lik)
+{
+    for (int i = 0; i < p->arguments; i++) {
+        if (!p->argument[i].used) {
+            thiele_status status = apply(p, lik, &p->argument[i]);
+            if (status != THIELE_OK) {
+                return status;
+            }
+        }
+    }
+    return thi_likelihood_check(lik, p->ctx);
+}
+
+thiele_status thi_likelihood_arguments(thiele_likelihood *lik, thiele_context *ctx, const char *text)
+{
+    parser p = {.ctx = ctx, .text = text, .at = text};
+    thiele_status status = read_arguments(&p);
+    if (status == THIELE_OK) {
+        status = apply_all(&p, lik);
+    }
+    thi_free(p.value);
+    return status;
+}
+
+/* --- sizes -----------------------------------------------------------------------------------------------------------
+ */
+
+/* Words that say how large a likelihood is, not what a parameter is; or lists whose length says it. */
+static const struct size_word {
+    const char *family, *word;
+    bool classes; /* or else nodes */
+    bool counted; /* the length of the list counts, and it is a parameter as well */
+    int more;     /* than its length; such a list is a chain */
+} size_words[] = {
+    {"softmax", "classes", true, false, 0},  {"ordinal", "classes", true, false, 0}, {"ordinal", "cuts", true, true, 1},
+    {"ordinal", "cutpoints", true, true, 1}, {"warped", "terms", false, false, 0},   {"warped", "a", false, true, 0},
+    {"gprn", "nodes", false, false, 0},      {"mixing", "latents", false, false, 0},
+};
+enum { SIZE_WORDS = sizeof size_words / sizeof size_words[0] };
+
+static thiele_status make_chain(const parser *p, given *argument)
+{
+    double *value = p->value + argument->first;
+    for (int i = argument->count - 1; i > 0; i--) {
+        value[i] -= value[i - 1];
+        if (!(value[i] > 0)) {
+            return fail_at(p, argument->word, "these values must increase");
+        }
+    }
+    argument->chain = true;
+    return THIELE_OK;
+}
+
+static thiele_status take_size(const parser *p, thiele_likelihood *lik, given *argument, const struct size_word *word)
+{
+    int *target = word->classes ? &lik->classes : &lik->nodes;
+    if (word->counted) {
+        *target = *target == 0 ? argument->count + word->more : *target;
+        return word->more == 0 ? THIELE_OK : make_chain(p, argument);
+    }
+    double value = p->value[argument->first];
+    if (argument->count != 1 || !argument->fixed || !(value >= 1 && value <= SIZE_MAX_COUNT) || value != floor(value)) {
+        return fail_at(p, argument->word, "this takes '=' and a whole number from 1 to 1024");
+    }
+    if (*target != 0 && *target != (int)value) {
+        return fail_at(p, argument->word, "this is not the number that the target column has");
+    }
+    argument->used = true;
+    *target = (int)value;
+    return THIELE_OK;
+}
+
+static thiele_status take_sizes(parser *p, thiele_likelihood *lik)
+{
+    for (int i = 0; i < SIZE_WORDS * p->arguments; i++) {
+        const struct size_word *word = &size_words[i % SIZE_WORDS];
+        given *argument = &p->argument[i / SIZE_WORDS];
+        if (strcmp(word->family, lik->ops->name) == 0 && same(argument, word->word)) {
+            thiele_status status = take_size(p, lik, argument, word);
+            if (status != THIELE_OK) {
+                return status;
+            }
+        }
+    }
+    return THIELE_OK;
+}
+
+/* --- names -----------------------------------------------------------------------------------------------------------
+ */
+
+static const char *const aliases[][2] = {
+    {"normal", "gaussian"},         {"logistic", "bernoulli"},     {"bernoulli-logit", "bernoulli"},
+    {"probit", "bernoulli-probit"}, {"bayesian-svm", "svm"},       {"categorical", "softmax"},
+    {"ordinal-probit", "ordinal"},  {"warped-gaussian", "warped"},
+};
+
+/* The name in lower case with hyphens, its other names resolved; empty when it is too long. */
+static void read_name(parser *p, char *name)
+{
+    peek(p);
+    size_t length = 0;
+    const char *start = p->at;
+    while (isalnum((unsigned char)*p->at) || *p->at == '_' || *p->at == '-') {
+        p->at++;
+    }
+    if ((size_t)(p->at - start) < NAME_MAX_LENGTH) {
+        for (; start + length < p->at; length++) {
+            name[length] = start[length] == '_' ? '-' : (char)tolower((unsigned char)start[length]);
+        }
+    }
+    name[length] = '\0';
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
+        if (strcmp(name, aliases[i][0]) == 0) {
+            strcpy(name, aliases[i][1]);
+        }
+    }
+}
+
+static thiele_status unknown_name(parser *p, const char *name)
+{
+    if (strcmp(name, "plugin") == 0 && *p->at == ':') {
+        return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT,
+                        "'%.200s' names a plug-in, which is loaded by its path and not made from text", p->text);
+    }
+    const char *near = NULL;
+    char known[400];
+    size_t length = 0;
+    int best = 2;
+    for (const thi_family_entry *entry = thi_family_entries; entry->ops != NULL; entry++) {
+        int distance = thi_edit_distance(name, entry->ops->name, best);
+        if (distance <= best) {
+            best = distance;
+            near = entry->ops->name;
+        }
+        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s",
+                                   entry == thi_family_entries ? "" : ", ", entry->ops->name);
+        length = length < sizeof known ? length : sizeof known - 1;
+    }
+    if (near != NULL) {
+        return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "no likelihood is called '%s'; did you mean '%s'?", name, near);
+    }
+    return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "no likelihood is called '%.40s'; there are: %s", p->text, known);
+}
+
+static thiele_status find_family(parser *p, const thi_family_entry **family)
+{
+    char name[NAME_MAX_LENGTH];
+    read_name(p, name);
+    for (*family = thi_family_entries; (*family)->ops != NULL; (*family)++) {
+        if (strcmp(name, (*family)->ops->name) == 0) {
+            return THIELE_OK;
+        }
+    }
+    return unknown_name(p, name);
+}
+
+static thiele_status check_outputs(const parser *p, const thiele_likelihood *lik, int outputs)
+{
+    if (lik->outputs == outputs) {
+        return THIELE_OK;
+    }
+    return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' has %d output%s, but there are %d target columns",
+                    lik->ops->name, lik->outputs, lik->outputs == 1 ? "" : "s", outputs);
+}
+
+thiele_status thiele_likelihood_parse(thiele_likelihood **out, thiele_context *ctx, const char *text, int outputs,
+                                      int classes)
+{
+    *out = NULL;
+    if (outputs < 1 || outputs > OUTPUTS_MAX || classes < 0 || classes > OUTPUTS_MAX) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "a likelihood has 1 to %d target columns and at most as many classes", OUTPUTS_MAX);
+    }
+    parser p = {.ctx = ctx, .text = text, .at = text};
+    const thi_family_entry *family;
+    thiele_likelihood *lik = NULL;
+    thiele_status status;
+    THI_TRY(find_family(&p, &family));
+    THI_TRY(read_arguments(&p));
+    THI_TRY(thi_alloc(ctx, &lik, 1, sizeof *lik));
+    *lik = (thiele_likelihood){.ops = family->ops, .outputs = outputs, .latents = 1, .classes = classes};
+    THI_TRY(take_sizes(&p, lik));
+    THI_TRY(family->make(lik, ctx));
+    THI_TRY(check_outputs(&p, lik, outputs));
+    THI_TRY(apply_all(&p, lik));
+    *out = lik;
+    lik = NULL;
+out:
+    thi_free(p.value);
+    thiele_likelihood_destroy(lik);
+    return status;
+}
+
+/* How many parameters from `first` on can be written as one list: all that are numbered behind the same word. */
+static int list_length(const thiele_likelihood *lik, int first, given *word)
+{
+    *word = (given){.word = lik->phi[first].name, .length = stem_length(lik->phi[first].name)};
+    int last = first, all = 0;
+    while (last < lik->parameters && numbered_behind(word, lik->phi[last].name) &&
+           lik->phi[last].fixed == lik->phi[first].fixed) {
+        last++;
+    }
+    for (int i = 0; i < lik->parameters; i++) {
+        all += meant(word, lik->phi[i].name);
+    }
+    return all > 1 && all == last - first ? all : 1;
+}
+
+static void print_values(const thiele_likelihood *lik, int first, int count, const given *word, thi_text *text)
+{
+    if (count == 1) {
+        thi_text_add(text, "%s%c", lik->phi[first].name, lik->phi[first].fixed ? '=' : '~');
+        thi_text_add_number(text, lik->value[first]);
+        return;
+    }
+    thi_text_add(text, "%.*s%c[", (int)word->length, word->word, lik->phi[first].fixed ? '=' : '~');
+    for (int i = 0; i < count; i++) {
+        thi_text_add(text, "%s", i > 0 ? "," : "");
+        thi_text_add_number(text, lik->value[first + i]);
+    }
+    thi_text_add(text, "]");
+}
+
+void thi_likelihood_print(const thiele_likelihood *lik, thi_text *text)
+{
+    const char *comma = "(";
+    thi_text_add(text, "%s", thiele_likelihood_name(lik));
+    for (int i = 0; i < SIZE_WORDS; i++) {
+        const struct size_word *word = &size_words[i];
+        if (!word->classes && !word->counted && strcmp(word->family, lik->ops->name) == 0) {
+            thi_text_add(text, "%s%s=%d", comma, word->word, lik->nodes);
+            comma = ", ";
+        }
+    }
+    int count;
+    for (int i = 0; i < lik->parameters; i += count) {
+        given word;
+        count = list_length(lik, i, &word);
+        thi_text_add(text, "%s", comma);
+        print_values(lik, i, count, &word, text);
+        comma = ", ";
+    }
+    thi_text_add(text, "%s", comma[0] == ',' ? ")" : "");
+}

@@ -1,0 +1,183 @@
+/*
+ * The built-in likelihoods by name, and what all likelihoods share: parameters, the values that y may take, their end.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <string.h>
+
+#include "likelihood/families.h"
+
+const thi_family_entry thi_family_entries[] = {
+    {&thi_lik_gaussian, thi_make_gaussian},
+    {&thi_lik_heteroscedastic, thi_make_heteroscedastic},
+    {&thi_lik_student_t, thi_make_student_t},
+    {&thi_lik_laplace, thi_make_laplace},
+    {&thi_lik_matern32, thi_make_matern32},
+    {&thi_lik_bernoulli, thi_make_bernoulli},
+    {&thi_lik_bernoulli_probit, thi_make_bernoulli},
+    {&thi_lik_svm, thi_make_bernoulli},
+    {&thi_lik_softmax, thi_make_softmax},
+    {&thi_lik_poisson, thi_make_poisson},
+    {&thi_lik_negative_binomial, thi_make_negative_binomial},
+    {&thi_lik_binomial, thi_make_binomial},
+    {&thi_lik_gamma, thi_make_gamma},
+    {&thi_lik_exponential, thi_make_exponential},
+    {&thi_lik_beta, thi_make_beta},
+    {&thi_lik_ordinal, thi_make_ordinal},
+    {&thi_lik_warped, thi_make_warped},
+    {&thi_lik_gprn, thi_make_gprn},
+    {&thi_lik_mixing, thi_make_mixing},
+    {NULL, NULL},
+};
+
+void thiele_likelihood_destroy(thiele_likelihood *likelihood)
+{
+    if (likelihood == NULL) {
+        return;
+    }
+    for (int i = 0; i < likelihood->parameters; i++) {
+        thi_free(likelihood->phi[i].name);
+    }
+    thi_free(likelihood->phi);
+    thi_free(likelihood->value);
+    if (likelihood->library != NULL) {
+        dlclose(likelihood->library);
+    }
+    thi_free(likelihood);
+}
+
+/* --- parameters ------------------------------------------------------------------------------------------------------
+ */
+
+thiele_status thi_likelihood_add_phi(thiele_likelihood *lik, thiele_context *ctx, const char *name, double value,
+                                     bool positive)
+{
+    size_t count = (size_t)lik->parameters + 1;
+    thiele_status status;
+    THI_TRY(thi_grow(ctx, &lik->phi, count, sizeof *lik->phi));
+    THI_TRY(thi_grow(ctx, &lik->value, count, sizeof *lik->value));
+    thi_phi *phi = &lik->phi[lik->parameters];
+    THI_TRY(thi_strdup(ctx, &phi->name, name));
+    phi->value = lik->value[lik->parameters] = value;
+    phi->positive = positive;
+    lik->parameters++;
+out:
+    return status;
+}
+
+thiele_status thi_likelihood_set_phi(thiele_likelihood *lik, thiele_context *ctx, int index, double value)
+{
+    thi_phi *phi = &lik->phi[index];
+    if (phi->positive && !(value >= 1e-100 && value <= 1e100)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "parameter '%s' of likelihood '%s' is positive, between 1e-100 and 1e100; %g is not", phi->name,
+                        thiele_likelihood_name(lik), value);
+    }
+    if (!(fabs(value) <= 1e100)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "parameter '%s' of likelihood '%s' is a number up to 1e100 in size; %g is not", phi->name,
+                        thiele_likelihood_name(lik), value);
+    }
+    phi->value = lik->value[index] = value;
+    return THIELE_OK;
+}
+
+thiele_status thi_likelihood_check(const thiele_likelihood *lik, thiele_context *ctx)
+{
+    const char *wrong = lik->ops->check != NULL ? lik->ops->check(lik) : NULL;
+    return wrong == NULL
+               ? THIELE_OK
+               : thi_fail(ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s': %s", thiele_likelihood_name(lik), wrong);
+}
+
+thiele_status thiele_likelihood_set_parameter(thiele_likelihood *likelihood, thiele_context *ctx, int index,
+                                              double value)
+{
+    if (index < 0 || index >= likelihood->parameters) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' has %d parameters, counted from 0; %d is not one",
+                        thiele_likelihood_name(likelihood), likelihood->parameters, index);
+    }
+    double before = likelihood->value[index];
+    thiele_status status = thi_likelihood_set_phi(likelihood, ctx, index, value);
+    if (status == THIELE_OK) {
+        status = thi_likelihood_check(likelihood, ctx);
+    }
+    if (status != THIELE_OK) {
+        likelihood->phi[index].value = likelihood->value[index] = before;
+    }
+    return status;
+}
+
+const char *thiele_likelihood_name(const thiele_likelihood *likelihood)
+{
+    return likelihood->spec != NULL ? likelihood->spec->name : likelihood->ops->name;
+}
+
+int thiele_likelihood_outputs(const thiele_likelihood *likelihood)
+{
+    return likelihood->outputs;
+}
+
+int thiele_likelihood_latents(const thiele_likelihood *likelihood)
+{
+    return likelihood->latents;
+}
+
+int thiele_likelihood_parameters(const thiele_likelihood *likelihood)
+{
+    return likelihood->parameters;
+}
+
+const char *thiele_likelihood_parameter_name(const thiele_likelihood *likelihood, int index)
+{
+    return index >= 0 && index < likelihood->parameters ? likelihood->phi[index].name : NULL;
+}
+
+double thiele_likelihood_get_parameter(const thiele_likelihood *likelihood, int index)
+{
+    return index >= 0 && index < likelihood->parameters ? likelihood->value[index] : NAN;
+}
+
+/* --- what y may be ---------------------------------------------------------------------------------------------------
+ */
+
+static bool whole_from_zero(double y)
+{
+    return y >= 0 && y == floor(y) && isfinite(y);
+}
+
+static const char *outside_support(const thiele_likelihood *lik, double y)
+{
+    static const char *const rule[THI_SUPPORTS] = {
+        [THI_SUPPORT_REAL] = "a value must be a finite number",
+        [THI_SUPPORT_POSITIVE] = "a value must be a positive number",
+        [THI_SUPPORT_UNIT] = "a value must lie between 0 and 1, both excluded",
+        [THI_SUPPORT_COUNT] = "a count must be 0, 1, 2, ...",
+        [THI_SUPPORT_BINARY] = "a binary value must be -1 or +1",
+        [THI_SUPPORT_CLASS] = "a class must be 0, 1, ..., the number of classes less one",
+    };
+    const bool inside[THI_SUPPORTS] = {
+        [THI_SUPPORT_REAL] = true,
+        [THI_SUPPORT_POSITIVE] = y > 0,
+        [THI_SUPPORT_UNIT] = y > 0 && y < 1,
+        [THI_SUPPORT_COUNT] = whole_from_zero(y),
+        [THI_SUPPORT_BINARY] = y == -1 || y == 1,
+        [THI_SUPPORT_CLASS] = whole_from_zero(y) && y < lik->classes,
+    };
+    return inside[lik->ops->support] && isfinite(y) ? NULL : rule[lik->ops->support];
+}
+
+const char *thi_likelihood_refuses(const thiele_likelihood *lik, double y)
+{
+    if (isnan(y)) {
+        return NULL;
+    }
+    const char *why = outside_support(lik, y);
+    return why == NULL && lik->ops->refuses != NULL ? lik->ops->refuses(lik, y) : why;
+}
+
+void thiele_likelihood_log_density(const thiele_likelihood *likelihood, int64_t n, const double *y, const double *f,
+                                   double *out)
+{
+    likelihood->ops->log_density(likelihood, n, y, f, out);
+}

@@ -1,0 +1,301 @@
+/*
+ * The warped Gaussian of Snelson, Rasmussen and Ghahramani (2004): t(y) = y + sum_i a_i tanh(b_i (y + c_i)), a and b
+ * positive, is increasing, and t(y) given f is N(f, noise). All is closed but the moments of y itself, for which the
+ * Gaussian of t is integrated piece by piece over y: no inverse of t is needed but at the ends of the pieces. Some
+ * 300 tanh a row and term for the moments, one otherwise.
+ */
+#include <float.h>
+#include <math.h>
+
+#include "likelihood/families.h"
+#include "likelihood/rows.h"
+#include "likelihood/special.h"
+
+enum { NOISE, A = 1 };
+enum { MOST_TERMS = 16, NODES = 8, HALF_RANGE = 9, BEND_EDGES = 8 };
+enum { MOST_EDGES = 2 * HALF_RANGE + 1 + MOST_TERMS * BEND_EDGES };
+
+static const double *a_of(const thiele_likelihood *lik)
+{
+    return lik->value + A;
+}
+
+static const double *b_of(const thiele_likelihood *lik)
+{
+    return lik->value + A + lik->nodes;
+}
+
+static const double *c_of(const thiele_likelihood *lik)
+{
+    return lik->value + A + 2 * lik->nodes;
+}
+
+/* 1 - tanh(x)^2 without cancellation. */
+static double sech2(double x)
+{
+    double e = exp(-2 * fabs(x));
+    return 4 * e / ((1 + e) * (1 + e));
+}
+
+/* t(y), and t'(y) >= 1 */
+static double warp(const thiele_likelihood *lik, double y, double *slope)
+{
+    const double *a = a_of(lik), *b = b_of(lik), *c = c_of(lik);
+    double t = y;
+    *slope = 1;
+    for (int i = 0; i < lik->nodes; i++) {
+        double x = b[i] * (y + c[i]);
+        t += a[i] * tanh(x);
+        *slope += a[i] * b[i] * sech2(x);
+    }
+    return t;
+}
+
+/* y with t(y) = t: Newton inside the bracket t -+ sum a, bisection where a step leaves it or fails to halve the last.
+ */
+static double unwarp(const thiele_likelihood *lik, double t)
+{
+    double reach = 0, slope;
+    for (int i = 0; i < lik->nodes; i++) {
+        reach += a_of(lik)[i];
+    }
+    double low = t - reach, high = t + reach, y = t, last = 4 * reach;
+    for (int step = 0; step < 200; step++) {
+        double excess = warp(lik, y, &slope) - t, next = y - excess / slope;
+        if (excess > 0) {
+            high = y;
+        } else {
+            low = y;
+        }
+        bool good = next >= low && next <= high && fabs(next - y) <= 0.5 * last;
+        next = good ? next : 0.5 * (low + high);
+        last = fabs(next - y);
+        y = next;
+        if (last <= 2 * DBL_EPSILON * (fabs(y) + reach)) {
+            break;
+        }
+    }
+    return y;
+}
+
+static double constant_of(const thiele_likelihood *lik, double y)
+{
+    double slope;
+    warp(lik, y, &slope);
+    return log(slope) - 0.5 * log(2 * M_PI * lik->value[NOISE]);
+}
+
+static double density_row(const thiele_likelihood *lik, double constant, double y, double f)
+{
+    double slope, rest = warp(lik, y, &slope) - f;
+    return constant - 0.5 * rest * rest / lik->value[NOISE];
+}
+
+static void log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
+{
+    thi_rows_density(lik, n, y, f, out, constant_of, density_row);
+}
+
+static void derivatives_row(const thiele_likelihood *lik, double y, double f, double *d)
+{
+    double slope;
+    d[0] = (warp(lik, y, &slope) - f) / lik->value[NOISE];
+    d[1] = -1 / lik->value[NOISE];
+}
+
+static void derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
+                        double *d2)
+{
+    thi_rows_derivatives(lik, n, y, f, d1, d2, derivatives_row);
+}
+
+/*
+ * The parameters of t act through t and log t': with z = y + c, T = tanh(b z), S = 1 - T^2,
+ *   dt/da = T, dt/db = a z S, dt/dc = a b S;  dt'/da = b S, dt'/db = a S (1 - 2 b z T), dt'/dc = -2 a b^2 S T.
+ * pull: d E[log p]/dt = -(t - mu)/noise.
+ */
+static void phi_of(const thiele_likelihood *lik, double y, double slope, double pull, double *dphi)
+{
+    int terms = lik->nodes;
+    const double *a = a_of(lik), *b = b_of(lik), *c = c_of(lik);
+    double *da = dphi + A, *db = da + terms, *dc = db + terms;
+    for (int i = 0; i < terms; i++) {
+        double z = y + c[i], T = tanh(b[i] * z), S = sech2(b[i] * z);
+        da[i] = a[i] * (pull * T + b[i] * S / slope);
+        db[i] = b[i] * a[i] * S * (pull * z + (1 - 2 * b[i] * z * T) / slope);
+        dc[i] = a[i] * b[i] * S * (pull - 2 * b[i] * T / slope);
+    }
+}
+
+static thi_row expectation_row(const thiele_likelihood *lik, double y, double mu, double v, double *dphi)
+{
+    double slope, noise = lik->value[NOISE], rest = warp(lik, y, &slope) - mu;
+    double square = (rest * rest + v) / noise;
+    if (dphi) {
+        dphi[NOISE] = 0.5 * (square - 1);
+        phi_of(lik, y, slope, -rest / noise, dphi);
+    }
+    return (thi_row){log(slope) - 0.5 * log(2 * M_PI * noise) - 0.5 * square, rest / noise, -0.5 / noise};
+}
+
+static void expectation(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu, const double *v,
+                        double *E, double *g, double *h, double *dphi)
+{
+    thi_rows_expectation(lik, n, y, mu, v, E, g, h, dphi, expectation_row);
+}
+
+static void phi_row(const thiele_likelihood *lik, double y, double f, double *dphi)
+{
+    expectation_row(lik, y, f, 0, dphi);
+}
+
+static void phi_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
+{
+    thi_rows_phi(lik, n, y, f, dphi, phi_row);
+}
+
+/* --- moments of y --- */
+
+/* Adds an edge to an increasing list, keeping its order; those outside its ends are left out. */
+static int insert_edge(double *edge, int count, double at)
+{
+    if (!(at > edge[0] && at < edge[count - 1])) {
+        return count;
+    }
+    int k = count;
+    for (; edge[k - 1] > at; k--) {
+        edge[k] = edge[k - 1];
+    }
+    edge[k] = at;
+    return count + 1;
+}
+
+/* Pieces of y: a standard deviation of t each, out to nine, and cut again around each bend of t. */
+static int make_edges(const thiele_likelihood *lik, double mu, double sd, double *edge)
+{
+    static const double around[BEND_EDGES] = {-10, -4.5, -2, -0.7, 0.7, 2, 4.5, 10};
+    int count = 0;
+    for (int k = -HALF_RANGE; k <= HALF_RANGE; k++) {
+        edge[count++] = unwarp(lik, mu + k * sd);
+    }
+    for (int i = 0; i < lik->nodes * BEND_EDGES; i++) {
+        int term = i / BEND_EDGES;
+        count = insert_edge(edge, count, around[i % BEND_EDGES] / b_of(lik)[term] - c_of(lik)[term]);
+    }
+    return count;
+}
+
+/* Gauss-Legendre, the positive half of the eight nodes on (-1, 1). */
+static const double legendre_node[NODES / 2] = {0.18343464249564980494, 0.52553240991632898582, 0.79666647741362673959,
+                                                0.96028985649753623168};
+static const double legendre_weight[NODES / 2] = {0.36268378337836198297, 0.31370664587788728734,
+                                                  0.22238103445337447054, 0.10122853629037625915};
+
+/* Mass, mean and second moment about `centre` of t ~ N(mu, sd^2) seen in y, over one piece. */
+static void add_piece(const thiele_likelihood *lik, double mu, double sd, double low, double high, double centre,
+                      double *sum)
+{
+    double middle = 0.5 * (low + high), half = 0.5 * (high - low);
+    for (int k = 0; k < NODES; k++) {
+        double y = middle + (k % 2 ? half : -half) * legendre_node[k / 2], slope;
+        double z = (warp(lik, y, &slope) - mu) / sd;
+        double weight = half * legendre_weight[k / 2] * thi_normal_density(z) * slope / sd;
+        sum[0] += weight;
+        sum[1] += weight * (y - centre);
+        sum[2] += weight * (y - centre) * (y - centre);
+    }
+}
+
+static void moments(const thiele_likelihood *lik, double mu, double sd, double *mean, double *variance)
+{
+    double edge[MOST_EDGES], sum[3] = {0, 0, 0}, slope, centre = unwarp(lik, mu);
+    int edges = make_edges(lik, mu, sd, edge);
+    for (int k = 1; k < edges; k++) {
+        add_piece(lik, mu, sd, edge[k - 1], edge[k], centre, sum);
+    }
+    if (!(sum[0] > 0.99)) { /* sd is within the rounding of mu, or there is no number there at all */
+        warp(lik, centre, &slope);
+        *mean = centre;
+        *variance = sd / slope * (sd / slope);
+        return;
+    }
+    double off = sum[1] / sum[0];
+    *mean = centre + off;
+    *variance = fmax(0, sum[2] / sum[0] - off * off);
+}
+
+static void predictive(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, double *mean,
+                       double *variance)
+{
+    for (int64_t i = 0; i < n; i++) {
+        moments(lik, mu[i], sqrt(lik->value[NOISE] + (v ? v[i] : 0)), &mean[i], &variance[i]);
+    }
+}
+
+static void conditional(const thiele_likelihood *lik, int64_t n, const double *f, double *mean, double *variance)
+{
+    predictive(lik, n, f, NULL, mean, variance);
+}
+
+static void log_predictive(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu, const double *v,
+                           double *out)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double slope, rest = warp(lik, y[i], &slope) - mu[i], total = lik->value[NOISE] + v[i];
+        out[i] = isnan(y[i]) ? 0 : log(slope) - 0.5 * log(2 * M_PI * total) - 0.5 * rest * rest / total;
+    }
+}
+
+static double cdf(const thiele_likelihood *lik, double y, const double *f)
+{
+    double slope;
+    return thi_normal_cdf((warp(lik, y, &slope) - f[0]) / sqrt(lik->value[NOISE]));
+}
+
+static void sample(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y)
+{
+    y[0] = unwarp(lik, f[0] + sqrt(lik->value[NOISE]) * thi_random_normal(stream, draw));
+}
+
+static void guess(const thiele_likelihood *lik, const double *y, double *f)
+{
+    double slope;
+    f[0] = isnan(y[0]) ? 0 : warp(lik, y[0], &slope);
+}
+
+const thi_likelihood_ops thi_lik_warped = {
+    .name = "warped",
+    .support = THI_SUPPORT_REAL,
+    .log_density = log_density,
+    .derivatives = derivatives,
+    .phi_derivatives = phi_derivatives,
+    .expectation = expectation,
+    .conditional = conditional,
+    .predictive = predictive,
+    .log_predictive = log_predictive,
+    .cdf = cdf,
+    .sample = sample,
+    .guess = guess,
+};
+
+/* noise, then a1 .., b1 .., c1 ..: weak bends at places spread over the standardised y, no two the same. */
+thiele_status thi_make_warped(thiele_likelihood *lik, thiele_context *ctx)
+{
+    lik->outputs = lik->latents = 1;
+    lik->nodes = lik->nodes == 0 ? 2 : lik->nodes;
+    if (lik->nodes > MOST_TERMS) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "likelihood 'warped' has 1 to %d terms, not %d", MOST_TERMS,
+                        lik->nodes);
+    }
+    thiele_status status;
+    THI_TRY(thi_likelihood_add_phi(lik, ctx, "noise", 0.1, true));
+    for (int k = 0; k < 3 * lik->nodes; k++) {
+        int group = k / lik->nodes, term = k % lik->nodes;
+        double place = 2 * (term + 0.5) / lik->nodes - 1;
+        char name[32];
+        snprintf(name, sizeof name, "%c%d", "abc"[group], term + 1);
+        THI_TRY(thi_likelihood_add_phi(lik, ctx, name, group == 0 ? 0.1 : group == 1 ? 1 : place, group < 2));
+    }
+out:
+    return status;
+}

@@ -1,0 +1,704 @@
+/*
+ * (E, g, h): every provider against every other one that a likelihood admits (operations are taken away from a copy to
+ * force the poorer ones), against brute force in extended precision where features are sharp, and against differences
+ * of E; what depends on what; extremes; errors.
+ */
+#include "testing.h"
+
+#include <float.h>
+
+#include "expect/expect.h"
+
+static thiele_context *ctx;
+
+static int setup(void **state)
+{
+    (void)state;
+    ctx = test_context(1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    thiele_context_destroy(ctx);
+    return 0;
+}
+
+/* A likelihood, and rows of y that are ordinary for it (P each, up to three rows). */
+typedef struct family {
+    const char *text;
+    int outputs, classes, rows;
+    double y[6];
+} family;
+
+static const family families[] = {
+    {"gaussian(noise~0.3)", 1, 0, 3, {-1.3, 0.2, 2.0}},
+    {"heteroscedastic", 1, 0, 3, {-1.3, 0.2, 2.0}},
+    {"student-t(nu~4, scale~0.5)", 1, 0, 3, {-1.3, 0.2, 2.0}},
+    {"laplace(beta~0.6)", 1, 0, 3, {-1.3, 0.2, 2.0}},
+    {"matern32(rho~0.5)", 1, 0, 3, {-1.3, 0.2, 2.0}},
+    {"bernoulli", 1, 0, 2, {-1, 1}},
+    {"bernoulli-probit", 1, 0, 2, {-1, 1}},
+    {"svm", 1, 0, 2, {-1, 1}},
+    {"softmax", 1, 3, 3, {0, 1, 2}},
+    {"poisson(offset~0.3)", 1, 0, 3, {0, 3, 11}},
+    {"negative-binomial(r~2.5)", 1, 0, 3, {0, 3, 11}},
+    {"binomial(trials=7)", 1, 0, 3, {0, 3, 7}},
+    {"gamma(shape~2.2)", 1, 0, 3, {0.01, 1.0, 6.0}},
+    {"exponential", 1, 0, 3, {0.01, 1.0, 6.0}},
+    {"beta(precision~5)", 1, 0, 3, {0.02, 0.4, 0.97}},
+    {"ordinal(sigma~0.6)", 1, 4, 3, {0, 2, 3}},
+    {"warped(noise~0.4)", 1, 0, 3, {-1.3, 0.2, 2.0}},
+    {"gprn(noise~0.3)", 2, 0, 3, {-1.3, 0.2, 2.0, 0.5, NAN, 1.0}},
+    {"mixing(noise~0.3, latents=2)", 2, 0, 3, {-1.3, 0.2, 2.0, 0.5, NAN, 1.0}},
+};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+static thiele_likelihood *make(const family *f)
+{
+    thiele_likelihood *lik = NULL;
+    assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, f->text, f->outputs, f->classes));
+    return lik;
+}
+
+/* Rows over a grid of marginals: all combinations of y, mean and variance; latents beyond the first differ a little. */
+enum { MOST = THI_EXPECT_BLOCK, MOST_LATENTS = 10 };
+typedef struct rows {
+    int n;
+    double y[2 * MOST], mu[MOST_LATENTS * MOST], v[MOST_LATENTS * MOST];
+    double E[MOST], g[MOST_LATENTS * MOST], h[MOST_LATENTS * MOST], dphi[16 * MOST];
+} rows;
+
+static void fill(rows *r, const family *f, const thiele_likelihood *lik, int means, const double *mean, int variances,
+                 const double *variance)
+{
+    int P = lik->outputs, Q = lik->latents;
+    r->n = 0;
+    for (int a = 0; a < f->rows; a++) {
+        for (int b = 0; b < means; b++) {
+            for (int c = 0; c < variances; c++, r->n++) {
+                assert_true(r->n < MOST && Q <= MOST_LATENTS);
+                memcpy(r->y + r->n * P, f->y + a * P, (size_t)P * sizeof(double));
+                for (int q = 0; q < Q; q++) {
+                    r->mu[r->n * Q + q] = mean[b] * (q % 2 ? -0.7 : 1) + 0.1 * q;
+                    r->v[r->n * Q + q] = variance[c] * (1 + 0.2 * q) / (1 + 0.2 * (Q - 1));
+                }
+            }
+        }
+    }
+}
+
+static void run(rows *r, const thiele_likelihood *lik, const char *method)
+{
+    assert_ok(ctx, thiele_likelihood_expect(lik, ctx, method, r->n, r->y, r->mu, r->v, r->E, r->g, r->h, r->dphi));
+}
+
+static void assert_same(const rows *a, const rows *b, const thiele_likelihood *lik, double relative, double absolute)
+{
+    assert_all_near(a->E, b->E, a->n, relative, absolute);
+    assert_all_near(a->g, b->g, (int64_t)a->n * lik->latents, relative, absolute);
+    assert_all_near(a->h, b->h, (int64_t)a->n * lik->latents, relative, absolute);
+    for (int j = 0; j < a->n * lik->parameters; j++) {
+        if (!lik->phi[j % lik->parameters].fixed) {
+            assert_near(a->dphi[j], b->dphi[j], relative, absolute);
+        }
+    }
+}
+
+static const double usual_mean[] = {-2.1, -0.4, 0, 1.7}, usual_variance[] = {1e-6, 0.01, 0.3, 1, 4};
+
+static void test_choice(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *best;
+        int classes;
+    } table[] = {
+        {"gaussian", "closed", 0},    {"bernoulli", "quadrature", 0}, {"poisson", "closed", 0},
+        {"softmax", "quadrature", 3}, {"softmax", "qmc:512", 4},      {"laplace", "closed", 0},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        thiele_likelihood *lik = NULL;
+        assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, table[i].text, 1, table[i].classes));
+        assert_string_equal(thiele_likelihood_best_method(lik), table[i].best);
+        thiele_likelihood_destroy(lik);
+    }
+    static const struct {
+        const char *method, *part;
+    } wrong[] = {
+        {"closed", "no expectation in closed form"},
+        {"quadrature", "quadrature is for 3 at most"},
+        {"quadrature:600", "from 1 to 512"},
+        {"mc", "say how many"},
+        {"mc:1", "from 2"},
+        {"qmc:12.5", "from 2"},
+        {"qmc:", "from 2"},
+        {"closed:3", "takes no number"},
+        {"simpson", "is not known"},
+        {"", "is not known"},
+    };
+    thiele_likelihood *lik = NULL;
+    thi_expect expect;
+    assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, "softmax", 1, 4));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_fails(ctx, thi_expect_open(&expect, ctx, lik, wrong[i].method), THIELE_ERROR_ARGUMENT, wrong[i].part);
+    }
+    thiele_likelihood_destroy(lik);
+    assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, "softmax", 1, 3));
+    assert_fails(ctx, thi_expect_open(&expect, ctx, lik, "quadrature:400"), THIELE_ERROR_ARGUMENT, "use fewer");
+    thiele_likelihood_destroy(lik);
+}
+
+/* 1e-8 is what the closed forms and quadrature must agree to; kinked densities are split at the kink. */
+static void test_closed_is_quadrature(void **state)
+{
+    (void)state;
+    static rows a, b;
+    for (int i = 0; i < FAMILIES; i++) {
+        thiele_likelihood *lik = make(&families[i]);
+        if (lik->ops->expectation != NULL && lik->latents <= 3) {
+            fill(&a, &families[i], lik, 4, usual_mean, 5, usual_variance);
+            b = a;
+            run(&a, lik, "closed");
+            run(&b, lik, "quadrature");
+            assert_same(&b, &a, lik, 1e-8, 1e-9);
+        }
+        thiele_likelihood_destroy(lik);
+    }
+}
+
+/*
+ * The density alone gives what the derivatives give. Without derivatives in f and phi; l of order 10 has a rounding of
+ * 1e-15, which h sees divided by the smallest spread used, 4e-8.
+ */
+static void test_scores_are_derivatives(void **state)
+{
+    (void)state;
+    static rows a, b;
+    for (int i = 0; i < FAMILIES; i++) {
+        thiele_likelihood *lik = make(&families[i]);
+        thi_likelihood_ops poorer = *lik->ops;
+        if (lik->ops->derivatives != NULL && lik->latents <= 3) {
+            fill(&a, &families[i], lik, 4, usual_mean, 5, usual_variance);
+            b = a;
+            run(&a, lik, "quadrature");
+            poorer.derivatives = NULL;
+            poorer.phi_derivatives = NULL;
+            lik->ops = &poorer;
+            run(&b, lik, "quadrature");
+            assert_same(&b, &a, lik, lik->latents == 1 ? 2e-7 : 1e-6, lik->latents == 1 ? 2e-7 : 1e-6);
+        }
+        thiele_likelihood_destroy(lik);
+    }
+}
+
+/* A kink that is known, in a likelihood with derivatives: the point mass of l'' at it is added. */
+static void sign_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
+                             double *d2)
+{
+    for (int64_t i = 0; i < n; i++) {
+        d1[i] = (y[i] > f[i] ? 1 : -1) / lik->value[0];
+        d2[i] = 0;
+    }
+}
+
+static void test_point_mass(void **state)
+{
+    (void)state;
+    static rows a, b;
+    static const char *const methods[] = {"quadrature", "mc:200000", "qmc:65536"};
+    static const double mean[] = {0.2, -1.2}, variance[] = {0.3, 1e-10, 50};
+    const family *f = &families[3];
+    thiele_likelihood *lik = make(f);
+    thi_likelihood_ops richer = *lik->ops;
+    fill(&a, f, lik, 2, mean, 3, variance);
+    run(&a, lik, "closed");
+    richer.derivatives = sign_derivatives;
+    lik->ops = &richer;
+    for (int m = 0; m < 3; m++) {
+        b = a;
+        run(&b, lik, methods[m]);
+        assert_all_near(b.h, a.h, a.n, 1e-10, 1e-300);
+        assert_all_near(b.g, a.g, a.n, 0, m == 0 ? 1e-10 : 0.02);
+    }
+    thiele_likelihood_destroy(lik);
+}
+
+/* --- brute force in extended precision
+ * ---------------------------------------------------------------------------------
+ */
+
+typedef struct jet {
+    long double l, d1, d2;
+} jet;
+typedef jet (*density_fn)(long double y, long double f);
+
+static jet logistic(long double y, long double f)
+{
+    long double x = y * f, s = 1 / (1 + expl(x));
+    return (jet){x > 0 ? -log1pl(expl(-x)) : x - log1pl(expl(x)), y * s, -s / (1 + expl(-x))};
+}
+
+/* nu = 3, scale = 0.01 */
+static jet student(long double y, long double f)
+{
+    long double nu = 3, s = 0.01L, r = y - f, d = nu * s * s + r * r;
+    long double constant = lgammal((nu + 1) / 2) - lgammal(nu / 2) - 0.5L * logl(nu * acosl(-1)) - logl(s);
+    return (jet){constant - (nu + 1) / 2 * log1pl(r * r / (nu * s * s)), (nu + 1) * r / d,
+                 (nu + 1) * (r * r - nu * s * s) / (d * d)};
+}
+
+/* rho = 0.02 */
+static jet matern(long double y, long double f)
+{
+    long double a = sqrtl(3) / 0.02L, r = y - f, u = a * fabsl(r);
+    return (jet){logl(a / 4) + log1pl(u) - u, a * a * r / (1 + u), -a * a / ((1 + u) * (1 + u))};
+}
+
+enum { PARTS = 8 };
+
+/* Composite 8-point Gauss-Legendre on a panel. */
+static jet panel(density_fn fn, long double y, long double mu, long double sd, long double a, long double b)
+{
+    static const long double node[] = {0.1834346424956498049394761L, 0.5255324099163289858177390L,
+                                       0.7966664774136267395915539L, 0.9602898564975362316835609L};
+    static const long double weight[] = {0.3626837833783619829651504L, 0.3137066458778872873379622L,
+                                         0.2223810344533744705443560L, 0.1012285362903762591525314L};
+    jet sum = {0, 0, 0};
+    for (int k = 0; k < PARTS; k++) {
+        long double z = 0.5L * (a + b) + 0.5L * (b - a) * (k % 2 ? node[k / 2] : -node[k / 2]);
+        long double w = 0.5L * (b - a) * weight[k / 2] * expl(-z * z / 2) / sqrtl(2 * acosl(-1));
+        jet j = fn(y, mu + sd * z);
+        sum.l += w * j.l;
+        sum.d1 += w * j.d1;
+        sum.d2 += w * j.d2 / 2;
+    }
+    return sum;
+}
+
+/* Panels no wider than 1/8, shrinking towards z = at from both sides by a factor 0.7. */
+static jet brute(density_fn fn, double y, double mu, double v, double at)
+{
+    long double sd = sqrtl(v), z0 = (at - (long double)mu) / sd;
+    jet sum = {0, 0, 0};
+    long double a = -14;
+    while (a < 14) {
+        long double gap = fabsl(a - z0), b = a + 0.125L;
+        if (a < z0) {
+            long double step = 0.3L * gap;
+            b = step < 1e-15L * (1 + fabsl(z0)) ? z0 : fminl(b, a + step);
+        } else {
+            b = fminl(b, a + fmaxl(0.4L * gap, 1e-15L * (1 + fabsl(z0))));
+        }
+        jet j = panel(fn, y, mu, sd, a, b);
+        sum = (jet){sum.l + j.l, sum.d1 + j.d1, sum.d2 + j.d2};
+        a = b;
+    }
+    return sum;
+}
+
+static void test_sharp_features(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        density_fn fn;
+        double y, bend;
+    } table[] = {
+        {"bernoulli", logistic, 1, 0},
+        {"student-t(nu=3, scale=0.01)", student, 0.7, 0.7},
+        {"matern32(rho=0.02)", matern, 0.7, 0.7},
+    };
+    static const double mean[] = {-50, -3, 0, 0.7, 0.70001, 8, 50};
+    static const double variance[] = {1e-12, 1e-8, 1e-4, 0.1, 1, 10, 100, 1e4};
+    double worst = 0;
+    for (size_t t = 0; t < sizeof table / sizeof *table; t++) {
+        thiele_likelihood *lik = NULL;
+        assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, table[t].text, 1, 0));
+        for (size_t a = 0; a < sizeof mean / sizeof *mean; a++) {
+            for (size_t b = 0; b < sizeof variance / sizeof *variance; b++) {
+                double E, g, h;
+                assert_ok(ctx, thiele_likelihood_expect(lik, ctx, "quadrature", 1, &table[t].y, &mean[a], &variance[b],
+                                                        &E, &g, &h, NULL));
+                jet want = brute(table[t].fn, table[t].y, mean[a], variance[b], table[t].bend);
+                assert_near(E, (double)want.l, 1e-8, 1e-12);
+                assert_near(g, (double)want.d1, 1e-8, 1e-12);
+                assert_near(h, (double)want.d2, 1e-8, 1e-12);
+                worst = fmax(worst, fabs(h - (double)want.d2) / (fabs((double)want.d2) + 1e-4));
+            }
+        }
+        thiele_likelihood_destroy(lik);
+    }
+    print_message("largest relative error of h around sharp features: %.1e\n", worst);
+}
+
+/* The kinks of Laplace and SVM densities, closed against panels by scores, from the narrowest to the widest. */
+static void test_kinks(void **state)
+{
+    (void)state;
+    static const double mean[] = {-50, -0.9, 0.2, 0.2000003, 1, 50};
+    static const double variance[] = {1e-12, 1e-8, 1e-4, 1, 100, 1e4};
+    static rows a, b;
+    static const int which[] = {3, 7};
+    for (int i = 0; i < 2; i++) {
+        const family *f = &families[which[i]];
+        thiele_likelihood *lik = make(f);
+        fill(&a, f, lik, 6, mean, 6, variance);
+        b = a;
+        run(&a, lik, "closed");
+        run(&b, lik, "quadrature");
+        assert_all_near(b.E, a.E, a.n, 1e-8, 1e-12);
+        for (int j = 0; j < a.n; j++) {
+            /* Rounding of l, of order eps |l|, is divided by the spread for g and by its square for h. */
+            double sd = fmax(sqrt(a.v[j]), fmin(2e-4, fabs(a.mu[j] - a.y[j]) / 12)), noise = 4e-16 * (1 + fabs(a.E[j]));
+            assert_near(b.g[j], a.g[j], 1e-8, 1e-12 + noise / sd);
+            assert_near(b.h[j], a.h[j], 1e-8, 1e-12 + 5 * noise / (sd * sd));
+        }
+        thiele_likelihood_destroy(lik);
+    }
+}
+
+/* --- derivatives of E
+ * ----------------------------------------------------------------------------------------------------
+ */
+
+static double expected(const thiele_likelihood *lik, const double *y, const double *mu, const double *v)
+{
+    double E, g[MOST_LATENTS], h[MOST_LATENTS];
+    assert_ok(ctx, thiele_likelihood_expect(lik, ctx, NULL, 1, y, mu, v, &E, g, h, NULL));
+    return E;
+}
+
+/* (E(x + step) - E(x - step)) / (2 step), x being one of the row's own numbers. */
+static double difference(const thiele_likelihood *lik, const double *y, const double *mu, const double *v, double *x,
+                         double step)
+{
+    double here = *x;
+    *x = here + step;
+    double up = expected(lik, y, mu, v);
+    *x = here - step;
+    double down = expected(lik, y, mu, v);
+    *x = here;
+    return (up - down) / (2 * step);
+}
+
+static void check_row(thiele_likelihood *lik, rows *r, int i)
+{
+    int P = lik->outputs, Q = lik->latents;
+    double *y = r->y + i * P, *mu = r->mu + i * Q, *v = r->v + i * Q;
+    for (int q = 0; q < Q; q++) {
+        double size = 1 + fabs(r->E[i]);
+        assert_near(r->g[i * Q + q], difference(lik, y, mu, v, mu + q, 1e-4), 2e-6, 2e-6 * size);
+        assert_near(r->h[i * Q + q], difference(lik, y, mu, v, v + q, 1e-4 * v[q]), 2e-6, 2e-6 * size / v[q]);
+    }
+    for (int p = 0; p < lik->parameters && !lik->phi[p].fixed; p++) {
+        double *value = lik->value + p, now = *value, step = 1e-4 * (lik->phi[p].positive ? now : 1);
+        double slope = difference(lik, y, mu, v, value, step) * (lik->phi[p].positive ? now : 1);
+        assert_near(r->dphi[i * lik->parameters + p], slope, 2e-6, 2e-6 * (1 + fabs(r->E[i])));
+    }
+}
+
+static void test_differences(void **state)
+{
+    (void)state;
+    static const double mean[] = {-0.8, 0.6}, variance[] = {0.05, 1.5};
+    static rows r;
+    for (int i = 0; i < FAMILIES; i++) {
+        thiele_likelihood *lik = make(&families[i]);
+        fill(&r, &families[i], lik, 2, mean, 2, variance);
+        run(&r, lik, NULL);
+        for (int j = 0; j < r.n; j++) {
+            check_row(lik, &r, j);
+        }
+        thiele_likelihood_destroy(lik);
+    }
+}
+
+/* --- draws
+ * -------------------------------------------------------------------------------------------------------------
+ */
+
+enum { REPLICAS = 64 };
+
+/*
+ * The mean over REPLICAS independent rows lies within 4 standard errors of the best method's answer; for quasi-random
+ * points every row is the same and within a tenth of the standard deviation of a plain draw.
+ */
+static void check_draws(const family *f, thiele_likelihood *lik, const double *y, const double *mu, const double *v,
+                        bool reparameterised)
+{
+    int P = lik->outputs, Q = lik->latents;
+    double E, g[MOST_LATENTS], h[MOST_LATENTS];
+    static rows r;
+    thi_expect expect;
+    assert_ok(ctx, thiele_likelihood_expect(lik, ctx, NULL, 1, y, mu, v, &E, g, h, NULL));
+    for (int i = 0; i < REPLICAS; i++) {
+        memcpy(r.y + i * P, y, (size_t)P * sizeof *y);
+        memcpy(r.mu + i * Q, mu, (size_t)Q * sizeof *mu);
+        memcpy(r.v + i * Q, v, (size_t)Q * sizeof *v);
+    }
+    assert_ok(ctx, thi_expect_open(&expect, ctx, lik, "mc:1000"));
+    expect.reparameterised = reparameterised;
+    assert_ok(ctx, thi_expect_block(&expect, ctx, 0, REPLICAS, r.y, r.mu, r.v, r.E, r.g, r.h, r.dphi));
+    for (int k = 0; k < 1 + 2 * Q; k++) {
+        const double *x = k == 0 ? r.E : k <= Q ? r.g + k - 1 : r.h + k - 1 - Q;
+        double want = k == 0 ? E : k <= Q ? g[k - 1] : h[k - 1 - Q], sum = 0, square = 0;
+        for (int i = 0; i < REPLICAS; i++) {
+            double away = x[i * (k == 0 ? 1 : Q)] - want;
+            sum += away / REPLICAS;
+            square += away * away / REPLICAS;
+        }
+        double error = sqrt(fmax(0, square - sum * sum) / (REPLICAS - 1));
+        if (!(fabs(sum) <= 4 * error + 1e-7 * (1 + fabs(want)))) {
+            fail_msg("%s: number %d is off by %.3g, standard error %.3g", f->text, k, sum, error);
+        }
+    }
+    thi_expect_close(&expect);
+}
+
+static void test_draws(void **state)
+{
+    (void)state;
+    static const double mean[] = {-0.8, 0.6}, variance[] = {0.05, 1.5};
+    static rows r;
+    for (int i = 0; i < FAMILIES; i++) {
+        thiele_likelihood *lik = make(&families[i]);
+        int P = lik->outputs, Q = lik->latents;
+        fill(&r, &families[i], lik, 2, mean, 2, variance);
+        for (int j = 0; j < r.n; j += 5) {
+            check_draws(&families[i], lik, r.y + j * P, r.mu + j * Q, r.v + j * Q, false);
+            if (lik->ops->derivatives != NULL) {
+                check_draws(&families[i], lik, r.y + j * P, r.mu + j * Q, r.v + j * Q, true);
+            }
+        }
+        thiele_likelihood_destroy(lik);
+    }
+}
+
+/* Scrambled Sobol points: the error falls nearly as 1/n for a smooth mean, in one dimension and in ten. */
+static void test_quasi(void **state)
+{
+    (void)state;
+    static const double mean[] = {-0.8, 0.6}, variance[] = {0.05, 1.5};
+    static rows a, b, c;
+    static const family wide = {"softmax", 1, 10, 2, {3, 9}};
+    const family *const list[] = {&families[5], &families[8], &wide};
+    for (int i = 0; i < 3; i++) {
+        thiele_likelihood *lik = make(list[i]);
+        fill(&a, list[i], lik, 2, mean, 2, variance);
+        b = a;
+        c = a;
+        run(&a, lik, lik->latents <= 3 ? "quadrature" : "qmc:262144");
+        run(&b, lik, "qmc:512");
+        run(&c, lik, "qmc:8192");
+        assert_same(&b, &a, lik, 0, lik->latents == 1 ? 1e-3 : 6e-3);
+        assert_same(&c, &a, lik, 0, lik->latents == 1 ? 5e-5 : 1e-3);
+        thiele_likelihood_destroy(lik);
+    }
+}
+
+/* --- what depends on what
+ * ----------------------------------------------------------------------------------------------
+ */
+
+static void test_same_bits(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"quadrature", "quadrature:20", "mc:100", "qmc:64"};
+    static const double mean[] = {-50, -0.8, 0, 0.6, 40}, variance[] = {1e-12, 0.05, 1.5, 700};
+    static rows all;
+    for (int i = 0; i < FAMILIES; i++) {
+        thiele_likelihood *lik = make(&families[i]);
+        int P = lik->outputs, Q = lik->latents;
+        fill(&all, &families[i], lik, 5, mean, 4, variance);
+        for (int m = 0; m < 4 && Q <= 2 && strncmp(families[i].text, "heter", 5) != 0; m++) {
+            thi_expect expect;
+            double E, g[2], h[2];
+            if (thiele_likelihood_expect(lik, ctx, methods[m], all.n, all.y, all.mu, all.v, all.E, all.g, all.h,
+                                         NULL) != THIELE_OK) {
+                continue; /* the variance is too much for an exponential */
+            }
+            assert_ok(ctx, thi_expect_open(&expect, ctx, lik, methods[m]));
+            for (int j = 0; j < all.n; j += 3) {
+                assert_ok(ctx, thi_expect_block(&expect, ctx, j, 1, all.y + j * P, all.mu + j * Q, all.v + j * Q, &E, g,
+                                                h, NULL));
+                assert_memory_equal(&E, &all.E[j], sizeof E);
+                assert_memory_equal(g, &all.g[j * Q], (size_t)Q * sizeof *g);
+                assert_memory_equal(h, &all.h[j * Q], (size_t)Q * sizeof *h);
+            }
+            thi_expect_close(&expect);
+        }
+        thiele_likelihood_destroy(lik);
+    }
+}
+
+enum { MANY = 5000 };
+
+static void test_threads(void **state)
+{
+    (void)state;
+    static double y[MANY], mu[MANY], v[MANY], out[2][3][MANY];
+    thiele_context *both[] = {test_context(1), test_context(2)};
+    thiele_likelihood *lik = make(&families[5]);
+    test_normals(MANY, 1, mu);
+    for (int i = 0; i < MANY; i++) {
+        y[i] = i % 3 == 0 ? -1 : 1;
+        v[i] = 0.1 + mu[i] * mu[i];
+    }
+    y[17] = NAN;
+    for (int m = 0; m < 2; m++) {
+        for (int t = 0; t < 2; t++) {
+            assert_ok(both[t], thiele_likelihood_expect(lik, both[t], m ? "mc:50" : NULL, MANY, y, mu, v, out[t][0],
+                                                        out[t][1], out[t][2], NULL));
+        }
+        assert_memory_equal(out[0], out[1], sizeof out[0]);
+        assert_true(out[0][0][17] == 0 && out[0][1][17] == 0 && out[0][2][17] == 0);
+    }
+    /* The lowest failing row is the one that is named. */
+    v[3000] = -1;
+    v[4000] = -2;
+    assert_fails(both[1],
+                 thiele_likelihood_expect(lik, both[1], NULL, MANY, y, mu, v, out[0][0], out[0][1], out[0][2], NULL),
+                 THIELE_ERROR_NUMERIC, "variance -1");
+    thiele_likelihood_destroy(lik);
+    thiele_context_destroy(both[0]);
+    thiele_context_destroy(both[1]);
+}
+
+/* A partly missing row is what the likelihood of its other output alone says. */
+static void test_missing(void **state)
+{
+    (void)state;
+    static rows a, b;
+    for (int i = 0; i < FAMILIES; i++) {
+        thiele_likelihood *lik = make(&families[i]);
+        fill(&a, &families[i], lik, 4, usual_mean, 3, usual_variance);
+        for (int j = 0; j < a.n * lik->outputs; j++) {
+            a.y[j] = NAN;
+        }
+        run(&a, lik, NULL);
+        memset(&b, 0, sizeof b);
+        b.n = a.n;
+        assert_same(&a, &b, lik, 0, 0);
+        thiele_likelihood_destroy(lik);
+    }
+}
+
+/* --- extremes and errors
+ * -----------------------------------------------------------------------------------------------
+ */
+
+static void test_extremes(void **state)
+{
+    (void)state;
+    static const double mean[] = {-50, -8, 0, 8, 50}, variance[] = {1e-12, 1e-6, 1, 30, 1e4};
+    static rows r;
+    int failed = 0;
+    for (int i = 0; i < FAMILIES; i++) {
+        thiele_likelihood *lik = make(&families[i]);
+        int P = lik->outputs, Q = lik->latents;
+        fill(&r, &families[i], lik, 5, mean, 5, variance);
+        for (int j = 0; j < r.n; j++) {
+            double E, g[MOST_LATENTS], h[MOST_LATENTS], density;
+            thiele_status status =
+                thiele_likelihood_expect(lik, ctx, NULL, 1, r.y + j * P, r.mu + j * Q, r.v + j * Q, &E, g, h, NULL);
+            failed += status != THIELE_OK;
+            /* Only exp(v/2) can overflow, and the sentence says where. */
+            assert_true(status == THIELE_OK || (status == THIELE_ERROR_NUMERIC && r.v[j * Q] > 1000 &&
+                                                strstr(thiele_context_message(ctx), "variance") != NULL));
+            assert_true(status != THIELE_OK || (isfinite(E) && isfinite(g[0]) && isfinite(h[0])));
+            assert_ok(ctx,
+                      thiele_likelihood_log_predictive(lik, ctx, 1, r.y + j * P, r.mu + j * Q, r.v + j * Q, &density));
+            assert_true(isfinite(density));
+        }
+        thiele_likelihood_destroy(lik);
+    }
+    print_message("%d rows with overflowing expectations were refused\n", failed);
+}
+
+static double nan_above_three(const double *y, const double *f, const double *phi, void *user)
+{
+    (void)phi;
+    (void)user;
+    return f[0] > 3 ? NAN : -fabs(y[0] - f[0]);
+}
+
+static double zero_below_minus_three(const double *y, const double *f, const double *phi, void *user)
+{
+    (void)phi;
+    (void)user;
+    return f[0] < -3 ? -INFINITY : -fabs(y[0] - f[0]);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"quadrature", "quadrature:30", "mc:1000", "qmc:1024"};
+    thiele_likelihood_spec spec = THIELE_LIKELIHOOD_SPEC_INIT;
+    thiele_likelihood *lik = NULL;
+    double y = 1.5, mu = 0.5, v = 4, E, g, h;
+    spec.name = "strange";
+    for (int kind = 0; kind < 2; kind++) {
+        spec.log_density = kind ? zero_below_minus_three : nan_above_three;
+        assert_ok(ctx, thiele_likelihood_custom(&lik, ctx, &spec));
+        for (int m = 0; m < 4; m++) {
+            assert_fails(ctx, thiele_likelihood_expect(lik, ctx, methods[m], 1, &y, &mu, &v, &E, &g, &h, NULL),
+                         THIELE_ERROR_NUMERIC, kind ? "infinite at y = 1.5, f = -" : "not a number at y = 1.5, f = ");
+        }
+        v = 1e-4;
+        assert_ok(ctx, thiele_likelihood_expect(lik, ctx, NULL, 1, &y, &mu, &v, &E, &g, &h, NULL));
+        v = 4;
+        thiele_likelihood_destroy(lik);
+    }
+    lik = make(&families[0]);
+    v = NAN;
+    assert_fails(ctx, thiele_likelihood_expect(lik, ctx, NULL, 1, &y, &mu, &v, &E, &g, &h, NULL), THIELE_ERROR_NUMERIC,
+                 "no Gaussian");
+    thiele_likelihood_destroy(lik);
+}
+
+/* Every allocation failing in turn gives an error, never a crash, until none does. */
+static void test_allocations(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"quadrature", "quadrature:20", "mc:100", "qmc:64", "wrong"};
+    thiele_likelihood *lik = make(&families[2]);
+    static rows r;
+    fill(&r, &families[2], lik, 4, usual_mean, 5, usual_variance);
+    r.v[0] = 1e4;
+    for (int m = 0; m < 5; m++) {
+        int64_t held = (int64_t)thi_memory_held(ctx);
+        thiele_status status = THIELE_ERROR_MEMORY;
+        for (int64_t nth = 1; status == THIELE_ERROR_MEMORY; nth++) {
+            thi_fail_allocation(ctx, nth, true);
+            status = thiele_likelihood_expect(lik, ctx, methods[m], r.n, r.y, r.mu, r.v, r.E, r.g, r.h, r.dphi);
+            thi_fail_allocation(ctx, 0, false);
+            assert_int_equal((int64_t)thi_memory_held(ctx), held);
+        }
+        assert_int_equal(status, m < 4 ? THIELE_OK : THIELE_ERROR_ARGUMENT);
+    }
+    thiele_likelihood_destroy(lik);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_closed_is_quadrature),
+        cmocka_unit_test(test_scores_are_derivatives),
+        cmocka_unit_test(test_point_mass),
+        cmocka_unit_test(test_sharp_features),
+        cmocka_unit_test(test_kinks),
+        cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_quasi),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_allocations),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
