@@ -12,9 +12,7 @@
 
 enum { MOST_TENSOR = 1 << 21, MOST_DRAWS = 1 << 20 };
 
-/* --- the choice
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- the choice --------------------------------------------------------------------------------------------------- */
 
 const char *thiele_likelihood_best_method(const thiele_likelihood *likelihood)
 {
@@ -131,9 +129,7 @@ void thi_expect_close(thi_expect *expect)
     expect->space = NULL;
 }
 
-/* --- a block
- * ------------------------------------------------------------------------------------------------------------
- */
+/* --- a block ------------------------------------------------------------------------------------------------------ */
 
 /* Averages an integrand over the nodes or draws of the provider; `again`: over those that served the last time. */
 static thiele_status average(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_integrand *in,
@@ -185,7 +181,8 @@ static bool settled_never(const thi_integrand *in, double tolerance, const doubl
     return before == now;
 }
 
-static thiele_status explain(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_rows *rows, int row)
+static thiele_status explain(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_rows *rows, int row,
+                             double v)
 {
     const thiele_likelihood *lik = expect->lik;
     culprit c = {0, 0, 0, false};
@@ -201,19 +198,18 @@ static thiele_status explain(thi_expect *expect, thiele_context *ctx, int64_t fi
         status = average(expect, ctx, first, &in, &one, expect->space->result, false);
     }
     double y = rows->y[(int64_t)row * lik->outputs], mu = rows->mu[(int64_t)row * lik->latents];
-    double sd = expect->space->sd[(int64_t)row * lik->latents];
     if (status != THIELE_OK) {
         return status;
     }
     if (!c.found) {
         return thi_fail(ctx, THIELE_ERROR_NUMERIC,
                         "likelihood '%s': the expected log density at y = %g, mean %g, variance %g is not finite",
-                        thiele_likelihood_name(lik), y, mu, sd * sd);
+                        thiele_likelihood_name(lik), y, mu, v);
     }
     return thi_fail(ctx, THIELE_ERROR_NUMERIC,
                     "likelihood '%s': log p(y | f) is %s at y = %g, f = %g%s, within reach of mean %g, variance %g",
                     thiele_likelihood_name(lik), isnan(c.l) ? "not a number" : "infinite", c.y, c.f,
-                    lik->outputs + lik->latents > 2 ? ", ..." : "", mu, sd * sd);
+                    lik->outputs + lik->latents > 2 ? ", ..." : "", mu, v);
 }
 
 typedef struct answer {
@@ -229,14 +225,15 @@ static bool all_finite(int64_t n, const double *x)
     return sum == 0.0;
 }
 
-static thiele_status check(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_rows *rows, answer to)
+static thiele_status check(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_rows *rows,
+                           const double *v, answer to)
 {
     int64_t Q = expect->lik->latents, p = expect->lik->parameters;
     for (int64_t r = 0; r < rows->count; r++) {
         int i = rows->row[r];
         if (!isfinite(to.E[i]) || !all_finite(Q, to.g + i * Q) || !all_finite(Q, to.h + i * Q) ||
             (to.dphi != NULL && !all_finite(p, to.dphi + i * p))) {
-            return explain(expect, ctx, first, rows, i);
+            return explain(expect, ctx, first, rows, i, v[i * Q]);
         }
     }
     return THIELE_OK;
@@ -357,12 +354,10 @@ thiele_status thi_expect_block(thi_expect *expect, thiele_context *ctx, int64_t 
         return status;
     }
     clear_missing(space, n, &rows, to);
-    return check(expect, ctx, row, &rows, to);
+    return check(expect, ctx, row, &rows, v, to);
 }
 
-/* --- all rows
- * -----------------------------------------------------------------------------------------------------------
- */
+/* --- all rows ----------------------------------------------------------------------------------------------------- */
 
 typedef struct job {
     const double *y, *mu, *v;

@@ -44,7 +44,7 @@ void thi_expect_close(thi_expect *expect);
 thiele_status thi_expect_block(thi_expect *expect, thiele_context *ctx, int64_t row, int64_t n, const double *y,
                                const double *mu, const double *v, double *E, double *g, double *h, double *dphi);
 
-/* --- predict.c, predictive.c: the same blocks -------------------------------------------------------------------- */
+/* --- predict.c, predictive.c: the same blocks --------------------------------------------------------------------- */
 
 /* E[y], Var[y] (P x n). UNSUPPORTED where the likelihood has no moments. */
 thiele_status thi_predict_block(thi_expect *expect, thiele_context *ctx, int64_t n, const double *mu, const double *v,
@@ -59,8 +59,7 @@ thiele_status thi_log_predictive_block(thi_expect *expect, thiele_context *ctx, 
 thiele_status thi_probabilities_block(thi_expect *expect, thiele_context *ctx, int64_t n, const double *mu,
                                       const double *v, double *probability);
 
-/* --- quantile.c: one output (P = 1) --------------------------------------------------------------------------------
- */
+/* --- quantile.c: one output (P = 1) ------------------------------------------------------------------------------- */
 
 /*
  * y with P(Y <= y) = p, 0 < p < 1, under f ~ N(mu, diag v); for counts, classes and two values the smallest y with

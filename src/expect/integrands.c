@@ -17,8 +17,7 @@
 
 #include "expect/integrate.h"
 
-/* --- sums ----------------------------------------------------------------------------------------------------------
- */
+/* --- sums --------------------------------------------------------------------------------------------------------- */
 
 typedef double pair __attribute__((vector_size(16)));
 
@@ -60,8 +59,7 @@ static void weigh_each(int64_t Q, int64_t n, const double *w, const double *x, d
     }
 }
 
-/* --- by derivatives: results E, g (Q), 2h (Q) ------------------------------------------------------------------------
- */
+/* --- by derivatives: results E, g (Q), 2h (Q) --------------------------------------------------------------------- */
 
 static void evaluate_slopes(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value)
 {
@@ -147,9 +145,7 @@ thi_integrand thi_integrand_slopes(const thi_space *space)
                            .finish = finish_slopes};
 }
 
-/* --- by scores: results S_0 = E[l - l(mu)], then S_j (Q each) = E[(l - l(mu)) He_j(z_q)], j = 1 .. 2 or 4
- * --------------
- */
+/* --- by scores: results S_0 = E[l - l(mu)], then S_j (Q each) = E[(l - l(mu)) He_j(z_q)], j = 1 .. 2 or 4 --------- */
 
 static void evaluate_density(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value)
 {
@@ -274,8 +270,7 @@ double thi_score_spread(const thiele_likelihood *lik, const double *y, double mu
     return fmax(sd, least);
 }
 
-/* --- by scores with the control variate: montecarlo.c has the finish
- * --------------------------------------------------- */
+/* --- by scores with the control variate: montecarlo.c has the finish ---------------------------------------------- */
 
 /*
  * S_0 = mean of d = l - l(mu); then for each latent the means of z d, t d, t^2 d, t^3 d, z t d and of z, t, t^2, t^3,
@@ -316,7 +311,7 @@ thi_integrand thi_integrand_control(const thi_space *space)
                            .finish = thi_finish_control};
 }
 
-/* --- by regression: results c_0, c_1 (Q), c_2 (Q), where l - l(mu) ~ c_0 + sum_q c_1q z_q + c_2q (z_q^2 - 1) --- */
+/* --- by regression: results c_0, c_1 (Q), c_2 (Q), where l - l(mu) ~ c_0 + sum_q c_1q z_q + c_2q (z_q^2 - 1) ------ */
 
 static void reduce_regression(const thi_integrand *in, const thi_points *p, double *result)
 {
@@ -355,8 +350,7 @@ thi_integrand thi_integrand_regression(const thi_space *space)
                            .finish = finish_regression};
 }
 
-/* --- derivatives in phi ----------------------------------------------------------------------------------------------
- */
+/* --- derivatives in phi ------------------------------------------------------------------------------------------- */
 
 static void evaluate_phi(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value)
 {

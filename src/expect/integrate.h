@@ -109,7 +109,7 @@ thiele_status thi_space_spread(thi_space *space, thiele_context *ctx, int64_t n,
 /* centre = values at f = mu of the rows. */
 void thi_space_centre(thi_space *space, const thi_integrand *in, const thi_rows *rows, double *centre);
 
-/* --- quadrature.c --- */
+/* --- quadrature.c ------------------------------------------------------------------------------------------------- */
 /* result (results x n, those of the rows) = sums over the rule. */
 void thi_sweep(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_rows *rows, double *result);
 /* result += sums over at most THI_POINTS points, for row i alone. */
@@ -134,7 +134,7 @@ thiele_status thi_ladder(thi_space *space, thiele_context *ctx, const thi_integr
 thiele_status thi_average(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_rows *rows,
                           double *result);
 
-/* --- split.c: Q = 1 --- */
+/* --- split.c: Q = 1 ----------------------------------------------------------------------------------------------- */
 /* One row: y (P), mu, sd, centre. */
 typedef struct thi_line {
     const double *y, *centre;
@@ -155,7 +155,7 @@ int thi_borders_around(int borders, double *border, double at, double width, dou
 /* Ascending, without near-duplicates and outside (low, high); returns how many are left. */
 int thi_borders_sort(int borders, double *border, double low, double high);
 
-/* --- montecarlo.c --- */
+/* --- montecarlo.c ------------------------------------------------------------------------------------------------- */
 typedef struct thi_draws {
     uint64_t seed;
     int64_t first; /* number of the block's first row */
@@ -168,7 +168,7 @@ void thi_draw_sweep(thi_space *space, const thi_integrand *in, const thi_draws *
 /* (E, g, h) from the results of thi_integrand_control. */
 double thi_finish_control(const thi_integrand *in, const thi_moments *row, double *g, double *h);
 
-/* --- integrands.c: log p and its derivatives or scores --- */
+/* --- integrands.c: log p and its derivatives or scores ------------------------------------------------------------ */
 /* E[l], E[l'], E[l''] */
 thi_integrand thi_integrand_slopes(const thi_space *space);
 /* E[(l - l(mu)) He_j(z)], j = 0 .. 2, or .. 4 when narrow */

@@ -6,8 +6,7 @@
  *   g = mean[s l] - a mean[s],   a = cov[s l, s] / var[s],
  * and likewise h with t, a estimated from the same draws, row by row and latent by latent (a bias of order 1/draws).
  * An antithetic pair cancels mean[s] and the even part of l in g by itself, but its two draws say the same about the
- * rest; there t is the control variate of g, and t^2 a second one of h, which makes both exact for a quadratic l. The
- * sums without pairs over quasi-random points give the estimates of sobol.c.
+ * rest; there t is the control variate of g, and t^2 a second one of h, which makes both exact for a quadratic l.
  */
 #include <math.h>
 #include <string.h>

@@ -34,9 +34,7 @@ static bool close_enough(double before, double now, double tolerance, double flo
     return before == now || fabs(now - before) <= tolerance * fabs(now) + floor;
 }
 
-/* --- moments: results E[m], E[s], E[(m - m(mu))^2], P each
- * ----------------------------------------------------------------
- */
+/* --- moments: results E[m], E[s], E[(m - m(mu))^2], P each -------------------------------------------------------- */
 
 static void evaluate_moments(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value)
 {
@@ -111,9 +109,7 @@ thiele_status thi_predict_block(thi_expect *expect, thiele_context *ctx, int64_t
     return status;
 }
 
-/* --- classes
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- classes ------------------------------------------------------------------------------------------------------ */
 
 static void evaluate_classes(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value)
 {
@@ -196,9 +192,7 @@ thiele_status thi_probabilities_block(thi_expect *expect, thiele_context *ctx, i
     return thi_average(space, ctx, &in, &rows, probability);
 }
 
-/* --- all rows
- * -----------------------------------------------------------------------------------------------------------
- */
+/* --- all rows ----------------------------------------------------------------------------------------------------- */
 
 typedef struct job {
     const double *mu, *v;

@@ -17,9 +17,7 @@
 /* A drop of psi by this much can't be seen in the integral. */
 static const double DROP = 60;
 
-/* --- sums of exponentials: results M (the largest exponent) and sum of w exp(. - M); a zero sum means nothing yet
- * -------
- */
+/* --- sums of exponentials: results M (the largest exponent) and sum of w exp(. - M); a zero sum means nothing yet - */
 
 static void evaluate_density(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value)
 {
@@ -88,9 +86,7 @@ static void reduce_panel(const thi_integrand *in, const thi_points *p, double *r
     }
 }
 
-/* --- the mode of psi
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- the mode of psi ---------------------------------------------------------------------------------------------- */
 
 typedef struct peak {
     thi_space *space;
@@ -210,9 +206,7 @@ static void find_peak(peak *p)
     }
 }
 
-/* --- one row around its peak
- * ----------------------------------------------------------------------------------------------
- */
+/* --- one row around its peak -------------------------------------------------------------------------------------- */
 
 /* Borders at m +- 2^k from the scale of the peak to where psi has dropped for good, and around the bends in sight. */
 static int peak_borders(const peak *p, double *border)
@@ -308,9 +302,7 @@ static thiele_status around_peak(thi_space *space, thiele_context *ctx, const do
     return space->Q == 1 ? by_panels(&p, ctx, out) : recentred(&p, ctx, out);
 }
 
-/* --- blocks
- * -------------------------------------------------------------------------------------------------------------
- */
+/* --- blocks ------------------------------------------------------------------------------------------------------- */
 
 static thiele_status by_points(thi_space *space, thiele_context *ctx, const thi_rows *rows, double *out)
 {

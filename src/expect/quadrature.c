@@ -72,9 +72,7 @@ out:
     return status;
 }
 
-/* --- sums over a rule
- * -------------------------------------------------------------------------------------------------
- */
+/* --- sums over a rule --------------------------------------------------------------------------------------------- */
 
 void thi_repeat(int64_t P, const double *y, int64_t count, double *out)
 {
@@ -156,9 +154,7 @@ void thi_sweep(thi_space *space, const thi_integrand *in, const thi_rule *rule, 
     }
 }
 
-/* --- the ladder
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- the ladder --------------------------------------------------------------------------------------------------- */
 
 /*
  * Nodes a latent, and how closely two rules must agree. The cost grows as n^Q, so more latents start lower and ask for
@@ -171,7 +167,7 @@ static const struct {
 } ladders[] = {
     {5, {12, 21, 32, 65, 128}, 1e-9},
     {5, {8, 13, 20, 33, 64}, 1e-8},
-    {5, {5, 8, 13, 20, 33}, 1e-6},
+    {5, {5, 8, 13, 20, 33}, 1e-5},
 };
 
 thiele_status thi_space_level(thi_space *space, thiele_context *ctx, int level, const thi_rule **rule)

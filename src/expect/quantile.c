@@ -32,7 +32,7 @@ static bool settled_cdf(const thi_integrand *in, double tolerance, const double 
 {
     (void)in;
     (void)centre;
-    return fabs(now[0] - before[0]) <= 100 * tolerance * fmin(now[0], 1 - now[0]) + 1e-3 * tolerance;
+    return fabs(now[0] - before[0]) <= 1000 * tolerance * fmin(now[0], 1 - now[0]) + 0.1 * tolerance;
 }
 
 typedef struct search {
@@ -63,9 +63,7 @@ static double excess(search *s, double y)
     return value - s->p;
 }
 
-/* --- continuous y
- * --------------------------------------------------------------------------------------------------------
- */
+/* --- continuous y ------------------------------------------------------------------------------------------------- */
 
 /* From the line to the support and back. */
 static double to_support(thi_support support, double x)
@@ -106,7 +104,7 @@ static thiele_status find_bracket(search *s, thi_support support, double centre,
 /* The end that stays twice has its value halved, so that the other one comes over (Illinois). */
 static double secant(search *s, thi_support support, bracket b)
 {
-    double x = 0.5 * (b.low + b.high), last = 0, close = 1e-9 * fmin(s->p, 1 - s->p);
+    double x = 0.5 * (b.low + b.high), last = 0, close = 1e-8 * fmin(s->p, 1 - s->p);
     for (int step = 0; step < 200 && s->status == THIELE_OK; step++) {
         double span = b.high - b.low, guess = b.high - b.at_high * span / (b.at_high - b.at_low);
         if (b.at_low == 0 || b.at_high == 0) {
@@ -156,7 +154,7 @@ static thiele_status continuous(search *s, const double *v, double *out)
             x = secant(s, support, b);
         }
         s->again = false;
-        if (fabs(excess(s, to_support(support, x))) <= 1e-6 * fmin(s->p, 1 - s->p)) {
+        if (fabs(excess(s, to_support(support, x))) <= 1e-5 * fmin(s->p, 1 - s->p)) {
             break;
         }
         centre = x;
@@ -166,9 +164,7 @@ static thiele_status continuous(search *s, const double *v, double *out)
     return s->status;
 }
 
-/* --- counts and classes
- * --------------------------------------------------------------------------------------------------
- */
+/* --- counts and classes ------------------------------------------------------------------------------------------- */
 
 static thiele_status count(search *s, double *out)
 {

@@ -194,9 +194,7 @@ thiele_status thi_panels(thi_space *space, thiele_context *ctx, const thi_integr
     return THIELE_OK;
 }
 
-/* --- borders
- * ----------------------------------------------------------------------------------------------------------
- */
+/* --- borders ------------------------------------------------------------------------------------------------------ */
 
 int thi_borders_around(int borders, double *border, double at, double width, double reach)
 {

@@ -1,11 +1,9 @@
 /*
  * (E, g, h): every provider against every other one that a likelihood admits (operations are taken away from a copy to
- * force the poorer ones), against brute force in extended precision where features are sharp, and against differences
- * of E; what depends on what; extremes; errors.
+ * force the poorer ones) and against differences of E; what depends on what; extremes; errors. Sharp features of log p
+ * are in test_expect_split.c.
  */
 #include "testing.h"
-
-#include <float.h>
 
 #include "expect/expect.h"
 
@@ -225,143 +223,7 @@ static void test_point_mass(void **state)
     thiele_likelihood_destroy(lik);
 }
 
-/* --- brute force in extended precision
- * ---------------------------------------------------------------------------------
- */
-
-typedef struct jet {
-    long double l, d1, d2;
-} jet;
-typedef jet (*density_fn)(long double y, long double f);
-
-static jet logistic(long double y, long double f)
-{
-    long double x = y * f, s = 1 / (1 + expl(x));
-    return (jet){x > 0 ? -log1pl(expl(-x)) : x - log1pl(expl(x)), y * s, -s / (1 + expl(-x))};
-}
-
-/* nu = 3, scale = 0.01 */
-static jet student(long double y, long double f)
-{
-    long double nu = 3, s = 0.01L, r = y - f, d = nu * s * s + r * r;
-    long double constant = lgammal((nu + 1) / 2) - lgammal(nu / 2) - 0.5L * logl(nu * acosl(-1)) - logl(s);
-    return (jet){constant - (nu + 1) / 2 * log1pl(r * r / (nu * s * s)), (nu + 1) * r / d,
-                 (nu + 1) * (r * r - nu * s * s) / (d * d)};
-}
-
-/* rho = 0.02 */
-static jet matern(long double y, long double f)
-{
-    long double a = sqrtl(3) / 0.02L, r = y - f, u = a * fabsl(r);
-    return (jet){logl(a / 4) + log1pl(u) - u, a * a * r / (1 + u), -a * a / ((1 + u) * (1 + u))};
-}
-
-enum { PARTS = 8 };
-
-/* Composite 8-point Gauss-Legendre on a panel. */
-static jet panel(density_fn fn, long double y, long double mu, long double sd, long double a, long double b)
-{
-    static const long double node[] = {0.1834346424956498049394761L, 0.5255324099163289858177390L,
-                                       0.7966664774136267395915539L, 0.9602898564975362316835609L};
-    static const long double weight[] = {0.3626837833783619829651504L, 0.3137066458778872873379622L,
-                                         0.2223810344533744705443560L, 0.1012285362903762591525314L};
-    jet sum = {0, 0, 0};
-    for (int k = 0; k < PARTS; k++) {
-        long double z = 0.5L * (a + b) + 0.5L * (b - a) * (k % 2 ? node[k / 2] : -node[k / 2]);
-        long double w = 0.5L * (b - a) * weight[k / 2] * expl(-z * z / 2) / sqrtl(2 * acosl(-1));
-        jet j = fn(y, mu + sd * z);
-        sum.l += w * j.l;
-        sum.d1 += w * j.d1;
-        sum.d2 += w * j.d2 / 2;
-    }
-    return sum;
-}
-
-/* Panels no wider than 1/8, shrinking towards z = at from both sides by a factor 0.7. */
-static jet brute(density_fn fn, double y, double mu, double v, double at)
-{
-    long double sd = sqrtl(v), z0 = (at - (long double)mu) / sd;
-    jet sum = {0, 0, 0};
-    long double a = -14;
-    while (a < 14) {
-        long double gap = fabsl(a - z0), b = a + 0.125L;
-        if (a < z0) {
-            long double step = 0.3L * gap;
-            b = step < 1e-15L * (1 + fabsl(z0)) ? z0 : fminl(b, a + step);
-        } else {
-            b = fminl(b, a + fmaxl(0.4L * gap, 1e-15L * (1 + fabsl(z0))));
-        }
-        jet j = panel(fn, y, mu, sd, a, b);
-        sum = (jet){sum.l + j.l, sum.d1 + j.d1, sum.d2 + j.d2};
-        a = b;
-    }
-    return sum;
-}
-
-static void test_sharp_features(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        density_fn fn;
-        double y, bend;
-    } table[] = {
-        {"bernoulli", logistic, 1, 0},
-        {"student-t(nu=3, scale=0.01)", student, 0.7, 0.7},
-        {"matern32(rho=0.02)", matern, 0.7, 0.7},
-    };
-    static const double mean[] = {-50, -3, 0, 0.7, 0.70001, 8, 50};
-    static const double variance[] = {1e-12, 1e-8, 1e-4, 0.1, 1, 10, 100, 1e4};
-    double worst = 0;
-    for (size_t t = 0; t < sizeof table / sizeof *table; t++) {
-        thiele_likelihood *lik = NULL;
-        assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, table[t].text, 1, 0));
-        for (size_t a = 0; a < sizeof mean / sizeof *mean; a++) {
-            for (size_t b = 0; b < sizeof variance / sizeof *variance; b++) {
-                double E, g, h;
-                assert_ok(ctx, thiele_likelihood_expect(lik, ctx, "quadrature", 1, &table[t].y, &mean[a], &variance[b],
-                                                        &E, &g, &h, NULL));
-                jet want = brute(table[t].fn, table[t].y, mean[a], variance[b], table[t].bend);
-                assert_near(E, (double)want.l, 1e-8, 1e-12);
-                assert_near(g, (double)want.d1, 1e-8, 1e-12);
-                assert_near(h, (double)want.d2, 1e-8, 1e-12);
-                worst = fmax(worst, fabs(h - (double)want.d2) / (fabs((double)want.d2) + 1e-4));
-            }
-        }
-        thiele_likelihood_destroy(lik);
-    }
-    print_message("largest relative error of h around sharp features: %.1e\n", worst);
-}
-
-/* The kinks of Laplace and SVM densities, closed against panels by scores, from the narrowest to the widest. */
-static void test_kinks(void **state)
-{
-    (void)state;
-    static const double mean[] = {-50, -0.9, 0.2, 0.2000003, 1, 50};
-    static const double variance[] = {1e-12, 1e-8, 1e-4, 1, 100, 1e4};
-    static rows a, b;
-    static const int which[] = {3, 7};
-    for (int i = 0; i < 2; i++) {
-        const family *f = &families[which[i]];
-        thiele_likelihood *lik = make(f);
-        fill(&a, f, lik, 6, mean, 6, variance);
-        b = a;
-        run(&a, lik, "closed");
-        run(&b, lik, "quadrature");
-        assert_all_near(b.E, a.E, a.n, 1e-8, 1e-12);
-        for (int j = 0; j < a.n; j++) {
-            /* Rounding of l, of order eps |l|, is divided by the spread for g and by its square for h. */
-            double sd = fmax(sqrt(a.v[j]), fmin(2e-4, fabs(a.mu[j] - a.y[j]) / 12)), noise = 4e-16 * (1 + fabs(a.E[j]));
-            assert_near(b.g[j], a.g[j], 1e-8, 1e-12 + noise / sd);
-            assert_near(b.h[j], a.h[j], 1e-8, 1e-12 + 5 * noise / (sd * sd));
-        }
-        thiele_likelihood_destroy(lik);
-    }
-}
-
-/* --- derivatives of E
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- derivatives of E --------------------------------------------------------------------------------------------- */
 
 static double expected(const thiele_likelihood *lik, const double *y, const double *mu, const double *v)
 {
@@ -392,7 +254,10 @@ static void check_row(thiele_likelihood *lik, rows *r, int i)
         assert_near(r->g[i * Q + q], difference(lik, y, mu, v, mu + q, 1e-4), 2e-6, 2e-6 * size);
         assert_near(r->h[i * Q + q], difference(lik, y, mu, v, v + q, 1e-4 * v[q]), 2e-6, 2e-6 * size / v[q]);
     }
-    for (int p = 0; p < lik->parameters && !lik->phi[p].fixed; p++) {
+    for (int p = 0; p < lik->parameters; p++) {
+        if (lik->phi[p].fixed) {
+            continue;
+        }
         double *value = lik->value + p, now = *value, step = 1e-4 * (lik->phi[p].positive ? now : 1);
         double slope = difference(lik, y, mu, v, value, step) * (lik->phi[p].positive ? now : 1);
         assert_near(r->dphi[i * lik->parameters + p], slope, 2e-6, 2e-6 * (1 + fabs(r->E[i])));
@@ -415,16 +280,11 @@ static void test_differences(void **state)
     }
 }
 
-/* --- draws
- * -------------------------------------------------------------------------------------------------------------
- */
+/* --- draws -------------------------------------------------------------------------------------------------------- */
 
 enum { REPLICAS = 64 };
 
-/*
- * The mean over REPLICAS independent rows lies within 4 standard errors of the best method's answer; for quasi-random
- * points every row is the same and within a tenth of the standard deviation of a plain draw.
- */
+/* The mean over REPLICAS independent rows lies within 4 standard errors of the best method's answer. */
 static void check_draws(const family *f, thiele_likelihood *lik, const double *y, const double *mu, const double *v,
                         bool reparameterised)
 {
@@ -494,13 +354,17 @@ static void test_quasi(void **state)
         run(&c, lik, "qmc:8192");
         assert_same(&b, &a, lik, 0, lik->latents == 1 ? 1e-3 : 6e-3);
         assert_same(&c, &a, lik, 0, lik->latents == 1 ? 5e-5 : 1e-3);
+        /* By regression on all scores, without derivatives. */
+        thi_likelihood_ops poorer = *lik->ops;
+        poorer.derivatives = NULL;
+        lik->ops = &poorer;
+        run(&c, lik, "qmc:8192");
+        assert_same(&c, &a, lik, 0, lik->latents == 1 ? 5e-4 : 2e-3);
         thiele_likelihood_destroy(lik);
     }
 }
 
-/* --- what depends on what
- * ----------------------------------------------------------------------------------------------
- */
+/* --- what depends on what ----------------------------------------------------------------------------------------- */
 
 static void test_same_bits(void **state)
 {
@@ -585,9 +449,7 @@ static void test_missing(void **state)
     }
 }
 
-/* --- extremes and errors
- * -----------------------------------------------------------------------------------------------
- */
+/* --- extremes and errors ------------------------------------------------------------------------------------------ */
 
 static void test_extremes(void **state)
 {
@@ -688,8 +550,6 @@ int main(void)
         cmocka_unit_test(test_closed_is_quadrature),
         cmocka_unit_test(test_scores_are_derivatives),
         cmocka_unit_test(test_point_mass),
-        cmocka_unit_test(test_sharp_features),
-        cmocka_unit_test(test_kinks),
         cmocka_unit_test(test_differences),
         cmocka_unit_test(test_draws),
         cmocka_unit_test(test_quasi),

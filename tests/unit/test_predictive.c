@@ -300,9 +300,7 @@ static void test_classes(void **state)
     thiele_likelihood_destroy(lik);
 }
 
-/* --- quantiles and draws
- * ------------------------------------------------------------------------------------------------
- */
+/* --- quantiles and draws ------------------------------------------------------------------------------------------ */
 
 enum { DRAWS = 20000 };
 
@@ -388,9 +386,7 @@ static void test_gaussian_quantiles(void **state)
     thiele_likelihood_destroy(lik);
 }
 
-/* --- errors
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- errors ------------------------------------------------------------------------------------------------------- */
 
 static double own(const double *y, const double *f, const double *phi, void *user)
 {
