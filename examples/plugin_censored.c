@@ -1,9 +1,9 @@
 /*
  * A likelihood that no library has, as a plug-in: counts from a device that counts no further than 20 (a 20 says "20 or
  * more") and that is switched off some of the time, when it says 0. The rate is exp(f); the share of the time that it
- * is off is learned, as log odds. Compiled to a shared library it is used by
+ * is off is learned, as log odds. Compiled to a shared library it is loaded by
  *
- *     thiele fit train.csv --likelihood plugin:./plugin_censored.so
+ *     thiele_likelihood_load(&likelihood, ctx, "./plugin_censored.so");
  */
 #include <math.h>
 #include <thiele/likelihood.h>
