@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cursor.h"
 #include "kernel/kernel.h"
 
 typedef struct parser {
-    thiele_context *ctx;
-    const char *text, *at;
+    thi_cursor cursor;
     const thi_columns *columns;
     thiele_kernel *kernel;
     int depth;
@@ -26,58 +26,6 @@ typedef struct parser {
     } given[THI_KERNEL_NODES_MAX];
 } parser;
 
-/* "kernel 'TEXT', position 12: what" */
-static thiele_status fail_at(const parser *p, const char *what)
-{
-    return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "kernel '%.200s', position %d: %s", p->text,
-                    (int)(p->at - p->text) + 1, what);
-}
-
-static char peek(parser *p)
-{
-    while (isspace((unsigned char)*p->at)) {
-        p->at++;
-    }
-    return *p->at;
-}
-
-static bool accept(parser *p, char c)
-{
-    if (peek(p) != c) {
-        return false;
-    }
-    p->at++;
-    return true;
-}
-
-/* A word of letters, digits and underscores; length 0 when there is none. */
-static const char *word(parser *p, size_t *length)
-{
-    peek(p);
-    const char *start = p->at;
-    while (isalnum((unsigned char)*p->at) || *p->at == '_') {
-        p->at++;
-    }
-    *length = (size_t)(p->at - start);
-    return start;
-}
-
-static bool same(const char *word, size_t length, const char *name)
-{
-    return strlen(name) == length && memcmp(word, name, length) == 0;
-}
-
-static thiele_status number(parser *p, double *value)
-{
-    peek(p);
-    size_t length = strspn(p->at, "+-0123456789.eE");
-    if (!thi_parse_number(p->at, length, value)) {
-        return fail_at(p, "a number was expected");
-    }
-    p->at += length;
-    return THIELE_OK;
-}
-
 /* --- dims ------------------------------------------------------------------------------------------------------------
  */
 
@@ -85,21 +33,21 @@ static thiele_status mark_range(parser *p, bool *wanted)
 {
     double first;
     double last;
-    thiele_status status = number(p, &first);
+    thiele_status status = thi_cursor_number(&p->cursor, &first);
     if (status != THIELE_OK) {
         return status;
     }
     last = first;
-    if (accept(p, ':')) {
-        status = number(p, &last);
+    if (thi_cursor_accept(&p->cursor, ':')) {
+        status = thi_cursor_number(&p->cursor, &last);
     }
     if (status != THIELE_OK) {
         return status;
     }
     if (!(first >= 1 && first <= last && last <= p->columns->columns) || first != floor(first) || last != floor(last)) {
-        return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT,
-                        "kernel '%.200s', position %d: columns are counted from 1 to %d, the number of inputs", p->text,
-                        (int)(p->at - p->text) + 1, p->columns->columns);
+        return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT,
+                        "kernel '%.200s', position %d: columns are counted from 1 to %d, the number of inputs",
+                        p->cursor.text, (int)(p->cursor.at - p->cursor.text) + 1, p->columns->columns);
     }
     for (int d = 0; d < p->kernel->dims; d++) {
         int column = p->kernel->column[d] + 1;
@@ -113,37 +61,40 @@ static thiele_status mark_name(parser *p, bool *wanted)
 {
     size_t length;
     const char *name;
-    if (accept(p, '"')) {
-        name = p->at;
+    if (thi_cursor_accept(&p->cursor, '"')) {
+        name = p->cursor.at;
         length = strcspn(name, "\"");
-        p->at += length;
-        if (!accept(p, '"')) {
-            return fail_at(p, "a closing quote was expected");
+        p->cursor.at += length;
+        if (!thi_cursor_accept(&p->cursor, '"')) {
+            return thi_cursor_fail(&p->cursor, "a closing quote was expected");
         }
     } else {
-        name = word(p, &length);
+        name = thi_cursor_word(&p->cursor, &length);
     }
     bool found = false;
     for (int d = 0; p->columns->column_name != NULL && length > 0 && d < p->kernel->dims; d++) {
-        if (same(name, length, p->columns->column_name[p->kernel->column[d]])) {
+        if (thi_word_is(name, length, p->columns->column_name[p->kernel->column[d]])) {
             wanted[d] = found = true;
         }
     }
-    return found ? THIELE_OK : fail_at(p, "no input column has that name (use its name, quoted, or its number from 1)");
+    return found ? THIELE_OK
+                 : thi_cursor_fail(&p->cursor,
+                                   "no input column has that name (use its name, quoted, or its number from 1)");
 }
 
 static thiele_status dims(parser *p, bool *wanted)
 {
-    bool list = accept(p, '[');
+    bool list = thi_cursor_accept(&p->cursor, '[');
     do {
-        char next = peek(p);
+        char next = thi_cursor_peek(&p->cursor);
         bool digits = isdigit((unsigned char)next) || next == '-';
         thiele_status status = digits ? mark_range(p, wanted) : mark_name(p, wanted);
         if (status != THIELE_OK) {
             return status;
         }
-    } while (list && accept(p, ','));
-    return !list || accept(p, ']') ? THIELE_OK : fail_at(p, "',' or ']' was expected");
+    } while (list && thi_cursor_accept(&p->cursor, ','));
+    return !list || thi_cursor_accept(&p->cursor, ']') ? THIELE_OK
+                                                       : thi_cursor_fail(&p->cursor, "',' or ']' was expected");
 }
 
 /* --- leaves ----------------------------------------------------------------------------------------------------------
@@ -163,66 +114,68 @@ typedef struct leaf_arguments {
 
 static thiele_status values(parser *p, double **out, int *count)
 {
-    bool list = accept(p, '[');
+    bool list = thi_cursor_accept(&p->cursor, '[');
     *count = 0;
     thi_free(*out);
     *out = NULL;
     do {
-        thiele_status status = thi_grow(p->ctx, out, (size_t)*count + 1, sizeof **out);
+        thiele_status status = thi_grow(p->cursor.ctx, out, (size_t)*count + 1, sizeof **out);
         if (status == THIELE_OK) {
-            status = number(p, *out + *count);
+            status = thi_cursor_number(&p->cursor, *out + *count);
         }
         if (status != THIELE_OK) {
             return status;
         }
         double value = (*out)[(*count)++];
         if (!(value >= 1e-100 && value <= 1e100)) {
-            return fail_at(p, "kernel parameters are positive numbers between 1e-100 and 1e100");
+            return thi_cursor_fail(&p->cursor, "kernel parameters are positive numbers between 1e-100 and 1e100");
         }
         if (*count > p->kernel->dims) {
-            return fail_at(p, "there are more values than input columns");
+            return thi_cursor_fail(&p->cursor, "there are more values than input columns");
         }
-    } while (list && accept(p, ','));
-    return !list || accept(p, ']') ? THIELE_OK : fail_at(p, "',' or ']' was expected");
+    } while (list && thi_cursor_accept(&p->cursor, ','));
+    return !list || thi_cursor_accept(&p->cursor, ']') ? THIELE_OK
+                                                       : thi_cursor_fail(&p->cursor, "',' or ']' was expected");
 }
 
 /* Which of the three kinds of parameter a name means, -1 for none. */
 static int parameter_slot(const thi_kind *kind, const char *name, size_t length)
 {
-    if (kind->lengthscale && (same(name, length, "lengthscale") || same(name, length, "l"))) {
+    if (kind->lengthscale && (thi_word_is(name, length, "lengthscale") || thi_word_is(name, length, "l"))) {
         return 0;
     }
-    if (same(name, length, "variance")) {
+    if (thi_word_is(name, length, "variance")) {
         return 1;
     }
-    bool short_period = kind->extra != NULL && kind->extra[0] == 'p' && same(name, length, "p");
-    return kind->extra != NULL && (same(name, length, kind->extra) || short_period) ? 2 : -1;
+    bool short_period = kind->extra != NULL && kind->extra[0] == 'p' && thi_word_is(name, length, "p");
+    return kind->extra != NULL && (thi_word_is(name, length, kind->extra) || short_period) ? 2 : -1;
 }
 
 static thiele_status argument(parser *p, thi_leaf *leaf, leaf_arguments *arguments)
 {
     size_t length;
-    const char *name = word(p, &length);
-    if (same(name, length, "ard") && leaf->kind->lengthscale) {
+    const char *name = thi_cursor_word(&p->cursor, &length);
+    if (thi_word_is(name, length, "ard") && leaf->kind->lengthscale) {
         leaf->ard = true;
         return THIELE_OK;
     }
-    bool fixed = peek(p) == '=';
-    if (!accept(p, '=') && !accept(p, '~')) {
-        return fail_at(p,
-                       "'ard', 'dims=', or a parameter with '=value' (fixed) or '~value' (first guess) was expected");
+    bool fixed = thi_cursor_peek(&p->cursor) == '=';
+    if (!thi_cursor_accept(&p->cursor, '=') && !thi_cursor_accept(&p->cursor, '~')) {
+        return thi_cursor_fail(
+            &p->cursor, "'ard', 'dims=', or a parameter with '=value' (fixed) or '~value' (first guess) was expected");
     }
-    if (same(name, length, "dims")) {
+    if (thi_word_is(name, length, "dims")) {
         arguments->dims_given = true;
         return dims(p, arguments->wanted);
     }
-    if (leaf->kind->degree && same(name, length, "degree")) {
-        return number(p, &arguments->degree);
+    if (leaf->kind->degree && thi_word_is(name, length, "degree")) {
+        return thi_cursor_number(&p->cursor, &arguments->degree);
     }
     int slot = parameter_slot(leaf->kind, name, length);
     if (slot < 0) {
-        p->at = name;
-        return fail_at(p, "this kernel has no such parameter (lengthscale, variance, alpha, period, offset, degree)");
+        p->cursor.at = name;
+        return thi_cursor_fail(
+            &p->cursor, "this kernel has no such parameter (lengthscale, variance, alpha, period, offset, degree)");
     }
     arguments->list[slot].fixed = fixed;
     return values(p, &arguments->list[slot].value, &arguments->list[slot].count);
@@ -232,7 +185,7 @@ static thiele_status choose_columns(parser *p, thi_leaf *leaf, const leaf_argume
 {
     int D = p->kernel->dims;
     leaf->all_dims = !arguments->dims_given;
-    thiele_status status = thi_alloc(p->ctx, &leaf->dim, (size_t)D, sizeof *leaf->dim);
+    thiele_status status = thi_alloc(p->cursor.ctx, &leaf->dim, (size_t)D, sizeof *leaf->dim);
     for (int d = 0; status == THIELE_OK && d < D; d++) {
         if (leaf->all_dims || arguments->wanted[d]) {
             leaf->dim[leaf->dims++] = d;
@@ -246,7 +199,7 @@ static thiele_status settle(parser *p, thi_leaf *leaf, leaf_arguments *arguments
 {
     if (!(arguments->degree >= 1 && arguments->degree <= THI_DEGREE_MAX) ||
         arguments->degree != floor(arguments->degree)) {
-        return fail_at(p, "the degree is a whole number from 1 to 16");
+        return thi_cursor_fail(&p->cursor, "the degree is a whole number from 1 to 16");
     }
     leaf->degree = (int)arguments->degree;
     leaf->features = leaf->kind->map->count(leaf->dims);
@@ -257,9 +210,9 @@ static thiele_status settle(parser *p, thi_leaf *leaf, leaf_arguments *arguments
     leaf->parameters = leaf->lengthscales + 1 + (leaf->kind->extra != NULL);
     leaf->first = p->kernel->parameters;
     struct given *given = &p->given[p->kernel->leaves - 1];
-    thiele_status status = thi_alloc(p->ctx, &given->value, (size_t)leaf->parameters, sizeof *given->value);
+    thiele_status status = thi_alloc(p->cursor.ctx, &given->value, (size_t)leaf->parameters, sizeof *given->value);
     if (status == THIELE_OK) {
-        status = thi_alloc(p->ctx, &given->fixed, (size_t)leaf->parameters, sizeof *given->fixed);
+        status = thi_alloc(p->cursor.ctx, &given->fixed, (size_t)leaf->parameters, sizeof *given->fixed);
     }
     if (status != THIELE_OK) {
         return status;
@@ -269,7 +222,7 @@ static thiele_status settle(parser *p, thi_leaf *leaf, leaf_arguments *arguments
         int slots = slot_first[slot + 1] - slot_first[slot];
         int count = arguments->list[slot].count;
         if (count > 1 && count != slots) {
-            return fail_at(p, "the number of values does not match the number of columns");
+            return thi_cursor_fail(&p->cursor, "the number of values does not match the number of columns");
         }
         for (int s = 0; s < slots; s++) {
             given->value[slot_first[slot] + s] = count == 0 ? NAN : arguments->list[slot].value[count > 1 ? s : 0];
@@ -282,7 +235,7 @@ static thiele_status settle(parser *p, thi_leaf *leaf, leaf_arguments *arguments
 
 static thiele_status arguments_of(parser *p, thi_leaf *leaf, leaf_arguments *arguments)
 {
-    if (!accept(p, '(') || accept(p, ')')) {
+    if (!thi_cursor_accept(&p->cursor, '(') || thi_cursor_accept(&p->cursor, ')')) {
         return THIELE_OK;
     }
     do {
@@ -290,16 +243,16 @@ static thiele_status arguments_of(parser *p, thi_leaf *leaf, leaf_arguments *arg
         if (status != THIELE_OK) {
             return status;
         }
-    } while (accept(p, ','));
-    return accept(p, ')') ? THIELE_OK : fail_at(p, "',' or ')' was expected");
+    } while (thi_cursor_accept(&p->cursor, ','));
+    return thi_cursor_accept(&p->cursor, ')') ? THIELE_OK : thi_cursor_fail(&p->cursor, "',' or ')' was expected");
 }
 
 static thiele_status new_node(parser *p, thi_node **out, thi_node_type type)
 {
     if (p->kernel->nodes >= THI_KERNEL_NODES_MAX) {
-        return fail_at(p, "the kernel has too many parts (at most 64)");
+        return thi_cursor_fail(&p->cursor, "the kernel has too many parts (at most 64)");
     }
-    thiele_status status = thi_alloc(p->ctx, out, 1, sizeof **out);
+    thiele_status status = thi_alloc(p->cursor.ctx, out, 1, sizeof **out);
     if (status == THIELE_OK) {
         (*out)->type = type;
         p->kernel->nodes++;
@@ -310,12 +263,12 @@ static thiele_status new_node(parser *p, thi_node **out, thi_node_type type)
 static thiele_status parse_leaf(parser *p, thi_node **out)
 {
     size_t length;
-    const char *name = word(p, &length);
+    const char *name = thi_cursor_word(&p->cursor, &length);
     const thi_kind *kind = thi_kind_find(name, length);
     if (kind == NULL) {
-        p->at = name;
-        return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "kernel '%.200s', position %d: a kernel was expected: %s",
-                        p->text, (int)(name - p->text) + 1, thi_kind_names());
+        p->cursor.at = name;
+        return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT, "kernel '%.200s', position %d: a kernel was expected: %s",
+                        p->cursor.text, (int)(name - p->cursor.text) + 1, thi_kind_names());
     }
     thiele_status status = new_node(p, out, THI_NODE_LEAF);
     if (status != THIELE_OK) {
@@ -326,7 +279,7 @@ static thiele_status parse_leaf(parser *p, thi_node **out)
     thi_leaf *leaf = &kernel->leaf[kernel->leaves++];
     *leaf = (thi_leaf){.kind = kind};
     leaf_arguments arguments = {.degree = 2};
-    THI_TRY(thi_alloc(p->ctx, &arguments.wanted, (size_t)kernel->dims, sizeof(bool)));
+    THI_TRY(thi_alloc(p->cursor.ctx, &arguments.wanted, (size_t)kernel->dims, sizeof(bool)));
     THI_TRY(arguments_of(p, leaf, &arguments));
     THI_TRY(choose_columns(p, leaf, &arguments));
     THI_TRY(settle(p, leaf, &arguments));
@@ -345,15 +298,15 @@ static thiele_status parse_joined(parser *p, thi_node **out, thi_node_type type)
 
 static thiele_status parse_factor(parser *p, thi_node **out)
 {
-    if (!accept(p, '(')) {
+    if (!thi_cursor_accept(&p->cursor, '(')) {
         return parse_leaf(p, out);
     }
     if (++p->depth > THI_KERNEL_DEPTH_MAX) {
-        return fail_at(p, "the kernel is nested too deeply (at most 16 levels)");
+        return thi_cursor_fail(&p->cursor, "the kernel is nested too deeply (at most 16 levels)");
     }
     thiele_status status = parse_joined(p, out, THI_NODE_SUM);
-    if (status == THIELE_OK && !accept(p, ')')) {
-        status = fail_at(p, "'+', '*' or ')' was expected");
+    if (status == THIELE_OK && !thi_cursor_accept(&p->cursor, ')')) {
+        status = thi_cursor_fail(&p->cursor, "'+', '*' or ')' was expected");
     }
     p->depth--;
     return status;
@@ -361,7 +314,7 @@ static thiele_status parse_factor(parser *p, thi_node **out)
 
 static thiele_status adopt(parser *p, thi_node *node, thi_node *child)
 {
-    thiele_status status = thi_grow(p->ctx, &node->child, (size_t)node->children + 1, sizeof *node->child);
+    thiele_status status = thi_grow(p->cursor.ctx, &node->child, (size_t)node->children + 1, sizeof *node->child);
     if (status == THIELE_OK) {
         node->child[node->children++] = child;
     }
@@ -373,7 +326,7 @@ static thiele_status parse_joined(parser *p, thi_node **out, thi_node_type type)
 {
     bool sum = type == THI_NODE_SUM;
     thiele_status status = sum ? parse_joined(p, out, THI_NODE_PRODUCT) : parse_factor(p, out);
-    while (status == THIELE_OK && accept(p, sum ? '+' : '*')) {
+    while (status == THIELE_OK && thi_cursor_accept(&p->cursor, sum ? '+' : '*')) {
         if ((*out)->type != type) {
             thi_node *joined = NULL;
             status = new_node(p, &joined, type);
@@ -416,7 +369,7 @@ static int depth_of(const thi_node *node)
 static thiele_status name_parameter(const parser *p, const thi_leaf *leaf, int own, char **name)
 {
     thi_text text;
-    thi_text_init(&text, p->ctx);
+    thi_text_init(&text, p->cursor.ctx);
     thi_text_add(&text, "%s", leaf->kind->name);
     if (leaf->number > 1) {
         thi_text_add(&text, "#%d", leaf->number);
@@ -439,9 +392,9 @@ static thiele_status finish(parser *p)
     thiele_kernel *kernel = p->kernel;
     size_t n = (size_t)kernel->parameters;
     thiele_status status;
-    THI_TRY(thi_alloc(p->ctx, &kernel->parameter, n, sizeof *kernel->parameter));
-    THI_TRY(thi_alloc(p->ctx, &kernel->value, n, sizeof *kernel->value));
-    THI_TRY(thi_alloc(p->ctx, &kernel->log_value, n, sizeof *kernel->log_value));
+    THI_TRY(thi_alloc(p->cursor.ctx, &kernel->parameter, n, sizeof *kernel->parameter));
+    THI_TRY(thi_alloc(p->cursor.ctx, &kernel->value, n, sizeof *kernel->value));
+    THI_TRY(thi_alloc(p->cursor.ctx, &kernel->log_value, n, sizeof *kernel->log_value));
     for (int l = 0; l < kernel->leaves; l++) {
         thi_leaf *leaf = &kernel->leaf[l];
         leaf->value = kernel->value + leaf->first;
@@ -471,7 +424,7 @@ thiele_status thi_kernel_parse(thiele_kernel **out, thiele_context *ctx, const c
     if (columns->dims < 1) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a kernel needs at least one input column");
     }
-    parser p = {.ctx = ctx, .text = text, .at = text, .columns = columns};
+    parser p = {.cursor = {ctx, "kernel", text, text}, .columns = columns};
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &p.kernel, 1, sizeof *p.kernel));
     THI_TRY(thi_alloc(ctx, &p.kernel->column, (size_t)columns->dims, sizeof *p.kernel->column));
@@ -480,8 +433,8 @@ thiele_status thi_kernel_parse(thiele_kernel **out, thiele_context *ctx, const c
         p.kernel->column[d] = columns->column != NULL ? columns->column[d] : d;
     }
     THI_TRY(parse_joined(&p, &p.kernel->root, THI_NODE_SUM));
-    if (peek(&p) != '\0') {
-        THI_TRY(fail_at(&p, "'+' or '*' was expected"));
+    if (thi_cursor_peek(&p.cursor) != '\0') {
+        THI_TRY(thi_cursor_fail(&p.cursor, "'+' or '*' was expected"));
     }
     THI_TRY(finish(&p));
     *out = p.kernel;

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/cursor.h"
 #include "likelihood/families.h"
 
 enum { NAME_MAX_LENGTH = 40, ARGUMENTS_MAX = 256, VALUES_MAX = 65536, SIZE_MAX_COUNT = 1024, OUTPUTS_MAX = 65536 };
@@ -23,41 +24,24 @@ typedef struct given {
 } given;
 
 typedef struct parser {
-    thiele_context *ctx;
-    const char *text, *at;
+    thi_cursor cursor;
     given argument[ARGUMENTS_MAX];
     int arguments;
     double *value;
     int values;
 } parser;
 
-/* "likelihood 'TEXT', position 12: what" */
-static thiele_status fail_at(const parser *p, const char *at, const char *what)
+/* The same for a place that was passed. */
+static thiele_status fail_at(const parser *p, const char *at, const char *why)
 {
-    return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%.200s', position %d: %s", p->text,
-                    (int)(at - p->text) + 1, what);
-}
-
-static char peek(parser *p)
-{
-    while (isspace((unsigned char)*p->at)) {
-        p->at++;
-    }
-    return *p->at;
-}
-
-static bool accept(parser *p, char c)
-{
-    if (peek(p) != c) {
-        return false;
-    }
-    p->at++;
-    return true;
+    thi_cursor there = p->cursor;
+    there.at = at;
+    return thi_cursor_fail(&there, why);
 }
 
 static bool same(const given *argument, const char *word)
 {
-    return strlen(word) == argument->length && memcmp(word, argument->word, argument->length) == 0;
+    return thi_word_is(argument->word, argument->length, word);
 }
 
 /* --- the arguments, as they were written -----------------------------------------------------------------------------
@@ -65,43 +49,37 @@ static bool same(const given *argument, const char *word)
 
 static thiele_status read_values(parser *p, given *argument)
 {
-    argument->list = accept(p, '[');
+    argument->list = thi_cursor_accept(&p->cursor, '[');
     argument->first = p->values;
     do {
         if (p->values == VALUES_MAX) {
-            return fail_at(p, p->at, "there are too many values");
+            return fail_at(p, p->cursor.at, "there are too many values");
         }
-        thiele_status status = thi_grow(p->ctx, &p->value, (size_t)p->values + 1, sizeof *p->value);
+        thiele_status status = thi_grow(p->cursor.ctx, &p->value, (size_t)p->values + 1, sizeof *p->value);
         if (status != THIELE_OK) {
             return status;
         }
-        peek(p);
-        size_t length = strspn(p->at, "+-0123456789.eE");
-        if (!thi_parse_number(p->at, length, &p->value[p->values])) {
-            return fail_at(p, p->at, "a number was expected");
+        status = thi_cursor_number(&p->cursor, &p->value[p->values]);
+        if (status != THIELE_OK) {
+            return status;
         }
-        p->at += length;
         p->values++;
-    } while (argument->list && accept(p, ','));
+    } while (argument->list && thi_cursor_accept(&p->cursor, ','));
     argument->count = p->values - argument->first;
-    return !argument->list || accept(p, ']') ? THIELE_OK : fail_at(p, p->at, "',' or ']' was expected");
+    return !argument->list || thi_cursor_accept(&p->cursor, ']') ? THIELE_OK
+                                                                 : fail_at(p, p->cursor.at, "',' or ']' was expected");
 }
 
 static thiele_status read_argument(parser *p)
 {
     if (p->arguments == ARGUMENTS_MAX) {
-        return fail_at(p, p->at, "there are too many arguments");
+        return fail_at(p, p->cursor.at, "there are too many arguments");
     }
     given *argument = &p->argument[p->arguments++];
-    peek(p);
-    argument->word = p->at;
-    while (isalnum((unsigned char)*p->at) || *p->at == '_') {
-        p->at++;
-    }
-    argument->length = (size_t)(p->at - argument->word);
-    argument->fixed = peek(p) == '=';
-    if (argument->length == 0 || (!accept(p, '=') && !accept(p, '~'))) {
-        return fail_at(p, p->at, "a parameter with '=value' (fixed) or '~value' (first guess) was expected");
+    argument->word = thi_cursor_word(&p->cursor, &argument->length);
+    argument->fixed = thi_cursor_peek(&p->cursor) == '=';
+    if (argument->length == 0 || (!thi_cursor_accept(&p->cursor, '=') && !thi_cursor_accept(&p->cursor, '~'))) {
+        return fail_at(p, p->cursor.at, "a parameter with '=value' (fixed) or '~value' (first guess) was expected");
     }
     for (int i = 0; i < p->arguments - 1; i++) {
         if (p->argument[i].length == argument->length &&
@@ -114,18 +92,18 @@ static thiele_status read_argument(parser *p)
 
 static thiele_status read_arguments(parser *p)
 {
-    if (accept(p, '(') && !accept(p, ')')) {
+    if (thi_cursor_accept(&p->cursor, '(') && !thi_cursor_accept(&p->cursor, ')')) {
         do {
             thiele_status status = read_argument(p);
             if (status != THIELE_OK) {
                 return status;
             }
-        } while (accept(p, ','));
-        if (!accept(p, ')')) {
-            return fail_at(p, p->at, "',' or ')' was expected");
+        } while (thi_cursor_accept(&p->cursor, ','));
+        if (!thi_cursor_accept(&p->cursor, ')')) {
+            return fail_at(p, p->cursor.at, "',' or ')' was expected");
         }
     }
-    return peek(p) == '\0' ? THIELE_OK : fail_at(p, p->at, "nothing more was expected here");
+    return thi_cursor_peek(&p->cursor) == '\0' ? THIELE_OK : fail_at(p, p->cursor.at, "nothing more was expected here");
 }
 
 /* --- parameters ------------------------------------------------------------------------------------------------------
@@ -168,9 +146,9 @@ static thiele_status no_such(const parser *p, const thiele_likelihood *lik, cons
         length +=
             (size_t)snprintf(known + length, sizeof known - length, "%s%.40s", i > 0 ? ", " : "", lik->phi[i].name);
     }
-    return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT,
-                    "likelihood '%.200s', position %d: no parameter has that name; there are: %s", p->text,
-                    (int)(argument->word - p->text) + 1, known);
+    return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT,
+                    "likelihood '%.200s', position %d: no parameter has that name; there are: %s", p->cursor.text,
+                    (int)(argument->word - p->cursor.text) + 1, known);
 }
 
 static thiele_status apply(const parser *p, thiele_likelihood *lik, const given *argument)
@@ -183,13 +161,14 @@ static thiele_status apply(const parser *p, thiele_likelihood *lik, const given 
         return no_such(p, lik, argument);
     }
     if (argument->count != found && (argument->chain || argument->count != 1)) {
-        return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%.200s', position %d: %d values are needed, not %d",
-                        p->text, (int)(argument->word - p->text) + 1, found, argument->count);
+        return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT,
+                        "likelihood '%.200s', position %d: %d values are needed, not %d", p->cursor.text,
+                        (int)(argument->word - p->cursor.text) + 1, found, argument->count);
     }
     const double *value = p->value + argument->first;
     for (int i = 0; i < lik->parameters; i++) {
         if (meant(argument, lik->phi[i].name)) {
-            thiele_status status = thi_likelihood_set_phi(lik, p->ctx, i, *value);
+            thiele_status status = thi_likelihood_set_phi(lik, p->cursor.ctx, i, *value);
             if (status != THIELE_OK) {
                 return status;
             }
@@ -210,12 +189,12 @@ static thiele_status apply_all(const parser *p, thiele_likelihood *lik)
             }
         }
     }
-    return thi_likelihood_check(lik, p->ctx);
+    return thi_likelihood_check(lik, p->cursor.ctx);
 }
 
 thiele_status thi_likelihood_arguments(thiele_likelihood *lik, thiele_context *ctx, const char *text)
 {
-    parser p = {.ctx = ctx, .text = text, .at = text};
+    parser p = {.cursor = {ctx, "likelihood", text, text}};
     thiele_status status = read_arguments(&p);
     if (status == THIELE_OK) {
         status = apply_all(&p, lik);
@@ -299,14 +278,14 @@ static const char *const aliases[][2] = {
 /* The name in lower case with hyphens, its other names resolved; empty when it is too long. */
 static void read_name(parser *p, char *name)
 {
-    peek(p);
+    thi_cursor_peek(&p->cursor);
     size_t length = 0;
-    const char *start = p->at;
-    while (isalnum((unsigned char)*p->at) || *p->at == '_' || *p->at == '-') {
-        p->at++;
+    const char *start = p->cursor.at;
+    while (isalnum((unsigned char)*p->cursor.at) || *p->cursor.at == '_' || *p->cursor.at == '-') {
+        p->cursor.at++;
     }
-    if ((size_t)(p->at - start) < NAME_MAX_LENGTH) {
-        for (; start + length < p->at; length++) {
+    if ((size_t)(p->cursor.at - start) < NAME_MAX_LENGTH) {
+        for (; start + length < p->cursor.at; length++) {
             name[length] = start[length] == '_' ? '-' : (char)tolower((unsigned char)start[length]);
         }
     }
@@ -320,9 +299,9 @@ static void read_name(parser *p, char *name)
 
 static thiele_status unknown_name(parser *p, const char *name)
 {
-    if (strcmp(name, "plugin") == 0 && *p->at == ':') {
-        return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT,
-                        "'%.200s' names a plug-in, which is loaded by its path and not made from text", p->text);
+    if (strcmp(name, "plugin") == 0 && *p->cursor.at == ':') {
+        return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT,
+                        "'%.200s' names a plug-in, which is loaded by its path and not made from text", p->cursor.text);
     }
     const char *near = NULL;
     char known[400];
@@ -339,9 +318,11 @@ static thiele_status unknown_name(parser *p, const char *name)
         length = length < sizeof known ? length : sizeof known - 1;
     }
     if (near != NULL) {
-        return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "no likelihood is called '%s'; did you mean '%s'?", name, near);
+        return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT, "no likelihood is called '%s'; did you mean '%s'?", name,
+                        near);
     }
-    return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "no likelihood is called '%.40s'; there are: %s", p->text, known);
+    return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT, "no likelihood is called '%.40s'; there are: %s",
+                    p->cursor.text, known);
 }
 
 static thiele_status find_family(parser *p, const thi_family_entry **family)
@@ -361,8 +342,9 @@ static thiele_status check_outputs(const parser *p, const thiele_likelihood *lik
     if (lik->outputs == outputs) {
         return THIELE_OK;
     }
-    return thi_fail(p->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' has %d output%s, but there are %d target columns",
-                    lik->ops->name, lik->outputs, lik->outputs == 1 ? "" : "s", outputs);
+    return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT,
+                    "likelihood '%s' has %d output%s, but there are %d target columns", lik->ops->name, lik->outputs,
+                    lik->outputs == 1 ? "" : "s", outputs);
 }
 
 thiele_status thiele_likelihood_parse(thiele_likelihood **out, thiele_context *ctx, const char *text, int outputs,
@@ -373,7 +355,7 @@ thiele_status thiele_likelihood_parse(thiele_likelihood **out, thiele_context *c
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                         "a likelihood has 1 to %d target columns and at most as many classes", OUTPUTS_MAX);
     }
-    parser p = {.ctx = ctx, .text = text, .at = text};
+    parser p = {.cursor = {ctx, "likelihood", text, text}};
     const thi_family_entry *family;
     thiele_likelihood *lik = NULL;
     thiele_status status;

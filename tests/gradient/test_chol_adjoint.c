@@ -2,28 +2,11 @@
  * The adjoint of the Cholesky factor: against central differences element by element, against the forward derivative
  * dL = L Phi(L^-1 dK L^-T) to rounding on sizes around the edges of tiles, and against K^-1, the gradient of log|K|.
  */
-#include "testing.h"
+#include "testing_context.h"
 
 #include <float.h>
 
 #include "linalg/linalg.h"
-
-static thiele_context *ctx;
-
-static int set_up(void **state)
-{
-    (void)state;
-    ctx = test_context(2);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    assert_int_equal(thi_memory_held(ctx), 0);
-    thiele_context_destroy(ctx);
-    return 0;
-}
 
 static thi_matrix make(int64_t n)
 {

@@ -4,28 +4,12 @@
  * quadrature gives; and what antithetic pairs and quasi-random points add. Variances are over independent rows (or
  * seeds) at the same number of evaluations.
  */
-#include "testing.h"
+#include "testing_context.h"
 
 #include "expect/expect.h"
 #include "linalg/linalg.h"
 
 enum { DRAWS = 512, ROWS = 8192, SEEDS = 300, NODES = 200 };
-
-static thiele_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = test_context(2);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    thiele_context_destroy(ctx);
-    return 0;
-}
 
 typedef struct marginal {
     double y, mu, v;
@@ -185,5 +169,5 @@ static void test_narrow_bernoulli(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_ratios), cmocka_unit_test(test_narrow_bernoulli)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -3,9 +3,7 @@
  * refused and in which words, reading new tables by name, and the way through JSON and back.
  */
 #include "data/data.h"
-#include "testing.h"
-
-static thiele_context *ctx;
+#include "testing_context.h"
 
 static const char *const small = "id,x,site,y\n"
                                  "1,1,south,10\n"
@@ -481,21 +479,6 @@ static void test_allocations(void **state)
     }
     thiele_table_destroy(table);
     thiele_context_destroy(own);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    ctx = test_context(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    assert_int_equal(thi_memory_held(ctx), 0);
-    thiele_context_destroy(ctx);
-    return 0;
 }
 
 int main(void)

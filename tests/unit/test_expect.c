@@ -3,25 +3,9 @@
  * force the poorer ones) and against differences of E; what depends on what; extremes; errors. Sharp features of log p
  * are in test_expect_split.c.
  */
-#include "testing.h"
+#include "testing_context.h"
 
 #include "expect/expect.h"
-
-static thiele_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = test_context(1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    thiele_context_destroy(ctx);
-    return 0;
-}
 
 /* A likelihood, and rows of y that are ordinary for it (P each, up to three rows). */
 typedef struct family {
@@ -560,5 +544,5 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_allocations),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

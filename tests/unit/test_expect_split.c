@@ -2,25 +2,9 @@
  * (E, g, h) of densities with kinks or narrow features, by quadrature split into panels: against brute force in
  * extended precision, and against closed forms, for marginals from far narrower to far wider than the feature.
  */
-#include "testing.h"
+#include "testing_context.h"
 
 #include <thiele/likelihood.h>
-
-static thiele_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = test_context(1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    thiele_context_destroy(ctx);
-    return 0;
-}
 
 typedef struct jet {
     long double l, d1, d2;
@@ -155,5 +139,5 @@ static void test_kinks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sharp_features), cmocka_unit_test(test_kinks)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

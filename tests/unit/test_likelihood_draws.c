@@ -3,7 +3,7 @@
  * distance times sqrt(n) is below 2.2 but once in 8000 (conservative for discrete laws), moments lie within five
  * standard errors. And the functions under them: incomplete gamma and beta, differences of log Gamma.
  */
-#include "testing.h"
+#include "testing_context.h"
 
 #include <thiele/likelihood.h>
 
@@ -13,8 +13,6 @@
 #include "likelihood/stirling.h"
 
 enum { DRAWS = 20000 };
-static thiele_context *ctx;
-
 static const struct draw_case {
     const char *text;
     int classes;
@@ -191,20 +189,6 @@ static void test_stirling(void **state)
     assert_near(thi_log_choose(50, 3), log(19600), 1e-14, 0);
     assert_near(thi_log_choose(1e12, 1), log(1e12), 1e-14, 0);
     assert_true(thi_log_choose(7, 0) == 0 && thi_log_choose(7, 7) == 0);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    ctx = test_context(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    thiele_context_destroy(ctx);
-    return 0;
 }
 
 int main(void)

@@ -2,14 +2,12 @@
  * Likelihoods of several outputs: networks (gprn) and linear mixing. Their log densities are of degree two in each
  * latent and each weight, so that three Gauss-Hermite nodes a latent and plain differences are exact but for rounding.
  */
-#include "testing.h"
+#include "testing_context.h"
 
 #include <thiele/likelihood.h>
 
 #include "likelihood/likelihood.h"
 #include "linalg/linalg.h"
-
-static thiele_context *ctx;
 
 static thiele_likelihood *make(const char *text, int outputs)
 {
@@ -212,20 +210,6 @@ static void test_guess(void **state)
         assert_all_near(mean, y, 3, 1e-15, 0);
         thiele_likelihood_destroy(lik);
     }
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    ctx = test_context(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    thiele_context_destroy(ctx);
-    return 0;
 }
 
 int main(void)

@@ -4,13 +4,11 @@
  * breaks at the edges. Brute force is the trapezium rule, which for a Gaussian times an analytic function converges
  * faster than any power of its step; steps are chosen so that halving them changes nothing.
  */
-#include "testing.h"
+#include "testing_context.h"
 
 #include <thiele/likelihood.h>
 
 #include "likelihood/likelihood.h"
-
-static thiele_context *ctx;
 
 static thiele_likelihood *make(const char *text, int outputs, int classes)
 {
@@ -434,20 +432,6 @@ static void test_allocation_failures(void **state)
             assert_int_equal(thi_memory_held(ctx), held);
         }
     }
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    ctx = test_context(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    thiele_context_destroy(ctx);
-    return 0;
 }
 
 int main(void)

@@ -2,29 +2,12 @@
  * Likelihoods from text and back, from a user's function and from a plug-in (examples/plugin_censored.c): round trips,
  * what is refused and with which sentence, and densities that crash, hang or return NaN.
  */
-#include "testing.h"
+#include "testing_context.h"
 
 #include <dlfcn.h>
 #include <signal.h>
 
 #include "likelihood/likelihood.h"
-
-static thiele_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = test_context(1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    assert_int_equal(thi_memory_held(ctx), 0);
-    thiele_context_destroy(ctx);
-    return 0;
-}
 
 /* --- text ------------------------------------------------------------------------------------------------------------
  */
@@ -439,5 +422,5 @@ int main(void)
         cmocka_unit_test(bad_plugins_are_refused),
         cmocka_unit_test(every_allocation_may_fail),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

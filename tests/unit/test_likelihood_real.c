@@ -3,26 +3,10 @@
  * towards the kink and around the Gaussian. Normalisation, derivatives, closed expectations and predictive densities,
  * distribution functions, draws, extremes.
  */
-#include "testing.h"
+#include "testing_context.h"
 
 #include "likelihood/likelihood.h"
 #include "linalg/linalg.h"
-
-static thiele_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = test_context(1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    thiele_context_destroy(ctx);
-    return 0;
-}
 
 static thiele_likelihood *make(const char *text)
 {
@@ -551,5 +535,5 @@ int main(void)
         cmocka_unit_test(extremes_stay_finite),           cmocka_unit_test(distribution_functions),
         cmocka_unit_test(draws_follow_the_law),           cmocka_unit_test(binary_probabilities),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

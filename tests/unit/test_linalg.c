@@ -3,7 +3,7 @@
  * of tiles, on views with a larger leading dimension, with nothing written outside the triangle, and with the same bits
  * on any number of threads.
  */
-#include "testing.h"
+#include "testing_context.h"
 
 #include <float.h>
 #include <limits.h>
@@ -12,23 +12,6 @@
 
 static const int64_t sizes[] = {1, 2, 3, 31, 32, 33, 71, 72, 73, 127, 128, 129, 239, 240, 241, 257, 289, 500, 1000};
 enum { SIZES = sizeof sizes / sizeof sizes[0], GAP = 5 };
-
-static thiele_context *ctx;
-
-static int set_up(void **state)
-{
-    (void)state;
-    ctx = test_context(2);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    assert_int_equal(thi_memory_held(ctx), 0);
-    thiele_context_destroy(ctx);
-    return 0;
-}
 
 /* A matrix of normal draws inside a larger one: ld = rows + GAP. */
 static thi_matrix draw(int64_t rows, int64_t cols, uint64_t row)

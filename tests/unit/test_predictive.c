@@ -3,26 +3,10 @@
  * likelihoods know exactly against what is computed without that knowledge (operations are taken away from a copy),
  * sums and integrals over y, and a dense trapezium rule in far tails.
  */
-#include "testing.h"
+#include "testing_context.h"
 
 #include "expect/expect.h"
 #include "likelihood/gaussian.h"
-
-static thiele_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = test_context(1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    thiele_context_destroy(ctx);
-    return 0;
-}
 
 static thiele_likelihood *make(const char *text, int outputs, int classes)
 {
@@ -459,5 +443,5 @@ int main(void)
         cmocka_unit_test(test_quantiles), cmocka_unit_test(test_gaussian_quantiles),
         cmocka_unit_test(test_errors),    cmocka_unit_test(test_allocations),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,27 +1,11 @@
 /* Gauss-Hermite rules: moments, symmetry, closed forms, and an integral that is known. */
-#include "testing.h"
+#include "testing_context.h"
 
 #include <float.h>
 
 #include "linalg/linalg.h"
 
 enum { MOST = 512 };
-
-static thiele_context *ctx;
-
-static int set_up(void **state)
-{
-    (void)state;
-    ctx = test_context(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    thiele_context_destroy(ctx);
-    return 0;
-}
 
 static void test_closed_forms(void **state)
 {
