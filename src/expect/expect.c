@@ -22,6 +22,9 @@ const char *thiele_likelihood_best_method(const thiele_likelihood *likelihood)
     return likelihood->latents <= 3 ? "quadrature" : "qmc:512";
 }
 
+/* Scores up to the fourth Hermite polynomial must be told apart by the nodes. */
+enum { SCORE_NODES = 5 };
+
 static const struct method {
     const char *name;
     thi_provider provider;
@@ -97,6 +100,13 @@ static thiele_status refuse(const thi_expect *expect, thiele_context *ctx)
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                         "%d quadrature nodes for each of %d latents are %.3g in all: use fewer, at most %d in all",
                         expect->count, lik->latents, pow(expect->count, lik->latents), MOST_TENSOR);
+    }
+    bool quadrature = expect->provider == THI_QUADRATURE && expect->count > 0 && expect->count < SCORE_NODES;
+    bool quasi = expect->provider == THI_QUASI_MONTE_CARLO && !thi_regression_fits(expect->count, lik->latents);
+    if (lik->ops->derivatives == NULL && (quadrature || quasi)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "likelihood '%s' has no derivatives and %d points are too few to do without them: use %s",
+                        thiele_likelihood_name(lik), expect->count, quadrature ? "quadrature:5 or more" : "qmc:512");
     }
     return THIELE_OK;
 }

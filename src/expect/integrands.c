@@ -263,7 +263,8 @@ double thi_score_spread(const thiele_likelihood *lik, const double *y, double mu
 {
     thi_bend bend[THI_BENDS_MAX];
     int bends = sd < 1e-3 ? thi_bends(lik, y, bend) : 0;
-    double least = 2e-4 * fmax(1.0, 0.01 * fabs(mu));
+    /* f = mu + sd z is rounded to eps |mu|: the spread stays far above that. */
+    double least = fmax(2e-4, 1e-9 * fabs(mu));
     for (int b = 0; b < bends; b++) {
         least = fmin(least, fmax(0.02 * bend[b].width, fabs(bend[b].at - mu) / 12));
     }

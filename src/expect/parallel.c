@@ -58,6 +58,9 @@ static void keep_message(thiele_context *ctx, const worker *workers, int threads
 thiele_status thi_expect_rows(const thiele_likelihood *lik, thiele_context *ctx, const char *method, int64_t n,
                               thi_expect_rows_fn fn, const void *arg)
 {
+    if (n < 0) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the number of rows is negative");
+    }
     int threads = ctx->threads > 1 ? ctx->threads : 1;
     job j = {lik, method, n, fn, arg, NULL};
     thiele_status status = thi_alloc(ctx, &j.workers, (size_t)threads, sizeof *j.workers);

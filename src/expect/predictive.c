@@ -308,6 +308,10 @@ static thiele_status by_points(thi_space *space, thiele_context *ctx, const thi_
 {
     int64_t P = space->P, Q = space->Q;
     thi_integrand in = exponentials(space);
+    for (int64_t r = 0; r < rows->count; r++) {
+        /* A row that goes straight to its peak is not summed here. */
+        space->result[2 * rows->row[r]] = space->result[2 * rows->row[r] + 1] = 0.0;
+    }
     thiele_status status = Q <= 3 ? thi_climb(space, ctx, &in, rows, space->result, space->level)
                                   : thi_average(space, ctx, &in, rows, space->result);
     for (int64_t r = 0; r < rows->count && status == THIELE_OK; r++) {
@@ -317,7 +321,9 @@ static thiele_status by_points(thi_space *space, thiele_context *ctx, const thi_
         for (int64_t q = 0; q < Q; q++) {
             flat = flat && sd[q] < DBL_MIN;
         }
-        if (Q <= 3 && space->level[i] == THI_LEVELS && !flat) {
+        if (isnan(space->result[2 * i + 1])) {
+            out[i] = NAN; /* the density is at fault: no other points would mend it */
+        } else if (Q <= 3 && space->level[i] == THI_LEVELS && !flat) {
             status = around_peak(space, ctx, y, mu, sd, &out[i]);
         } else {
             out[i] = log_sum(space->result + 2 * i);
@@ -339,7 +345,9 @@ thiele_status thi_log_predictive_block(thi_expect *expect, thiele_context *ctx, 
     if (lik->ops->log_predictive != NULL) {
         lik->ops->log_predictive(lik, n, y, mu, v, out);
     } else {
-        memset(out, 0, (size_t)n * sizeof *out); /* a row without outputs says nothing */
+        for (int64_t i = 0; i < n; i++) {
+            out[i] = 0.0; /* a row without outputs says nothing */
+        }
         status = by_points(space, ctx, &rows, out);
     }
     for (int64_t r = 0; r < rows.count && status == THIELE_OK; r++) {

@@ -56,7 +56,9 @@ static double excess(search *s, double y)
     thi_rows row = {1, &only, NULL, s->mu, s->sd, NULL};
     if (s->status == THIELE_OK && space->Q <= 3) {
         s->status = thi_ladder(space, s->ctx, &in, &row, &value, space->level, s->again);
-        s->again = true;
+        /* The distribution function of a large count is nearly a step in f: each value needs its own number of nodes.
+         */
+        s->again = s->expect->lik->ops->support != THI_SUPPORT_COUNT;
     } else if (s->status == THIELE_OK) {
         s->status = thi_average(space, s->ctx, &in, &row, &value);
     }

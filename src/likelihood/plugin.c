@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "likelihood/likelihood.h"
@@ -219,12 +220,31 @@ static thiele_status report_end(const trial *t, thiele_context *ctx, int ended, 
     return thi_fail(ctx, THIELE_ERROR_NUMERIC, "likelihood '%.100s': its functions ended the process", name);
 }
 
+/* Waits for the child's end, and makes one when its time is up: it may have closed its pipe and gone on. */
+static int reap(pid_t pid, double seconds, bool *late)
+{
+    int ended = 0;
+    double end = thi_seconds() + seconds;
+    pid_t done;
+    while ((done = waitpid(pid, &ended, WNOHANG)) == 0 && thi_seconds() < end) {
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    if (done == 0) {
+        *late = true;
+        kill(pid, SIGKILL);
+        while (waitpid(pid, &ended, 0) < 0 && errno == EINTR) {
+        }
+    }
+    return ended;
+}
+
 static thiele_status run(const trial *t, thiele_context *ctx)
 {
     int ends[2];
     if (pipe(ends) != 0) {
         return thi_fail(ctx, THIELE_ERROR_IO, "no pipe to a child process could be made: %s", strerror(errno));
     }
+    fflush(NULL); /* a child that calls exit() must not write our buffers once more */
     pid_t pid = fork();
     if (pid < 0) {
         int why = errno;
@@ -240,12 +260,7 @@ static thiele_status run(const trial *t, thiele_context *ctx)
     finding found;
     bool late;
     bool told = receive(ends[0], t->seconds, &found, &late);
-    if (late) {
-        kill(pid, SIGKILL);
-    }
-    int ended = 0;
-    while (waitpid(pid, &ended, 0) < 0 && errno == EINTR) {
-    }
+    int ended = reap(pid, late ? 0.0 : t->seconds, &late);
     close(ends[0]);
     return told ? report(t, ctx, &found) : report_end(t, ctx, ended, late);
 }

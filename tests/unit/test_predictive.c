@@ -434,14 +434,88 @@ static void test_allocations(void **state)
     }
 }
 
+/* P(Y <= y) by 4,001 trapezoids over ten standard deviations of f. */
+static double count_cdf(const thiele_likelihood *lik, double y, double mu, double v)
+{
+    enum { HALF = 2000 };
+    double sum = 0.0;
+    double weights = 0.0;
+    for (int k = -HALF; k <= HALF; k++) {
+        double z = 10.0 * k / HALF;
+        double f = mu + sqrt(v) * z;
+        double w = exp(-0.5 * z * z);
+        sum += w * lik->ops->cdf(lik, y, &f);
+        weights += w;
+    }
+    return sum / weights;
+}
+
+/* A quantile of a count is the first whose distribution function reaches the level; large counts are nearly steps in f.
+ */
+static void test_count_quantiles(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"poisson", "negative-binomial(r=3)", "binomial(trials=100000)"};
+    static const double levels[] = {0.05, 0.3, 0.4, 0.9};
+    static const double means[] = {0.0, 5.0, 9.0};
+    for (int t = 0; t < 3; t++) {
+        thiele_likelihood *lik = NULL;
+        thi_expect expect;
+        assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, texts[t], 1, 0));
+        assert_ok(ctx, thi_expect_open(&expect, ctx, lik, NULL));
+        for (int m = 0; m < 3; m++) {
+            for (int k = 0; k < 4; k++) {
+                double mu = t == 2 ? 0.1 * means[m] : means[m];
+                double v = 0.25;
+                double q;
+                assert_ok(ctx, thi_likelihood_quantile(&expect, ctx, &mu, &v, levels[k], &q));
+                assert_true(count_cdf(lik, q, mu, v) >= levels[k] - 1e-6);
+                assert_true(q == 0.0 || count_cdf(lik, q - 1.0, mu, v) < levels[k] + 1e-6);
+            }
+        }
+        thi_expect_close(&expect);
+        thiele_likelihood_destroy(lik);
+    }
+}
+
+static double not_a_density(const double *y, const double *f, const double *phi, void *user)
+{
+    (void)y, (void)f, (void)phi, (void)user;
+    return NAN;
+}
+
+static void test_nan_density(void **state)
+{
+    (void)state;
+    thiele_likelihood_spec spec = THIELE_LIKELIHOOD_SPEC_INIT;
+    spec.name = "nothing";
+    spec.log_density = not_a_density;
+    thiele_likelihood *lik = NULL;
+    double y = 0.0, mu = 0.0, v = 1.0, out;
+    assert_ok(ctx, thiele_likelihood_custom(&lik, ctx, &spec));
+    assert_fails(ctx, thiele_likelihood_log_predictive(lik, ctx, 1, &y, &mu, &v, &out), THIELE_ERROR_NUMERIC,
+                 "nothing");
+    double g, h;
+    assert_fails(ctx, thiele_likelihood_expect(lik, ctx, "quadrature:3", 1, &y, &mu, &v, &out, &g, &h, NULL),
+                 THIELE_ERROR_ARGUMENT, "too few");
+    thiele_likelihood_destroy(lik);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_moments),   cmocka_unit_test(test_log_densities),
-        cmocka_unit_test(test_far_tails), cmocka_unit_test(test_two_latents),
-        cmocka_unit_test(test_sums),      cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_quantiles), cmocka_unit_test(test_gaussian_quantiles),
-        cmocka_unit_test(test_errors),    cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_count_quantiles),
+        cmocka_unit_test(test_nan_density),
+        cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_log_densities),
+        cmocka_unit_test(test_far_tails),
+        cmocka_unit_test(test_two_latents),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_quantiles),
+        cmocka_unit_test(test_gaussian_quantiles),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
