@@ -457,7 +457,7 @@ static void test_count_quantiles(void **state)
     (void)state;
     static const char *const texts[] = {"poisson", "negative-binomial(r=3)", "binomial(trials=100000)"};
     static const double levels[] = {0.05, 0.3, 0.4, 0.9};
-    static const double means[] = {0.0, 5.0, 9.0};
+    static const double centres[] = {0.0, 5.0, 9.0};
     for (int t = 0; t < 3; t++) {
         thiele_likelihood *lik = NULL;
         thi_expect expect;
@@ -465,7 +465,7 @@ static void test_count_quantiles(void **state)
         assert_ok(ctx, thi_expect_open(&expect, ctx, lik, NULL));
         for (int m = 0; m < 3; m++) {
             for (int k = 0; k < 4; k++) {
-                double mu = t == 2 ? 0.1 * means[m] : means[m];
+                double mu = t == 2 ? 0.1 * centres[m] : centres[m];
                 double v = 0.25;
                 double q;
                 assert_ok(ctx, thi_likelihood_quantile(&expect, ctx, &mu, &v, levels[k], &q));
