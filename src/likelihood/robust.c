@@ -37,6 +37,9 @@ static void location_moments(int64_t n, const double *f, const double *v, double
 /* --- Student-t; parameters nu, scale ---------------------------------------------------------------------------------
  */
 
+/* Beyond this many degrees of freedom the digits that 1 + z^2/nu drops would show, times nu/2, in the density. */
+static const double LARGE_NU = 1e3;
+
 static void student_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
     double nu = lik->value[0], scale = lik->value[1];
@@ -46,9 +49,11 @@ static void student_density(const thiele_likelihood *lik, int64_t n, const doubl
         int64_t count = n - first < CHUNK ? n - first : CHUNK;
         for (int64_t i = 0; i < count; i++) {
             double z = (y[first + i] - f[first + i]) / scale;
-            buffer[i] = 1.0 + z * z / nu;
+            buffer[i] = nu > LARGE_NU ? log1p(z * z / nu) : 1.0 + z * z / nu;
         }
-        thi_vector()->log(count, buffer, buffer);
+        if (nu <= LARGE_NU) {
+            thi_vector()->log(count, buffer, buffer);
+        }
         for (int64_t i = 0; i < count; i++) {
             bool there = y[first + i] == y[first + i];
             out[first + i] = there ? constant - 0.5 * (nu + 1.0) * buffer[i] : 0.0;

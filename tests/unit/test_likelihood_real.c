@@ -524,16 +524,39 @@ static void binary_probabilities(void **state)
     }
 }
 
+/* With many degrees of freedom a Student-t is a Gaussian, to 1/nu. */
+static void student_becomes_gaussian(void **state)
+{
+    (void)state;
+    for (double nu = 1e6; nu <= 1e18; nu *= 1e4) {
+        char text[64];
+        thiele_likelihood *lik = NULL;
+        double y = 2.0, f = 0.0, out;
+        snprintf(text, sizeof text, "student-t(nu=%.17g, scale=1)", nu);
+        assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, text, 1, 0));
+        thiele_likelihood_log_density(lik, 1, &y, &f, &out);
+        assert_near(out, -2.0 - 0.5 * log(2.0 * M_PI), 0.0, 4.0 / nu + 1e-14);
+        thiele_likelihood_destroy(lik);
+    }
+}
+
 int main(void)
 {
     gauss_legendre();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(densities_sum_to_one),           cmocka_unit_test(student_without_moments),
-        cmocka_unit_test(derivatives_match_differences),  cmocka_unit_test(blocks_are_rows),
-        cmocka_unit_test(closed_forms_match_brute_force), cmocka_unit_test(heteroscedastic_expectation),
-        cmocka_unit_test(heteroscedastic_log_predictive), cmocka_unit_test(predictive_moments),
-        cmocka_unit_test(extremes_stay_finite),           cmocka_unit_test(distribution_functions),
-        cmocka_unit_test(draws_follow_the_law),           cmocka_unit_test(binary_probabilities),
+        cmocka_unit_test(student_becomes_gaussian),
+        cmocka_unit_test(densities_sum_to_one),
+        cmocka_unit_test(student_without_moments),
+        cmocka_unit_test(derivatives_match_differences),
+        cmocka_unit_test(blocks_are_rows),
+        cmocka_unit_test(closed_forms_match_brute_force),
+        cmocka_unit_test(heteroscedastic_expectation),
+        cmocka_unit_test(heteroscedastic_log_predictive),
+        cmocka_unit_test(predictive_moments),
+        cmocka_unit_test(extremes_stay_finite),
+        cmocka_unit_test(distribution_functions),
+        cmocka_unit_test(draws_follow_the_law),
+        cmocka_unit_test(binary_probabilities),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
