@@ -304,6 +304,35 @@ static thiele_status around_peak(thi_space *space, thiele_context *ctx, const do
 
 /* --- blocks ------------------------------------------------------------------------------------------------------- */
 
+/*
+ * Rules about mu agree with each other where log p is a straight line, and all of them miss a peak many standard
+ * deviations away. The integrand on the way to where y itself points (guess) tells: it can't be far above the integral
+ * of it.
+ */
+static bool misses_mass(const thi_space *space, const double *y, double mu, double sd, double log_integral)
+{
+    enum { LOOKS = 8 };
+    const thiele_likelihood *lik = space->lik;
+    double guess = mu;
+    double f[LOOKS], same[LOOKS], log_p[LOOKS];
+    if (lik->ops->guess == NULL || space->P != 1) {
+        return false;
+    }
+    lik->ops->guess(lik, y, &guess);
+    for (int k = 0; k < LOOKS; k++) {
+        f[k] = mu + (guess - mu) * (k + 1) / LOOKS;
+        same[k] = y[0];
+    }
+    lik->ops->log_density(lik, LOOKS, same, f, log_p);
+    for (int k = 0; k < LOOKS; k++) {
+        double z = (f[k] - mu) / sd;
+        if (log_p[k] - 0.5 * z * z > log_integral + 2.0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static thiele_status by_points(thi_space *space, thiele_context *ctx, const thi_rows *rows, double *out)
 {
     int64_t P = space->P, Q = space->Q;
@@ -327,6 +356,9 @@ static thiele_status by_points(thi_space *space, thiele_context *ctx, const thi_
             status = around_peak(space, ctx, y, mu, sd, &out[i]);
         } else {
             out[i] = log_sum(space->result + 2 * i);
+            if (Q == 1 && !flat && misses_mass(space, y, *mu, *sd, out[i])) {
+                status = around_peak(space, ctx, y, mu, sd, &out[i]);
+            }
         }
     }
     return status;

@@ -478,6 +478,32 @@ static void test_count_quantiles(void **state)
     }
 }
 
+/* A peak 13 standard deviations from mu, where no rule about mu has a node: against 20,001 trapezoids. */
+static void test_far_peak(void **state)
+{
+    (void)state;
+    enum { HALF = 10000 };
+    thiele_likelihood *lik = NULL;
+    double y = 1e-6, mu = 12.0, v = 1.0, out;
+    assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, "beta(precision=10)", 1, 0));
+    assert_ok(ctx, thiele_likelihood_log_predictive(lik, ctx, 1, &y, &mu, &v, &out));
+    double top = -INFINITY;
+    double sum = 0.0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int k = -HALF; k <= HALF; k++) {
+            double z = 40.0 * k / HALF;
+            double f = mu + z;
+            double log_p;
+            thiele_likelihood_log_density(lik, 1, &y, &f, &log_p);
+            double psi = log_p - 0.5 * z * z;
+            top = fmax(top, psi);
+            sum += pass == 1 ? exp(psi - top) * 40.0 / HALF : 0.0;
+        }
+    }
+    assert_near(out, top + log(sum) - 0.5 * log(2.0 * M_PI), 1e-8, 0.0);
+    thiele_likelihood_destroy(lik);
+}
+
 static double not_a_density(const double *y, const double *f, const double *phi, void *user)
 {
     (void)y, (void)f, (void)phi, (void)user;
@@ -506,6 +532,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_count_quantiles),
         cmocka_unit_test(test_nan_density),
+        cmocka_unit_test(test_far_peak),
         cmocka_unit_test(test_moments),
         cmocka_unit_test(test_log_densities),
         cmocka_unit_test(test_far_tails),
