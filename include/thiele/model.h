@@ -41,11 +41,13 @@ typedef struct thiele_fit_options {
     int iterations;    /* of the optimiser, at most; 0: 200; -1: none, keep the first guesses */
     double deadline;   /* seconds; 0: none. The best model found by then is returned */
     double holdout;    /* fraction of rows to score on; the final model is then conditioned on all rows; 0: none */
+    int replicates;    /* 1: rows with equal inputs and different targets are repeated measurements, which the noise
+                          explains; 0: refuse them */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
-        sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0                                    \
+        sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0                                 \
     }
 
 /*

@@ -16,6 +16,8 @@ const cli_option cli_column_options[] = {
      "columns whose numbers are names of categories (text columns always are)", 0, 0},
     {"drop-missing", 0, NULL, CLI_AT(fit.drop_missing), NULL,
      "leave out rows with missing values (default: refuse them)", 0, 0},
+    {"replicates", 0, NULL, CLI_AT(fit.replicates), NULL,
+     "rows with equal inputs and different targets are repeated measurements (default: refuse them)", 0, 0},
     {"raw", 0, NULL, CLI_AT(fit.raw), NULL, "do not standardise the columns", 0, 0},
     {0},
 };

@@ -28,8 +28,8 @@ static int compare(const void *left, const void *right)
     return order != 0 ? order : (a->index > b->index) - (a->index < b->index);
 }
 
-thiele_status thi_warn_duplicates(thiele_context *ctx, int64_t n, int D, const double *X, const double *y,
-                                  const int64_t *row)
+thiele_status thi_check_replicates(thiele_context *ctx, int64_t n, int D, const double *X, const double *y,
+                                   const int64_t *row, bool allowed)
 {
     sort_key *key;
     thiele_status status = thi_alloc(ctx, &key, (size_t)n, sizeof *key);
@@ -53,13 +53,21 @@ thiele_status thi_warn_duplicates(thiele_context *ctx, int64_t n, int D, const d
             }
         }
     }
-    if (count > 0) {
+    long long one = count > 0 ? (long long)row[first[0]] + 1 : 0;
+    long long other = count > 0 ? (long long)row[first[1]] + 1 : 0;
+    if (count > 0 && allowed) {
         thi_log(
             ctx, THIELE_LOG_WARNING,
             "rows %lld and %lld have the same inputs and different targets (%lld such pair%s in all): the noise has to "
             "explain the difference",
-            (long long)row[first[0]] + 1, (long long)row[first[1]] + 1, (long long)count, count == 1 ? "" : "s");
+            one, other, (long long)count, count == 1 ? "" : "s");
+    } else if (count > 0) {
+        status =
+            thi_fail(ctx, THIELE_ERROR_DATA,
+                     "rows %lld and %lld have the same inputs and different targets (%lld such pair%s in all): correct "
+                     "them, or say with --replicates that they are repeated measurements",
+                     one, other, (long long)count, count == 1 ? "" : "s");
     }
     thi_free(key);
-    return THIELE_OK;
+    return status;
 }

@@ -289,7 +289,7 @@ static thiele_status fit(fitting *f, const thiele_table *table)
     THI_TRY(read_table(f, table));
     THI_TRY(choose_method(f));
     THI_TRY(specify(f));
-    THI_TRY(thi_warn_duplicates(ctx, f->n, model->encoder.dims, f->X, f->y, f->row));
+    THI_TRY(thi_check_replicates(ctx, f->n, model->encoder.dims, f->X, f->y, f->row, f->options->replicates != 0));
     THI_TRY(f->options->holdout > 0.0 ? learn_with_holdout(f) : learn(f, f->n, f->X, f->y));
     THI_TRY(cross_check(f));
     THI_TRY(report(f));

@@ -73,12 +73,15 @@ for bad in '--kernel matern99' '--kernel matern52(' '--method magic' '--mean wav
 done
 expect_no_file bad.thiele
 
-# Duplicate rows with different targets are what noise is for: a warning names them.
+# Duplicate rows with different targets are refused, unless they are said to be repeated measurements.
 { cat train.csv; sed -n '2,6p' train.csv | awk -F, -v OFS=, -v c="$strength" '{$c += 3; print}'; } >twice.csv
-run fit twice.csv --target strength --ignore row --iterations 5 -o twice.thiele
+run fit twice.csv --target strength --ignore row -o twice.thiele
+expect_refusal 1 'rows 1 and 61 have the same inputs and different targets .*--replicates'
+expect_no_file twice.thiele
+run fit twice.csv --target strength --ignore row --iterations 5 --replicates -o twice.thiele
 expect_status 0
 expect_err '^thiele: warning: rows 1 and 61 have the same inputs and different targets'
-run fit twice.csv --target strength --ignore row --iterations 5 -o twice.thiele --quiet
+run fit twice.csv --target strength --ignore row --iterations 5 --replicates -o twice.thiele --quiet
 expect_done
 
 # More rows than an exact factor can be had for.
