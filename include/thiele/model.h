@@ -52,8 +52,9 @@ typedef struct thiele_fit_options {
 
 /*
  * Fits a model. Errors: ARGUMENT (unknown kernel, method, parameter), COLUMN, DATA (missing or infinite values, a
- * constant column, text where numbers are needed, too few rows), LIMIT (too many rows for the method: the message says
- * what it would take), NUMERIC, MEMORY, CANCELLED (before the first evaluation was done).
+ * constant column, text where numbers are needed, too few rows, equal rows with different targets), LIMIT (too many
+ * rows for the method: the message says what it would take), NUMERIC, MEMORY. A progress callback that asks to stop
+ * ends the search, not the fit: the best model so far is made.
  */
 THIELE_API thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const thiele_table *table,
                                           const thiele_fit_options *options);

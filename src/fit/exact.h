@@ -17,7 +17,7 @@ typedef struct thi_fit_result {
 } thi_fit_result;
 
 /*
- * hypers holds first guesses in and the learned values out. Several starts are tried on a random subset of at most 512
+ * hypers holds first guesses in and the learned values out. Several starts are tried on a random subset of at most 1000
  * rows; the best is polished on all of them. Cost: n^3 flops for each of the evaluations on all rows.
  */
 thiele_status thi_fit_exact(thiele_context *ctx, thi_driver *driver, int64_t n, const double *X, const double *y,

@@ -7,7 +7,7 @@
 /*
  * Sets every hyperparameter that the user did not give: length-scales to the median distance between rows over the
  * kernel's columns, periods to a third of their range, variances to that of y shared among the summands, the noise to a
- * tenth of it, the mean to the average of y. At most 512 rows are looked at.
+ * tenth of it (with a floor under it), the mean to the average of y. At most 512 rows are looked at.
  */
 thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thiele_kernel *kernel, int64_t n,
                               const double *X, const double *y);

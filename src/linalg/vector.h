@@ -41,7 +41,7 @@ typedef struct thi_vector_ops {
     void (*sigmoid)(int64_t n, const double *x, double *y, double *dy);
     /*
      * g = max(0, a + b - 2 g): squared distances from inner products and squared norms. True when one of them is so
-     * much smaller than a + b that it has lost more than THI_DISTANCE_DIGITS of its digits.
+     * much smaller than a + b (or not a number) that it must be computed again: THI_DISTANCE_LOSS.
      */
     bool (*distance)(int64_t n, const double *a, double b, double *g);
     /* k = scale * profile(t); k may be t. */

@@ -49,7 +49,7 @@ thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *tab
     return THIELE_OK;
 }
 
-/* Only one method so far; says what more rows would take. */
+/* Exact regression, or what it would take for this many rows. */
 static thiele_status choose_method(fitting *f)
 {
     const char *method = f->options->method != NULL ? f->options->method : "auto";
@@ -204,7 +204,7 @@ static thiele_status learn_with_holdout(fitting *f)
 /* --- the whole -------------------------------------------------------------------------------------------------------
  */
 
-/* The table's rows as X and y; duplicates are worth a word. */
+/* The table's rows as X and y. */
 static thiele_status read_table(fitting *f, const thiele_table *table)
 {
     thi_reader reader = {0};
