@@ -11,7 +11,8 @@ stop() { # SIGNAL SECONDS ARGUMENTS: sent after that long
     local signal=$1 delay=$2
     shift 2
     last="thiele $* (SIG$signal after $delay s)"
-    timeout --preserve-status -k 60 -s "$signal" "$delay" "$THIELE" "$@" >"$out" 2>"$err"
+    # In the foreground: without it timeout signals the process and then its group, and the second one ends at once.
+    timeout --foreground --preserve-status -k 60 -s "$signal" "$delay" "$THIELE" "$@" >"$out" 2>"$err"
     status=$?
 }
 
