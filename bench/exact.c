@@ -54,14 +54,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench-exact: %s\n", thiele_context_message(ctx));
         return 1;
     }
-    thi_prior prior = {kernel, THI_MEAN_ZERO, NULL, 0.1};
+    thi_prior prior = {kernel, THI_MEAN_ZERO, NULL};
     for (int r = -1; r < repeats; r++) { /* the first one warms up */
         double start = thi_seconds();
         noise_bar = 0.0;
         for (int p = 0; p <= D; p++) {
             theta_bar[p] = 0.0;
         }
-        if (thi_exact_condition(&exact, ctx, &prior) != THIELE_OK ||
+        if (thi_exact_condition(&exact, ctx, &prior, 0.1) != THIELE_OK ||
             thi_exact_gradient(&exact, ctx, &prior, theta_bar, NULL, &noise_bar) != THIELE_OK) {
             fprintf(stderr, "bench-exact: %s\n", thiele_context_message(ctx));
             return 1;

@@ -35,7 +35,17 @@ typedef struct thiele_likelihood thiele_likelihood;
 /* Plug-ins carry this number; one made for another is refused. */
 #define THIELE_LIKELIHOOD_VERSION 1
 
-/* A parameter of your own likelihood. */
+/* The values that an output takes. */
+typedef enum thiele_support {
+    THIELE_SUPPORT_REAL,
+    THIELE_SUPPORT_POSITIVE, /* y > 0 */
+    THIELE_SUPPORT_UNIT,     /* 0 < y < 1 */
+    THIELE_SUPPORT_COUNT,    /* 0, 1, 2, ... */
+    THIELE_SUPPORT_BINARY,   /* -1, +1 */
+    THIELE_SUPPORT_CLASS     /* 0, 1, ..., classes - 1 */
+} thiele_support;
+
+/* A parameter of your own likelihood. Names are words of a-z, 0-9, _ and -, the first a letter, no two the same. */
 typedef struct thiele_likelihood_parameter {
     const char *name;
     double initial;
@@ -57,12 +67,20 @@ typedef struct thiele_likelihood_spec {
     double (*log_density)(const double *y, const double *f, const double *phi, void *user);
     /* Optional, or NULL: E[y | f] and Var[y | f], one per output. */
     void (*moments)(const double *f, const double *phi, double *mean, double *variance, void *user);
+    /*
+     * What y is, for all outputs. What is predicted and not said here (moments, quantiles, samples, class
+     * probabilities) comes from sums or integrals of exp(log_density) over these values, an output by itself being what
+     * is left when the others are NaN. A density that does not add up to 1 is used as if it were divided by its sum.
+     * Densities over reals must have no atoms (a share of the probability at one value): those would not be seen.
+     */
+    thiele_support support;
+    int classes; /* of THIELE_SUPPORT_CLASS */
     void *user;
 } thiele_likelihood_spec;
 
 #define THIELE_LIKELIHOOD_SPEC_INIT                                                                                    \
     {                                                                                                                  \
-        sizeof(thiele_likelihood_spec), THIELE_LIKELIHOOD_VERSION, 0, 1, 1, 0, 0, 0, 0, 0                              \
+        sizeof(thiele_likelihood_spec), THIELE_LIKELIHOOD_VERSION, 0, 1, 1, 0, 0, 0, 0, THIELE_SUPPORT_REAL, 0, 0      \
     }
 
 /* A plug-in is a shared library with this function; the spec and all it points to must live as long as the library. */

@@ -8,7 +8,10 @@
 extern "C" {
 #endif
 
-/* NaN marks a score that could not be computed (SMSE of constant targets, MSLL without training statistics). */
+/*
+ * NaN marks a score that there is none of (SMSE of constant targets, MSLL without training statistics, anything but the
+ * last two for classes and those two for numbers).
+ */
 typedef struct thiele_scores {
     int64_t rows;
     double rmse; /* root of the mean squared error, in the units of the target */
@@ -22,6 +25,8 @@ typedef struct thiele_scores {
         coverage50; /* fraction of targets inside the central 50%, 90%, 95% interval: should be near 0.5, 0.9, 0.95 */
     double coverage90;
     double coverage95;
+    double error_rate; /* of class targets: the fraction whose most probable class is wrong */
+    double nlp;        /* of class targets: mean of -log p(class), nats */
 } thiele_scores;
 
 /*

@@ -6,6 +6,7 @@
 #ifndef THIELE_MODEL_H
 #define THIELE_MODEL_H
 
+#include <thiele/likelihood.h>
 #include <thiele/metrics.h>
 #include <thiele/table.h>
 
@@ -26,7 +27,7 @@ typedef enum thiele_stop {
 
 typedef struct thiele_fit_options {
     size_t size;
-    const char *target;      /* column to predict, by name or position; required */
+    const char *target;      /* comma-separated columns to predict, by name or position; required */
     const char *inputs;      /* comma-separated columns; NULL: all but the target and the ignored ones */
     const char *ignore;      /* comma-separated columns that are not inputs */
     const char *categorical; /* comma-separated columns to one-hot encode though they look like numbers */
@@ -43,11 +44,16 @@ typedef struct thiele_fit_options {
     double holdout;    /* fraction of rows to score on; the final model is then conditioned on all rows; 0: none */
     int replicates;    /* 1: rows with equal inputs and different targets are repeated measurements, which the noise
                           explains; 0: refuse them */
+    const char *likelihood;  /* NULL: "gaussian"; see likelihood.h. "plugin:FILE.so": your own. Units of the data */
+    const char *expectation; /* NULL: the best there is; "closed", "quadrature:20", "mc:2000", "qmc:512" */
+    const char *classes;     /* comma-separated labels of a class target in their order; NULL: those in the table */
+    const char *exposure;    /* column of exposures of counts: the rate is multiplied by it */
+    const thiele_likelihood *own; /* a likelihood object in place of a text; copied. See thiele_model_attach */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
-        sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0                                 \
+        sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0                  \
     }
 
 /*
@@ -70,7 +76,21 @@ THIELE_API thiele_status thiele_model_load(thiele_model **out, thiele_context *c
 /* What the model is and learned, as JSON text; to be freed by thiele_free. docs/file-format.md lists the fields. */
 THIELE_API thiele_status thiele_model_describe(const thiele_model *model, thiele_context *ctx, char **json);
 THIELE_API thiele_stop thiele_model_stop(const thiele_model *model);
-THIELE_API const char *thiele_model_target(const thiele_model *model);
+/* The target columns; NULL when out of range. */
+THIELE_API int thiele_model_targets(const thiele_model *model);
+THIELE_API const char *thiele_model_target(const thiele_model *model, int index);
+/* The labels of a class target in the order of their numbers; 0 when the targets are numbers. */
+THIELE_API int thiele_model_classes(const thiele_model *model);
+THIELE_API const char *thiele_model_class(const thiele_model *model, int index);
+THIELE_API int thiele_model_latents(const thiele_model *model);
+/*
+ * A model file is data: it never brings code with it. A model that was fitted with your own likelihood predicts latent
+ * functions only until that likelihood is attached (it is copied; its learned parameters come from the model). The name
+ * of what is needed, or NULL. Errors: ARGUMENT (another likelihood, or nothing to attach to).
+ */
+THIELE_API const char *thiele_model_needs_likelihood(const thiele_model *model);
+THIELE_API thiele_status thiele_model_attach(thiele_model *model, thiele_context *ctx,
+                                             const thiele_likelihood *likelihood);
 /* The missing-value tokens that the training table was opened with, for opening others; NULL: none. Borrowed. */
 THIELE_API const char *thiele_model_missing(const thiele_model *model);
 /* Input columns as they are named in the table. Borrowed; NULL when out of range. */
@@ -79,10 +99,12 @@ THIELE_API const char *thiele_model_input_name(const thiele_model *model, int in
 /* Learned parameters in the units of the data. name is borrowed. Error: ARGUMENT when out of range. */
 THIELE_API int thiele_model_parameters(const thiele_model *model);
 THIELE_API thiele_status thiele_model_parameter(const thiele_model *model, int index, const char **name, double *value);
-/* Leave-one-out means and variances of the training targets, in the units of the data; rows in training order.
- * Borrowed. */
+/*
+ * Leave-one-out means and variances of the training targets, in the units of the data; rows in training order.
+ * Borrowed. Exact regression has them; returns 0 for other methods.
+ */
 THIELE_API int64_t thiele_model_loo(const thiele_model *model, const double **mean, const double **variance);
-/* The scores on the held-out rows; rows is 0 when none were held out. */
+/* The scores on the held-out rows, one of each target; rows is 0 when none were held out. */
 THIELE_API const thiele_scores *thiele_model_holdout(const thiele_model *model);
 
 typedef struct thiele_predict_options {
@@ -102,14 +124,20 @@ typedef struct thiele_predict_options {
         sizeof(thiele_predict_options), 0, 0, 0, 0, 0, 0, 0                                                            \
     }
 
-/* Predictions for a run of rows. Arrays are borrowed for the length of the call. */
+/*
+ * Predictions for a run of rows. Arrays are borrowed for the length of the call; column-major, what belongs to one row
+ * is adjacent. outputs: the targets, or the latent functions where those were asked for. A class target has
+ * probabilities in place of mean and variance, and its quantiles and samples are numbers of classes (from 0).
+ */
 typedef struct thiele_prediction {
     int64_t rows;
-    const int64_t *row;      /* the table's row of each, from 0 */
-    const double *mean;      /* rows numbers, units of the target */
-    const double *variance;  /* rows numbers */
-    const double *quantiles; /* quantile_count x rows, column-major: those of one row are adjacent */
-    const double *samples;   /* samples x rows, likewise */
+    int outputs, classes;      /* classes: 0 unless the target is one of labels */
+    const int64_t *row;        /* the table's row of each, from 0 */
+    const double *mean;        /* outputs x rows, units of the targets; NULL for classes */
+    const double *variance;    /* outputs x rows; NULL for classes */
+    const double *probability; /* classes x rows; NULL without */
+    const double *quantiles;   /* quantile_count x outputs x rows */
+    const double *samples;     /* samples x outputs x rows */
 } thiele_prediction;
 
 /* Returns anything but THIELE_OK to stop. */
@@ -121,34 +149,44 @@ THIELE_API thiele_status thiele_model_predict(const thiele_model *model, thiele_
                                               void *user);
 /*
  * The same into a CSV file (by a temporary name and a rename) or, for "-", to standard output: id columns, mean, sd,
- * q0.05 ... for quantiles, s1 ... for samples.
+ * q0.05 ... for quantiles, s1 ... for samples; of several outputs each is followed by a dot and the target's name. Of a
+ * class target: label (the most probable), then p.LABEL for each.
  */
 THIELE_API thiele_status thiele_model_predict_file(const thiele_model *model, thiele_context *ctx,
                                                    const thiele_table *table, const thiele_predict_options *options,
                                                    const char *path);
 /*
  * n rows given as numbers: x is row-major, one value per input column in the model's order, in the units of the data; a
- * categorical column takes the index of its level (from 0, levels in the order of the description). variance may be
- * NULL.
+ * categorical column takes the index of its level (from 0, levels in the order of the description). mean and variance:
+ * outputs x n; variance may be NULL. Error: UNSUPPORTED for a class target (thiele_model_predict_probabilities) unless
+ * latent.
  */
 THIELE_API thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_context *ctx, int64_t n,
                                                    const double *x, int latent, double *mean, double *variance);
+/* The probability of each class: classes x n. Error: UNSUPPORTED when the target is a number. */
+THIELE_API thiele_status thiele_model_predict_probabilities(const thiele_model *model, thiele_context *ctx, int64_t n,
+                                                            const double *x, double *probability);
 /*
  * The joint distribution of all rows of a table: mean (rows) and covariance (rows x rows, symmetric). Rows with missing
- * inputs are refused: drop_missing is an error here.
+ * inputs are refused: drop_missing is an error here. One latent function; of observations only when the noise is
+ * Gaussian. Error: UNSUPPORTED otherwise.
  */
 THIELE_API thiele_status thiele_model_predict_joint(const thiele_model *model, thiele_context *ctx,
                                                     const thiele_table *table, const thiele_predict_options *options,
                                                     double *mean, double *covariance);
 
-/* Scores predictions for a table that has the target column. Error: DATA where a target is missing. */
+/*
+ * Scores predictions for a table that has the target columns; scores: one of each target. Error: DATA where a target is
+ * missing (of several, where all are).
+ */
 THIELE_API thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                             const thiele_predict_options *options, thiele_scores *scores);
 
 /*
  * k-fold cross-validation: rows are dealt to folds at random (by the context's seed); each fold is scored by a model
  * fitted to the others. each (folds scores) may be NULL; overall is their mean, each fold with the weight of its rows.
- * Errors as thiele_model_fit, and CANCELLED when the progress callback asked to stop.
+ * Of several targets the mean over them is taken. Errors as thiele_model_fit, and CANCELLED when the progress callback
+ * asked to stop.
  */
 THIELE_API thiele_status thiele_cross_validate(thiele_context *ctx, const thiele_table *table,
                                                const thiele_fit_options *options, int folds, thiele_scores *each,

@@ -93,7 +93,7 @@ void cli_overview(FILE *stream, const cli_command *const *commands);
  */
 
 extern const cli_option cli_column_options[], cli_model_options[], cli_search_options[], cli_table_options[],
-    cli_machine_options[], cli_output_options[];
+    cli_machine_options[], cli_output_options[], cli_own_options[];
 
 /* --- messages.c --------------------------------------------------------------------------------------------------- */
 
@@ -136,6 +136,8 @@ void cli_duration(double seconds, char *buffer, size_t capacity);
  */
 int cli_check_output(const char *path, const char *const *inputs);
 /* Opens a table for a model: missing values are written as they were in training unless --missing says otherwise. */
+/* A model, with its likelihood attached where the user gave one. */
+thiele_status cli_load_model(thiele_model **model, cli_settings *settings, const char *path);
 thiele_status cli_open_like_training(thiele_table **table, cli_settings *settings, const thiele_model *model,
                                      const char *path);
 /* Output that appears whole or not at all, on a path or (NULL or "-") on standard output. */

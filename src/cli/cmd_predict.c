@@ -26,11 +26,8 @@ static const cli_option predict_options[] = {
 };
 
 static const cli_group groups[] = {
-    {"Predictions", predict_options},
-    {"Reading the table", cli_table_options},
-    {"Machine", cli_machine_options},
-    {"Output", cli_output_options},
-    {0},
+    {"Predictions", predict_options}, {"Model", cli_own_options},     {"Reading the table", cli_table_options},
+    {"Machine", cli_machine_options}, {"Output", cli_output_options}, {0},
 };
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
@@ -38,6 +35,7 @@ static const cli_group groups[] = {
 typedef struct json_sink {
     const cli_settings *settings;
     const thiele_table *table;
+    const thiele_model *model;
     cli_json json;
     int *id; /* columns to copy */
     int ids;
@@ -121,11 +119,67 @@ static thiele_status write_ids(json_sink *sink, int64_t row)
     return THIELE_OK;
 }
 
+/* Numbers of classes as their labels. */
+static void write_labels(json_sink *sink, const char *key, const double *codes, int count)
+{
+    if (count == 0) {
+        return;
+    }
+    cli_json_open(&sink->json, key, '[');
+    for (int i = 0; i < count; i++) {
+        cli_json_text(&sink->json, NULL, thiele_model_class(sink->model, (int)codes[i]));
+    }
+    cli_json_close(&sink->json, ']');
+}
+
+static void write_classes(json_sink *sink, const thiele_prediction *block, int64_t i)
+{
+    const thiele_predict_options *options = &sink->settings->predict;
+    const double *probability = block->probability + i * block->classes;
+    int best = 0;
+    for (int c = 1; c < block->classes; c++) {
+        best = probability[c] > probability[best] ? c : best;
+    }
+    cli_json_text(&sink->json, "label", thiele_model_class(sink->model, best));
+    cli_json_open(&sink->json, "probability", '{');
+    for (int c = 0; c < block->classes; c++) {
+        cli_json_number(&sink->json, thiele_model_class(sink->model, c), probability[c]);
+    }
+    cli_json_close(&sink->json, '}');
+    write_labels(sink, "quantiles", block->quantiles + i * options->quantile_count, options->quantile_count);
+    write_labels(sink, "samples", block->samples + i * options->samples, options->samples);
+}
+
+static void write_output(json_sink *sink, const thiele_prediction *block, int64_t at)
+{
+    const thiele_predict_options *options = &sink->settings->predict;
+    cli_json_number(&sink->json, "mean", block->mean[at]);
+    cli_json_number(&sink->json, "sd", sqrt(block->variance[at]));
+    write_array(&sink->json, "quantiles", block->quantiles + at * options->quantile_count, options->quantile_count);
+    write_array(&sink->json, "samples", block->samples + at * options->samples, options->samples);
+}
+
+/* One output as it is; several under their names. */
+static void write_outputs(json_sink *sink, const thiele_prediction *block, int64_t i)
+{
+    char name[32];
+    bool latent = sink->settings->predict.latent != 0;
+    for (int p = 0; p < block->outputs; p++) {
+        if (block->outputs == 1) {
+            write_output(sink, block, i);
+            continue;
+        }
+        snprintf(name, sizeof name, "f%d", p + 1);
+        cli_json_open(&sink->json, latent ? name : thiele_model_target(sink->model, p), '{');
+        write_output(sink, block, i * block->outputs + p);
+        cli_json_close(&sink->json, '}');
+    }
+}
+
 /* A thiele_prediction_fn. Rows are counted from 1, as in messages. */
 static thiele_status write_block(const thiele_prediction *block, void *user)
 {
     json_sink *sink = user;
-    const thiele_predict_options *options = &sink->settings->predict;
     for (int64_t i = 0; i < block->rows; i++) {
         cli_json_open(&sink->json, NULL, '{');
         cli_json_integer(&sink->json, "row", block->row[i] + 1);
@@ -133,10 +187,11 @@ static thiele_status write_block(const thiele_prediction *block, void *user)
         if (status != THIELE_OK) {
             return status;
         }
-        cli_json_number(&sink->json, "mean", block->mean[i]);
-        cli_json_number(&sink->json, "sd", sqrt(block->variance[i]));
-        write_array(&sink->json, "quantiles", block->quantiles + i * options->quantile_count, options->quantile_count);
-        write_array(&sink->json, "samples", block->samples + i * options->samples, options->samples);
+        if (block->classes > 0) {
+            write_classes(sink, block, i);
+        } else {
+            write_outputs(sink, block, i);
+        }
         cli_json_close(&sink->json, '}');
     }
     return THIELE_OK;
@@ -146,7 +201,15 @@ static thiele_status write_document(json_sink *sink, const thiele_model *model)
 {
     const thiele_predict_options *options = &sink->settings->predict;
     cli_json_open(&sink->json, NULL, '{');
-    cli_json_text(&sink->json, "target", thiele_model_target(model));
+    for (int p = 0; p < thiele_model_targets(model); p++) {
+        if (p == 0 && thiele_model_targets(model) > 1) {
+            cli_json_open(&sink->json, "targets", '[');
+        }
+        cli_json_text(&sink->json, thiele_model_targets(model) == 1 ? "target" : NULL, thiele_model_target(model, p));
+    }
+    if (thiele_model_targets(model) > 1) {
+        cli_json_close(&sink->json, ']');
+    }
     write_array(&sink->json, "quantiles", options->quantiles, options->quantile_count);
     cli_json_open(&sink->json, "predictions", '[');
     thiele_status status = thiele_model_predict(model, sink->settings->ctx, sink->table, options, write_block, sink);
@@ -164,7 +227,8 @@ static int predict_json(cli_settings *settings, const thiele_model *model, const
     if (result != CLI_DONE) {
         return result;
     }
-    json_sink sink = {.settings = settings, .table = table, .json = {.stream = file.stream, .inline_from = 3}};
+    json_sink sink = {
+        .settings = settings, .table = table, .model = model, .json = {.stream = file.stream, .inline_from = 3}};
     char *list = settings->predict.id != NULL ? strdup(settings->predict.id) : NULL;
     thiele_status status = list != NULL ? find_ids(&sink, list) : THIELE_OK;
     if (status == THIELE_OK) {
@@ -251,7 +315,7 @@ static int predict(cli_settings *settings)
     thiele_table *table = NULL;
     int result = CLI_DONE;
     thiele_status status;
-    CLI_TRY(thiele_model_load(&model, settings->ctx, settings->operand[0]));
+    CLI_TRY(cli_load_model(&model, settings, settings->operand[0]));
     CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
     cli_catch_signals();
     if (settings->joint != NULL) {

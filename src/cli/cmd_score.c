@@ -1,4 +1,6 @@
 /* thiele score: predictions of a model against a table that has the target. */
+#include <stdlib.h>
+
 #include "cli.h"
 
 static const cli_option score_options[] = {
@@ -10,34 +12,58 @@ static const cli_option score_options[] = {
 };
 
 static const cli_group groups[] = {
-    {"Rows", score_options},
-    {"Reading the table", cli_table_options},
-    {"Machine", cli_machine_options},
-    {"Output", cli_output_options},
-    {0},
+    {"Rows", score_options},          {"Model", cli_own_options},     {"Reading the table", cli_table_options},
+    {"Machine", cli_machine_options}, {"Output", cli_output_options}, {0},
 };
+
+/* One target's scores as they are; those of several under their names. */
+static void print_scores(const cli_settings *settings, const thiele_model *model, const thiele_scores *scores)
+{
+    int targets = thiele_model_targets(model);
+    cli_json json = {.stream = stdout, .inline_from = 2};
+    if (targets == 1) {
+        if (settings->json) {
+            cli_json_scores(&json, NULL, scores);
+        } else {
+            cli_print_scores(scores);
+        }
+        return;
+    }
+    if (settings->json) {
+        cli_json_open(&json, NULL, '{');
+    }
+    for (int p = 0; p < targets; p++) {
+        if (settings->json) {
+            cli_json_scores(&json, thiele_model_target(model, p), &scores[p]);
+        } else {
+            cli_row("target", "%s", thiele_model_target(model, p));
+            cli_print_scores(&scores[p]);
+        }
+    }
+    if (settings->json) {
+        cli_json_close(&json, '}');
+    }
+}
 
 static int run(cli_settings *settings)
 {
     thiele_model *model = NULL;
     thiele_table *table = NULL;
-    thiele_scores scores;
+    thiele_scores *scores = NULL;
     thiele_status status;
-    CLI_TRY(thiele_model_load(&model, settings->ctx, settings->operand[0]));
+    CLI_TRY(cli_load_model(&model, settings, settings->operand[0]));
     CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
     cli_catch_signals();
-    CLI_TRY(thiele_model_score(model, settings->ctx, table, &settings->predict, &scores));
+    scores = calloc((size_t)thiele_model_targets(model), sizeof *scores);
+    CLI_TRY(scores != NULL ? THIELE_OK : THIELE_ERROR_MEMORY);
+    CLI_TRY(thiele_model_score(model, settings->ctx, table, &settings->predict, scores));
     cli_progress_clear();
-    if (settings->json) {
-        cli_json json = {.stream = stdout, .inline_from = 2};
-        cli_json_scores(&json, NULL, &scores);
-    } else {
-        cli_print_scores(&scores);
-    }
+    print_scores(settings, model, scores);
 out:;
     int result = cli_finish(settings, status);
     thiele_table_destroy(table);
     thiele_model_destroy(model);
+    free(scores);
     return result;
 }
 

@@ -99,6 +99,24 @@ int cli_check_output(const char *path, const char *const *inputs)
     return check_folder(path);
 }
 
+thiele_status cli_load_model(thiele_model **model, cli_settings *settings, const char *path)
+{
+    static const char plugin[] = "plugin:";
+    const char *text = settings->fit.likelihood;
+    thiele_likelihood *likelihood = NULL;
+    thiele_status status;
+    CLI_TRY(thiele_model_load(model, settings->ctx, path));
+    if (text == NULL) {
+        return THIELE_OK;
+    }
+    text += strncmp(text, plugin, strlen(plugin)) == 0 ? strlen(plugin) : 0;
+    CLI_TRY(thiele_likelihood_load(&likelihood, settings->ctx, text));
+    CLI_TRY(thiele_model_attach(*model, settings->ctx, likelihood));
+out:
+    thiele_likelihood_destroy(likelihood);
+    return status;
+}
+
 thiele_status cli_open_like_training(thiele_table **table, cli_settings *settings, const thiele_model *model,
                                      const char *path)
 {

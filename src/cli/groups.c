@@ -6,7 +6,8 @@
 enum { INT_MOST = 2147483647 };
 
 const cli_option cli_column_options[] = {
-    {"target", 0, cli_parse_text, CLI_AT(fit.target), "COL", "column to predict, by name or position (-1: the last)", 0,
+    {"target", 0, cli_parse_list, CLI_AT(fit.target), "COL",
+     "column to predict, by name or position (-1: the last); several with commas between them for gprn and mixing", 0,
      0},
     {"inputs", 0, cli_parse_list, CLI_AT(fit.inputs), "COLS",
      "comma-separated columns to predict from (default: all others)", 0, 0},
@@ -14,6 +15,10 @@ const cli_option cli_column_options[] = {
     {"id", 0, cli_parse_list, CLI_AT(fit.ignore), "COLS", "the same as --ignore", 0, 0},
     {"categorical", 0, cli_parse_list, CLI_AT(fit.categorical), "COLS",
      "columns whose numbers are names of categories (text columns always are)", 0, 0},
+    {"classes", 0, cli_parse_list, CLI_AT(fit.classes), "LABELS",
+     "labels of a class target in their order, such as low,mid,high (default: those found, sorted)", 0, 0},
+    {"exposure", 0, cli_parse_text, CLI_AT(fit.exposure), "COL",
+     "column of exposures (time, area, people) that rates of counts are multiplied by", 0, 0},
     {"drop-missing", 0, NULL, CLI_AT(fit.drop_missing), NULL,
      "leave out rows with missing values (default: refuse them)", 0, 0},
     {"replicates", 0, NULL, CLI_AT(fit.replicates), NULL,
@@ -23,13 +28,22 @@ const cli_option cli_column_options[] = {
 };
 
 const cli_option cli_model_options[] = {
-    {"method", 0, cli_parse_text, CLI_AT(fit.method), "NAME", "auto or exact (default: auto)", 0, 0},
+    {"likelihood", 0, cli_parse_text, CLI_AT(fit.likelihood), "TEXT",
+     "how targets scatter around the function: gaussian, student-t, laplace, matern32, heteroscedastic, warped, "
+     "bernoulli, bernoulli-probit, svm, softmax, ordinal, poisson, negative-binomial, binomial(trials=N), gamma, "
+     "exponential, beta, gprn, mixing, or your own: plugin:FILE.so (default: gaussian)",
+     0, 0},
+    {"expectation", 0, cli_parse_text, CLI_AT(fit.expectation), "HOW",
+     "of log p(y | f): closed, quadrature:20, mc:2000 or qmc:512 (default: the best that the likelihood offers)", 0, 0},
+    {"method", 0, cli_parse_text, CLI_AT(fit.method), "NAME",
+     "auto, exact (Gaussian noise) or dense (any likelihood) (default: auto)", 0, 0},
     {"kernel", 0, cli_parse_text, CLI_AT(fit.kernel), "TEXT",
-     "covariance function: sums and products of se, matern12, matern32, matern52, rq, periodic, cosine, linear, "
+     "covariance function, one for each latent function with ';' between them or one for all: sums and products of se, "
+     "matern12, matern32, matern52, rq, periodic, cosine, linear, "
      "polynomial, constant, white (default: matern52(ard))",
      0, 0},
-    {"mean", 0, cli_parse_text, CLI_AT(fit.mean), "NAME", "mean function: zero, constant or linear (default: zero)", 0,
-     0},
+    {"mean", 0, cli_parse_text, CLI_AT(fit.mean), "NAME",
+     "mean function: zero, constant or linear (default: what suits the likelihood)", 0, 0},
     {"set", 0, cli_parse_list, CLI_AT(fit.set), "LIST",
      "name=value fixes a parameter, name~value is a first guess; units of the data", 0, 0},
     {"prior", 0, cli_parse_list, CLI_AT(fit.prior), "LIST",
@@ -63,6 +77,12 @@ const cli_option cli_machine_options[] = {
     {"seed", 0, cli_parse_seed, CLI_AT(context.seed), "N", "of every random draw (default: 0)", 0, 0},
     {"memory", 0, cli_parse_size, CLI_AT(context.memory_limit), "SIZE",
      "most memory to use, such as 4G (default: nine tenths of the machine's)", 0, 0},
+    {0},
+};
+
+const cli_option cli_own_options[] = {
+    {"likelihood", 0, cli_parse_text, CLI_AT(fit.likelihood), "plugin:FILE.so",
+     "the likelihood of a model that was fitted with your own", 0, 0},
     {0},
 };
 

@@ -161,8 +161,12 @@ static const struct {
     {"coverage50", "in 50%", "fraction inside the central 50% interval", offsetof(thiele_scores, coverage50)},
     {"coverage90", "in 90%", "should be near 0.9", offsetof(thiele_scores, coverage90)},
     {"coverage95", "in 95%", "should be near 0.95", offsetof(thiele_scores, coverage95)},
+    {"error_rate", "error rate", "fraction of wrong labels", offsetof(thiele_scores, error_rate)},
+    {"nlp", "NLP", "nats a row; lower is better", offsetof(thiele_scores, nlp)},
 };
 enum { SCORE_FIELDS = sizeof score_fields / sizeof *score_fields };
+
+enum { FIRST_OF_CLASSES = SCORE_FIELDS - 2, FIRST_COVERAGE = SCORE_FIELDS - 5 };
 
 static double score_value(const thiele_scores *scores, int field)
 {
@@ -171,12 +175,16 @@ static double score_value(const thiele_scores *scores, int field)
     return value;
 }
 
+/* A score that there is none of, for this kind of target, is left out. */
 void cli_json_scores(cli_json *json, const char *key, const thiele_scores *scores)
 {
     cli_json_open(json, key, '{');
     cli_json_integer(json, "rows", scores->rows);
     for (int i = 0; i < SCORE_FIELDS; i++) {
-        cli_json_number(json, score_fields[i].name, score_value(scores, i));
+        bool of_classes = i >= FIRST_OF_CLASSES;
+        if (of_classes == !isnan(scores->error_rate)) {
+            cli_json_number(json, score_fields[i].name, score_value(scores, i));
+        }
     }
     cli_json_close(json, '}');
 }
@@ -186,18 +194,32 @@ void cli_print_scores(const thiele_scores *scores)
     char number[CLI_NUMBER_MAX];
     cli_row("rows", "%lld", (long long)scores->rows);
     for (int i = 0; i < SCORE_FIELDS; i++) {
-        cli_row(score_fields[i].label, "%-12s%s", cli_short(score_value(scores, i), number), score_fields[i].note);
+        double value = score_value(scores, i);
+        if (!isnan(value)) {
+            cli_row(score_fields[i].label, "%-12s%s", cli_short(value, number), score_fields[i].note);
+        }
     }
 }
 
-enum { FIRST_COVERAGE = SCORE_FIELDS - 3 };
+/* Which columns a table of folds has: those of its kind of target. */
+static bool shown(const thiele_scores *overall, int field)
+{
+    return !isnan(score_value(overall, field));
+}
 
-static void print_fold(const char *label, const thiele_scores *scores)
+static bool is_coverage(int field)
+{
+    return field >= FIRST_COVERAGE && field < FIRST_OF_CLASSES;
+}
+
+static void print_fold(const char *label, const thiele_scores *scores, const thiele_scores *overall)
 {
     printf("%-4s%6lld", label, (long long)scores->rows);
     for (int i = 0; i < SCORE_FIELDS; i++) {
         double value = score_value(scores, i);
-        printf(i < FIRST_COVERAGE ? " %9.4g" : "%4.0f%%", i < FIRST_COVERAGE ? value : 100 * value);
+        if (shown(overall, i)) {
+            printf(is_coverage(i) ? "%4.0f%%" : " %10.4g", is_coverage(i) ? 100 * value : value);
+        }
     }
     putchar('\n');
 }
@@ -206,13 +228,16 @@ void cli_print_folds(const thiele_scores *each, int count, const thiele_scores *
 {
     char label[16];
     printf("%-4s%6s", "fold", "rows");
-    for (int i = 0; i < FIRST_COVERAGE; i++) {
-        printf(" %9s", score_fields[i].label);
+    for (int i = 0; i < SCORE_FIELDS; i++) {
+        if (shown(overall, i)) {
+            printf(is_coverage(i) ? " %4.4s" : " %10s",
+                   is_coverage(i) ? score_fields[i].label + 3 : score_fields[i].label);
+        }
     }
-    printf("   inside\n%*s  50%%  90%%  95%%\n", 10 + 10 * FIRST_COVERAGE, "");
+    putchar('\n');
     for (int i = 0; i < count; i++) {
         snprintf(label, sizeof label, "%d", i + 1);
-        print_fold(label, &each[i]);
+        print_fold(label, &each[i], overall);
     }
-    print_fold("all", overall);
+    print_fold("all", overall, overall);
 }

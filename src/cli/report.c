@@ -25,6 +25,24 @@ static long long count_of(const json_t *json, const char *field)
     return (long long)json_integer_value(json_object_get(json, field));
 }
 
+/* Each target with its labels, where it has such. */
+static void print_targets(const json_t *targets)
+{
+    for (size_t p = 0; p < json_array_size(targets); p++) {
+        const json_t *target = json_array_get(targets, p);
+        const json_t *labels = json_object_get(target, "labels");
+        char text[64] = "";
+        size_t length = 0;
+        for (size_t l = 0; l < json_array_size(labels) && length < sizeof text; l++) {
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", l > 0 ? ", " : "",
+                                       json_string_value(json_array_get(labels, l)));
+        }
+        bool cut = length >= sizeof text;
+        cli_row(p == 0 ? "target" : NULL, json_array_size(labels) > 0 ? "%s (%s%s)" : "%s", text_of(target, "name"),
+                text, cut ? "..." : "");
+    }
+}
+
 /* The inputs as a list that is folded between names, then the target. */
 static void print_columns(const json_t *columns)
 {
@@ -45,7 +63,7 @@ static void print_columns(const json_t *columns)
         }
     }
     putchar('\n');
-    cli_row("target", "%s", text_of(json_object_get(columns, "target"), "name"));
+    print_targets(json_object_get(columns, "targets"));
 }
 
 static void print_parameters(const json_t *parameters)
@@ -91,11 +109,17 @@ static const char *stop_words(const char *stop)
     return stop;
 }
 
-/* Two lines: errors in the units of the target, and whether the uncertainties can be believed. */
+/* Of classes one line; of numbers two: errors in the units of the target, and whether the uncertainties can be
+ * believed. */
 static void print_summary(const char *label, const json_t *scores)
 {
     char rmse[CLI_NUMBER_MAX], mae[CLI_NUMBER_MAX], nlpd[CLI_NUMBER_MAX], smse[CLI_NUMBER_MAX];
     if (count_of(scores, "rows") == 0) {
+        return;
+    }
+    if (json_is_number(json_object_get(scores, "error_rate"))) {
+        cli_row(label, "%lld rows: error rate %s, NLP %s", count_of(scores, "rows"),
+                number_of(scores, "error_rate", rmse), number_of(scores, "nlp", nlpd));
         return;
     }
     cli_row(label, "%lld rows: RMSE %s, MAE %s, SMSE %s, NLPD %s", count_of(scores, "rows"),
@@ -106,8 +130,19 @@ static void print_summary(const char *label, const json_t *scores)
     for (int i = 0; i < 3; i++) {
         inside[i] = 100 * json_number_value(json_object_get(scores, fields[i]));
     }
-    cli_row(NULL, "of them %.1f%%, %.1f%%, %.1f%% lie inside the 50%%, 90%%, 95%% intervals", inside[0], inside[1],
-            inside[2]);
+    if (json_is_number(json_object_get(scores, fields[0]))) {
+        cli_row(NULL, "of them %.1f%%, %.1f%%, %.1f%% lie inside the 50%%, 90%%, 95%% intervals", inside[0], inside[1],
+                inside[2]);
+    }
+}
+
+/* The evidence, or the bound on it. */
+static void print_evidence(const json_t *json)
+{
+    char number[CLI_NUMBER_MAX];
+    bool exact = json_object_get(json, "log_marginal_likelihood") != NULL;
+    cli_row("evidence", "%s %s", exact ? "log marginal likelihood" : "at least (a lower bound of its log)",
+            number_of(json, exact ? "log_marginal_likelihood" : "bound", number));
 }
 
 /* The rows that leave-one-out misses by most, where that is more than chance explains. */
@@ -134,19 +169,23 @@ int cli_report(const char *description)
         return cli_fail("the model's description cannot be read: out of memory");
     }
     cli_row("method", "%s: %s", text_of(json, "method"), text_of(json, "why"));
+    cli_row("likelihood", "%s (expectations: %s)", text_of(json, "likelihood"), text_of(json, "expectation"));
     cli_row("kernel", "%s", text_of(json, "kernel"));
     cli_row("mean", "%s", text_of(json, "mean"));
     cli_row("rows", "%lld", count_of(json, "rows"));
     print_columns(json_object_get(json, "columns"));
     print_parameters(json_object_get(json, "parameters"));
-    cli_row("evidence", "log marginal likelihood %s", number_of(json, "log_marginal_likelihood", number));
+    print_evidence(json);
     if (json_number_value(json_object_get(json, "jitter")) > 0) {
         cli_row("jitter", "%s added to the diagonal to factorise it", number_of(json, "jitter", number));
     }
     cli_row("search", "%s (%lld iterations, %lld evaluations)", stop_words(text_of(json, "stop")),
             count_of(json, "iterations"), count_of(json, "evaluations"));
     print_summary("one left out", json_object_get(json, "loo"));
-    print_summary("held out", json_object_get(json, "holdout"));
+    const json_t *holdout = json_object_get(json, "holdout");
+    for (size_t p = 0; p < json_array_size(holdout); p++) {
+        print_summary(p == 0 ? "held out" : NULL, json_array_get(holdout, p));
+    }
     print_worst(json_object_get(json, "worst"));
     json_decref(json);
     return CLI_DONE;

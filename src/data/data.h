@@ -110,28 +110,66 @@ typedef struct thi_input {
     int first;    /* its first dimension in X */
 } thi_input;
 
+/*
+ * One target column: a number, standardised or as it is, or a label. Labels are numbered 0, 1, ... in the order of
+ * `level` (of two: -1 and +1 where the encoder's `signs` is set).
+ */
+typedef struct thi_target {
+    char *name;
+    double center, scale;  /* y = (value - center) / scale; 0 and 1 unless standardised */
+    double mean, variance; /* of the training values (population), standardised or not; of labels: of their codes */
+    int levels;            /* 0: a number */
+    char **level;
+    double *level_value; /* what the labels are as numbers, ascending unless the user gave the order; NULL: texts */
+} thi_target;
+
 typedef struct thi_encoder {
     int inputs;
     thi_input *input;
     int dims;               /* D, the rows of X */
     double *center, *scale; /* D each: X = (x - center) / scale; 0 and 1 for indicators and for raw models */
     char *missing;          /* tokens that meant "no value" in the training table; NULL: none */
-    char *target;           /* NULL: none */
-    double target_center, target_scale;  /* y = (target - center) / scale */
-    double target_mean, target_variance; /* of the training targets (population), raw or not */
+    int targets;            /* P; 0: none */
+    thi_target *target;
+    bool signs;     /* labels are -1 and +1 */
+    bool partial;   /* of several targets some may be missing */
+    char *exposure; /* column whose log is added to the first latent function; NULL: none */
 } thi_encoder;
 
+/* What a likelihood asks of the target columns. A NULL rule stands for standardised numbers (gaussian). */
+typedef struct thi_target_rule {
+    const char *likelihood; /* its name, for messages; required */
+    bool standardise;       /* unless options->raw */
+    bool labels;            /* classes by text or number; options->classes may list them in order */
+    bool signs;             /* exactly two labels, -1 and +1 */
+    bool ordered;           /* the order of the labels matters: that of numbers, or the one that was given */
+    bool exposure;          /* an exposure column makes sense */
+    /* Of numbers: why a value (units of the data) cannot be, or NULL. May be NULL. */
+    const char *(*refuses)(const void *user, double y);
+    const void *user;
+} thi_target_rule;
+
+/* One label of a target, for looking it up. */
+typedef struct thi_label {
+    const char *text; /* borrowed from the encoder */
+    double value;     /* what it is as a number; 0 of texts */
+    double code;      /* what it becomes in y */
+} thi_label;
+
 /*
- * Chooses the columns (options: target, inputs, ignore, categorical, drop_missing, raw), learns levels, means and
- * standard deviations in one pass (levels in another before it), and refuses what cannot be used: an unknown column, a
- * constant one, text in a column of numbers, missing or infinite values, a text column with more than THI_LEVELS_MAX
- * levels, fewer than two rows, a constant target.
+ * Chooses the columns (options: target, inputs, ignore, categorical, drop_missing, raw, classes, exposure), learns
+ * levels, means and standard deviations in one pass (levels and labels in another before it), and refuses what cannot
+ * be used: an unknown column, a constant one, text in a column of numbers, missing or infinite values, a text column
+ * with more than THI_LEVELS_MAX levels, fewer than two rows, a constant target where the rule standardises, labels
+ * where the rule wants numbers, a value that the rule refuses, a third label of two, one label only. A selection of
+ * rows knows the labels of the whole table, so that no fold of a cross-validation meets one it never heard of; only
+ * where there are two by the rule and the selection has both, others elsewhere do not count.
  */
 enum { THI_LEVELS_MAX = 100 };
 /* An encoded input larger than this is refused: its square must not overflow. */
 #define THI_INPUT_MAX 1e100
 thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const thiele_table *table,
-                                const thiele_fit_options *options);
+                                const thiele_fit_options *options, const thi_target_rule *rule);
 void thi_encoder_clear(thi_encoder *encoder);
 /* "age", "site=north": the name of one dimension of X, appended to text. */
 void thi_encoder_dim_name(const thi_encoder *encoder, int dim, thi_text *text);
@@ -139,30 +177,50 @@ void thi_encoder_dim_name(const thi_encoder *encoder, int dim, thi_text *text);
 json_t *thi_encoder_to_json(const thi_encoder *encoder);
 thiele_status thi_encoder_from_json(thi_encoder *encoder, thiele_context *ctx, const json_t *json);
 
+/* How a table is read. */
+typedef struct thi_reading {
+    bool target;       /* with the target columns */
+    bool unseen_zero;  /* a level that training never saw: all zeros; else an error */
+    bool drop_missing; /* leave such rows out; else an error */
+    /* Why a target that is a number (units of the data) cannot be, or NULL; may be NULL. */
+    const char *(*refuses)(const void *user, double y);
+    const void *user;
+    const char *likelihood; /* whose refusal it is, for the message; may be NULL */
+} thi_reading;
+
 /* How rows of one particular table are encoded. */
 typedef struct thi_reader {
     const thi_encoder *encoder;
     const thiele_table *table;
-    int *column;       /* the table's column of each input */
-    int target;        /* the table's column of the target, or -1 */
-    bool unseen_zero;  /* a level that training never saw: all zeros; else an error */
-    bool drop_missing; /* leave such rows out; else an error */
-    int numerics;      /* how many inputs are numeric */
-    int *numeric;      /* which ones */
-    int *source;       /* their columns, then the target's where there is one: what is read as numbers */
-    double *scratch;   /* those numbers for one block */
+    int *column; /* the table's column of each input */
+    thi_reading how;
+    int exposure;           /* the table's column of the exposure; -1: none, or not in this table */
+    int numerics;           /* how many inputs are numeric */
+    int *numeric;           /* which ones */
+    int targets;            /* how many targets are read as numbers */
+    int width;              /* how many numbers are read of a row */
+    int *source;            /* their columns: the numeric inputs', the targets', the exposure's */
+    double *scratch;        /* those numbers for one block */
+    int label_column;       /* the table's column of labels that are read as texts; -1: none */
+    int labels;             /* how many labels the target has */
+    thi_label *label;       /* sorted by value, or by text where they are texts */
+    const char *known_from; /* where they come from, for messages */
 } thi_reader;
 
-/* Matches the encoder's columns to the table's by name. Error: COLUMN, naming all that are absent. */
-thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi_encoder *encoder,
-                              const thiele_table *table, bool with_target, bool unseen_zero, bool drop_missing);
 /*
- * Encodes rows first .. first+count-1, count <= THI_TABLE_BLOCK: X is D x count, y count numbers (NULL when without
- * target), row the table's row of each kept one. *kept <= count. Infinite and missing values: DATA, naming column and
- * row.
+ * Matches the encoder's columns to the table's by name. Error: COLUMN, naming all that are absent. An exposure column
+ * that is absent when the targets are not read counts as 1 in every row, with a warning to the log.
+ */
+thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi_encoder *encoder,
+                              const thiele_table *table, const thi_reading *how);
+/*
+ * Encodes rows first .. first+count-1, count <= THI_TABLE_BLOCK: X is D x count, y P x count (NULL when without
+ * target; NaN where one of several targets is missing), offset count logs of the exposure (0 without; may be NULL), row
+ * the table's row of each kept one. *kept <= count. Infinite and missing values, an exposure that is not positive, a
+ * target that is refused, a label that training never saw: DATA, naming column and row.
  */
 thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count, double *X,
-                              double *y, int64_t *row, int64_t *kept);
+                              double *y, double *offset, int64_t *row, int64_t *kept);
 void thi_reader_close(thi_reader *reader);
 /*
  * One row given as numbers, one per input column (level index for a categorical one). Error: ARGUMENT (not finite, no

@@ -1,29 +1,93 @@
-/* What the files of the encoder share: encoder.c, levels.c, moments.c, encoder_json.c. */
+/* What the files of the encoder and its reader share. */
 #ifndef THI_ENCODER_H
 #define THI_ENCODER_H
 
 #include "data/data.h"
 
-/* JSON and the model file hold UTF-8 only. */
-bool thi_is_utf8(const char *text, size_t length);
-/* Makes room for `inputs` inputs in a zeroed encoder. */
+/* Makes room for `inputs` inputs in an encoder that has none. */
 thiele_status thi_encoder_alloc(thi_encoder *encoder, thiele_context *ctx, int inputs);
+/* The same for targets, whose scales are 1. */
+thiele_status thi_encoder_alloc_targets(thi_encoder *encoder, thiele_context *ctx, int targets);
 /* Places the inputs' dimensions one behind the other, and makes center 0 and scale 1 for each. */
 thiele_status thi_encoder_place(thi_encoder *encoder, thiele_context *ctx);
 
-/* levels.c: all levels of one column of a table. Error: DATA (more than THI_LEVELS_MAX, not UTF-8). */
+/* --- choose.c: which columns are what ---------------------------------------------------------------------------- */
+
+typedef struct thi_choice {
+    const thiele_table *table;
+    thiele_context *ctx;
+    int *target, targets; /* columns, as listed */
+    int exposure;         /* -1: none */
+    int *input, inputs;
+    bool *ignored, *categorical; /* of each column */
+    unsigned char *role;         /* of each column */
+} thi_choice;
+/* Errors: ARGUMENT, COLUMN, DATA (no inputs left). To be freed in any case. */
+thiele_status thi_choose_columns(thi_choice *choice, const thiele_fit_options *options);
+void thi_choice_free(thi_choice *choice);
+/* A copy of a column's name. Error: DATA when it is not UTF-8. */
+thiele_status thi_choice_name(const thi_choice *choice, int column, char **out);
+
+/* --- levels.c: the distinct texts of a column -------------------------------------------------------------------- */
+
+/* JSON and the model file hold UTF-8 only. */
+bool thi_is_utf8(const char *text, size_t length);
+/* Where a text is or belongs among sorted ones; *found says which. */
+int thi_level_place(char *const *level, int levels, const char *text, size_t length, bool *found);
+/* Appends the first ten: "a, b, c, ...". */
+void thi_text_add_levels(thi_text *text, char *const *level, int levels);
+/* All levels of one column of a table. Error: DATA (more than THI_LEVELS_MAX, not UTF-8). */
 thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thiele_table *table, int column);
 
-/* moments.c: how the kept rows of a table spread, for each dimension and, last, the target. */
-typedef struct thi_moments {
-    int dims;              /* D + 1 */
-    int64_t count;         /* rows */
+/* --- labels.c: the classes of a target --------------------------------------------------------------------------- */
+
+/*
+ * The labels of a column of a table, or those of a list. Errors: ARGUMENT (the list), DATA (more than THI_LEVELS_MAX, a
+ * third of two, texts where the order matters, not UTF-8).
+ */
+thiele_status thi_learn_labels(thi_target *target, thiele_context *ctx, const thiele_table *table, int column,
+                               const char *list, const thi_target_rule *rule);
+/* The encoder's labels sorted for lookup, and the place of one there; NULL when it is none of them. */
+thiele_status thi_label_index(thi_label **out, thiele_context *ctx, const thi_encoder *encoder);
+const thi_label *thi_find_label_text(const thi_label *label, int labels, const char *text, size_t length);
+const thi_label *thi_find_label_value(const thi_label *label, int labels, double value);
+
+/* --- moments.c: how the kept rows of a table spread -------------------------------------------------------------- */
+
+typedef struct thi_spread {
+    int dims;
+    int64_t *count;        /* values that are there */
     double *mean, *square; /* square: sum of squared distances from the mean */
     double *low, *high;
+} thi_spread;
+
+typedef struct thi_moments {
+    int64_t rows;
+    thi_spread inputs;             /* D dimensions */
+    thi_spread targets;            /* P; of labels: of their codes */
+    int64_t label[THI_LEVELS_MAX]; /* rows with each label */
 } thi_moments;
-/* Reads the whole table through an encoder that centres and scales nothing. */
+/*
+ * Reads the whole table with its targets through an encoder that centres and scales nothing. labels_given: the labels
+ * are the user's, which a message about another one says.
+ */
 thiele_status thi_learn_moments(thi_moments *moments, thiele_context *ctx, const thi_encoder *encoder,
-                                const thiele_table *table, bool drop_missing);
+                                const thiele_table *table, const thi_reading *how, bool labels_given);
 void thi_moments_clear(thi_moments *moments);
+/*
+ * The mean and standard deviation of dimension d, which must be numbers to be divided by. Error: DATA, naming the
+ * column.
+ */
+thiele_status thi_find_spread(const thi_spread *spread, thiele_context *ctx, int d, const char *name, double *mean,
+                              double *deviation);
+
+/* --- target.c: what is learned of the targets -------------------------------------------------------------------- */
+
+/* Names, labels and exposure: all that is known before the pass over the rows. */
+thiele_status thi_learn_targets(thi_encoder *encoder, const thi_choice *choice, const thiele_fit_options *options,
+                                const thi_target_rule *rule);
+/* Centres, scales and which labels are there, after it. */
+thiele_status thi_set_targets(thi_encoder *encoder, const thi_choice *choice, const thi_moments *moments,
+                              const thiele_fit_options *options, const thi_target_rule *rule);
 
 #endif

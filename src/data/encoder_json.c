@@ -1,15 +1,30 @@
 /*
  * The encoder as JSON, in the header of a model file:
  *   {"inputs": [{"name": "age", "center": 41.5, "scale": 9.2}, {"name": "site", "levels": ["north", "south"]}],
- *    "target": {"name": "strength", "center": ..., "scale": ..., "mean": ..., "variance": ...}}
- * Reading trusts nothing: every name, level and number is checked before it is used.
+ *    "targets": [{"name": "grade", "center": 0, "scale": 1, "mean": ..., "variance": ..., "labels": ["1", "2"],
+ *                 "numeric": true}],
+ *    "signs": false, "partial": false, "exposure": "hours"}
+ * Reading trusts nothing: every name, level, label and number is checked before it is used.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "data/encoder.h"
 
 /* --- writing ---------------------------------------------------------------------------------------------------- */
+
+static json_t *texts_to_json(char *const *text, int count)
+{
+    json_t *texts = json_array();
+    for (int i = 0; i < count && texts != NULL; i++) {
+        if (json_array_append_new(texts, json_string(text[i])) != 0) {
+            json_decref(texts);
+            texts = NULL;
+        }
+    }
+    return texts;
+}
 
 static json_t *input_to_json(const thi_encoder *encoder, const thi_input *input)
 {
@@ -17,43 +32,55 @@ static json_t *input_to_json(const thi_encoder *encoder, const thi_input *input)
         return json_pack("{s:s, s:f, s:f}", "name", input->name, "center", encoder->center[input->first], "scale",
                          encoder->scale[input->first]);
     }
-    json_t *levels = json_array();
-    for (int l = 0; l < input->levels && levels != NULL; l++) {
-        if (json_array_append_new(levels, json_string(input->level[l])) != 0) {
-            json_decref(levels);
-            levels = NULL;
-        }
-    }
+    json_t *levels = texts_to_json(input->level, input->levels);
     return levels != NULL ? json_pack("{s:s, s:o}", "name", input->name, "levels", levels) : NULL;
+}
+
+static json_t *target_to_json(const thi_target *target)
+{
+    json_t *json = json_pack("{s:s, s:f, s:f, s:f, s:f}", "name", target->name, "center", target->center, "scale",
+                             target->scale, "mean", target->mean, "variance", target->variance);
+    if (json != NULL && target->levels > 0 &&
+        (json_object_set_new(json, "labels", texts_to_json(target->level, target->levels)) != 0 ||
+         json_object_set_new(json, "numeric", json_boolean(target->level_value != NULL)) != 0)) {
+        json_decref(json);
+        json = NULL;
+    }
+    return json;
 }
 
 json_t *thi_encoder_to_json(const thi_encoder *encoder)
 {
-    json_t *json = json_object(), *inputs = json_array(), *target = NULL;
-    int failed = json == NULL || inputs == NULL;
+    json_t *inputs = json_array(), *targets = json_array();
+    int failed = inputs == NULL || targets == NULL;
     for (int i = 0; i < encoder->inputs && !failed; i++) {
         failed = json_array_append_new(inputs, input_to_json(encoder, &encoder->input[i]));
     }
-    if (encoder->target != NULL && !failed) {
-        target =
-            json_pack("{s:s, s:f, s:f, s:f, s:f}", "name", encoder->target, "center", encoder->target_center, "scale",
-                      encoder->target_scale, "mean", encoder->target_mean, "variance", encoder->target_variance);
-        failed = json_object_set_new(json, "target", target);
+    for (int p = 0; p < encoder->targets && !failed; p++) {
+        failed = json_array_append_new(targets, target_to_json(&encoder->target[p]));
+    }
+    json_t *json = failed ? NULL
+                          : json_pack("{s:O, s:O, s:b, s:b}", "inputs", inputs, "targets", targets, "signs",
+                                      encoder->signs, "partial", encoder->partial);
+    failed = json == NULL;
+    if (encoder->exposure != NULL && !failed) {
+        failed = json_object_set_new(json, "exposure", json_string(encoder->exposure));
     }
     if (encoder->missing != NULL && !failed) {
         failed = json_object_set_new(json, "missing", json_string(encoder->missing));
     }
-    if (failed || json_object_set(json, "inputs", inputs) != 0) {
+    if (failed) {
         json_decref(json);
         json = NULL;
     }
     json_decref(inputs);
+    json_decref(targets);
     return json;
 }
 
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
-enum { INPUTS_MAX = 1000000 };
+enum { COLUMNS_MAX = 1000000 };
 
 static thiele_status bad(thiele_context *ctx, const char *what)
 {
@@ -70,11 +97,14 @@ static thiele_status get_text(thiele_context *ctx, const json_t *json, char **ou
     return thi_strdup(ctx, out, text);
 }
 
-static thiele_status get_number(thiele_context *ctx, const json_t *object, const char *key, bool positive, double *out)
+typedef enum range { ANY, NOT_NEGATIVE, POSITIVE } range;
+
+static thiele_status get_number(thiele_context *ctx, const json_t *object, const char *key, range allowed, double *out)
 {
     const json_t *value = json_object_get(object, key);
     *out = json_number_value(value);
-    if (!json_is_number(value) || !isfinite(*out) || (positive && !(*out > 0))) {
+    if (!json_is_number(value) || !isfinite(*out) || (allowed == NOT_NEGATIVE && *out < 0) ||
+        (allowed == POSITIVE && !(*out > 0))) {
         return bad(ctx, "a number is missing or out of range");
     }
     return THIELE_OK;
@@ -104,7 +134,7 @@ static thiele_status get_inputs(thi_encoder *encoder, thiele_context *ctx, const
 {
     const size_t count = json_array_size(inputs);
     thiele_status status;
-    if (count < 1 || count > INPUTS_MAX) {
+    if (count < 1 || count > COLUMNS_MAX) {
         return bad(ctx, "it has no inputs or too many");
     }
     THI_TRY(thi_encoder_alloc(encoder, ctx, (int)count));
@@ -121,24 +151,122 @@ static thiele_status get_inputs(thi_encoder *encoder, thiele_context *ctx, const
         const thi_input *input = &encoder->input[i];
         if (input->levels == 0) {
             const json_t *json = json_array_get(inputs, i);
-            THI_TRY(get_number(ctx, json, "center", false, &encoder->center[input->first]));
-            THI_TRY(get_number(ctx, json, "scale", true, &encoder->scale[input->first]));
+            THI_TRY(get_number(ctx, json, "center", ANY, &encoder->center[input->first]));
+            THI_TRY(get_number(ctx, json, "scale", POSITIVE, &encoder->scale[input->first]));
         }
     }
 out:
     return status;
 }
 
-static thiele_status get_target(thi_encoder *encoder, thiele_context *ctx, const json_t *target)
+static thiele_status get_flag(thiele_context *ctx, const json_t *object, const char *key, bool *out)
 {
+    const json_t *value = json_object_get(object, key);
+    *out = json_is_true(value);
+    return json_is_boolean(value) ? THIELE_OK : bad(ctx, "a yes or no is missing");
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* A label that stands there twice would be two classes at once; of numbers the value counts. */
+static thiele_status check_distinct(thiele_context *ctx, const thi_target *target)
+{
+    char *text[THI_LEVELS_MAX];
+    double value[THI_LEVELS_MAX];
+    const size_t count = (size_t)target->levels;
+    bool twice = false;
+    memcpy(text, target->level, count * sizeof *text);
+    qsort(text, count, sizeof *text, compare_texts);
+    if (target->level_value != NULL) {
+        memcpy(value, target->level_value, count * sizeof *value);
+        qsort(value, count, sizeof *value, compare_numbers);
+    }
+    for (size_t l = 1; l < count; l++) {
+        twice = twice || strcmp(text[l - 1], text[l]) == 0 || (target->level_value != NULL && value[l - 1] == value[l]);
+    }
+    return twice ? bad(ctx, "a label is there twice") : THIELE_OK;
+}
+
+static thiele_status get_labels(thi_target *target, thiele_context *ctx, const json_t *json, const json_t *labels)
+{
+    const size_t count = json_array_size(labels);
+    bool numeric;
     thiele_status status;
-    THI_TRY(get_text(ctx, json_object_get(target, "name"), &encoder->target));
-    THI_TRY(get_number(ctx, target, "center", false, &encoder->target_center));
-    THI_TRY(get_number(ctx, target, "scale", true, &encoder->target_scale));
-    THI_TRY(get_number(ctx, target, "mean", false, &encoder->target_mean));
-    THI_TRY(get_number(ctx, target, "variance", true, &encoder->target_variance));
+    if (count < 2 || count > THI_LEVELS_MAX || target->center != 0 || target->scale != 1) {
+        return bad(ctx, "a target has fewer than two labels, too many, or a scale beside them");
+    }
+    THI_TRY(get_flag(ctx, json, "numeric", &numeric));
+    THI_TRY(thi_alloc(ctx, &target->level, count, sizeof *target->level));
+    if (numeric) {
+        THI_TRY(thi_alloc(ctx, &target->level_value, count, sizeof *target->level_value));
+    }
+    for (size_t l = 0; l < count; l++) {
+        THI_TRY(get_text(ctx, json_array_get(labels, l), &target->level[l]));
+        target->levels++;
+        if (numeric && (!thi_parse_number(target->level[l], strlen(target->level[l]), &target->level_value[l]) ||
+                        !isfinite(target->level_value[l]))) {
+            THI_TRY(bad(ctx, "a label should be a number"));
+        }
+    }
+    THI_TRY(check_distinct(ctx, target));
 out:
     return status;
+}
+
+static thiele_status get_target(thi_target *target, thiele_context *ctx, const json_t *json)
+{
+    const json_t *labels = json_object_get(json, "labels");
+    thiele_status status;
+    THI_TRY(get_text(ctx, json_object_get(json, "name"), &target->name));
+    THI_TRY(get_number(ctx, json, "center", ANY, &target->center));
+    THI_TRY(get_number(ctx, json, "scale", POSITIVE, &target->scale));
+    THI_TRY(get_number(ctx, json, "mean", ANY, &target->mean));
+    THI_TRY(get_number(ctx, json, "variance", NOT_NEGATIVE, &target->variance));
+    if (labels != NULL) {
+        THI_TRY(get_labels(target, ctx, json, labels));
+    }
+out:
+    return status;
+}
+
+static thiele_status get_targets(thi_encoder *encoder, thiele_context *ctx, const json_t *json)
+{
+    const json_t *targets = json_object_get(json, "targets");
+    const size_t count = json_array_size(targets);
+    thiele_status status;
+    if (count < 1 || count > COLUMNS_MAX) {
+        return bad(ctx, "it has no targets or too many");
+    }
+    THI_TRY(thi_encoder_alloc_targets(encoder, ctx, (int)count));
+    for (size_t p = 0; p < count; p++) {
+        THI_TRY(get_target(&encoder->target[p], ctx, json_array_get(targets, p)));
+        if (count > 1 && encoder->target[p].levels > 0) {
+            THI_TRY(bad(ctx, "it has labels and several targets"));
+        }
+    }
+    THI_TRY(get_flag(ctx, json, "signs", &encoder->signs));
+    THI_TRY(get_flag(ctx, json, "partial", &encoder->partial));
+    if ((encoder->signs && encoder->target[0].levels != 2) || (encoder->partial && count == 1)) {
+        THI_TRY(bad(ctx, "its targets contradict what is said of them"));
+    }
+out:
+    return status;
+}
+
+/* Adds a name; *twice when it was there already. */
+static int add_name(json_t *seen, const char *name, bool *twice)
+{
+    *twice = *twice || json_object_get(seen, name) != NULL;
+    return json_object_set_new(seen, name, json_null());
 }
 
 /* Names must differ: columns are found by them. */
@@ -147,12 +275,14 @@ static thiele_status check_names(thiele_context *ctx, const thi_encoder *encoder
     json_t *seen = json_object();
     int failed = seen == NULL;
     bool twice = false;
-    if (encoder->target != NULL && !failed) {
-        failed = json_object_set_new(seen, encoder->target, json_null());
+    for (int p = 0; p < encoder->targets && !failed; p++) {
+        failed = add_name(seen, encoder->target[p].name, &twice);
     }
-    for (int i = 0; i < encoder->inputs && !failed && !twice; i++) {
-        twice = json_object_get(seen, encoder->input[i].name) != NULL;
-        failed = json_object_set_new(seen, encoder->input[i].name, json_null());
+    for (int i = 0; i < encoder->inputs && !failed; i++) {
+        failed = add_name(seen, encoder->input[i].name, &twice);
+    }
+    if (encoder->exposure != NULL && !failed) {
+        failed = add_name(seen, encoder->exposure, &twice);
     }
     json_decref(seen);
     if (failed) {
@@ -163,14 +293,13 @@ static thiele_status check_names(thiele_context *ctx, const thi_encoder *encoder
 
 thiele_status thi_encoder_from_json(thi_encoder *encoder, thiele_context *ctx, const json_t *json)
 {
-    const json_t *target = json_object_get(json, "target");
     thiele_status status;
     *encoder = (thi_encoder){0};
     THI_TRY(get_inputs(encoder, ctx, json_object_get(json, "inputs")));
-    if (target == NULL) {
-        THI_TRY(bad(ctx, "it has no target"));
+    THI_TRY(get_targets(encoder, ctx, json));
+    if (json_object_get(json, "exposure") != NULL) {
+        THI_TRY(get_text(ctx, json_object_get(json, "exposure"), &encoder->exposure));
     }
-    THI_TRY(get_target(encoder, ctx, target));
     if (json_object_get(json, "missing") != NULL) {
         THI_TRY(get_text(ctx, json_object_get(json, "missing"), &encoder->missing));
     }

@@ -33,15 +33,14 @@ bool thi_is_utf8(const char *text, size_t length)
     return true;
 }
 
-/* Where a text is or belongs among the sorted levels; *found says which. */
-static int place_of(const thi_input *input, const char *text, size_t length, bool *found)
+int thi_level_place(char *const *level, int levels, const char *text, size_t length, bool *found)
 {
-    int low = 0, high = input->levels;
+    int low = 0, high = levels;
     *found = false;
     while (low < high && !*found) {
         int middle = (low + high) / 2;
-        int order = strncmp(text, input->level[middle], length);
-        if (order == 0 && input->level[middle][length] != '\0') {
+        int order = strncmp(text, level[middle], length);
+        if (order == 0 && level[middle][length] != '\0') {
             order = -1;
         }
         *found = order == 0;
@@ -51,11 +50,22 @@ static int place_of(const thi_input *input, const char *text, size_t length, boo
     return *found ? high : low;
 }
 
+void thi_text_add_levels(thi_text *text, char *const *level, int levels)
+{
+    enum { NAMED = 10 };
+    for (int l = 0; l < levels && l < NAMED; l++) {
+        char shown[THI_SHOWN_MAX];
+        thi_show_text(shown, level[l], strlen(level[l]));
+        thi_text_add(text, "%s%s", l > 0 ? ", " : "", shown);
+    }
+    thi_text_add(text, "%s", levels > NAMED ? ", ..." : "");
+}
+
 static thiele_status add_level(thi_input *input, thiele_context *ctx, const thiele_table *table, int64_t row,
                                const char *text, size_t length)
 {
     bool found;
-    int place = place_of(input, text, length, &found);
+    int place = thi_level_place(input->level, input->levels, text, length, &found);
     if (found) {
         return THIELE_OK;
     }

@@ -7,57 +7,75 @@
 
 #include "data/encoder.h"
 
-/* One block: X is D x count, y count numbers. */
+/* One block: X is D x count, y P x count. */
 typedef struct block {
     double *X, *y;
-    double *mean, *square, *rest; /* D + 1 each */
+    int64_t *count;               /* of each dimension, values that are there */
+    double *mean, *square, *rest; /* max(D, P) each */
 } block;
 
-static double value_at(const block *b, int dims, int64_t n, int d)
+/*
+ * V is dims x rows, NaN where missing. The rounding of the mean shows in the sum of distances from it, and is taken
+ * back by it.
+ */
+static void block_spread(thi_spread *spread, block *b, int64_t rows, const double *V)
 {
-    return d < dims - 1 ? b->X[n * (dims - 1) + d] : b->y[n];
-}
-
-/* The rounding of the mean shows in the sum of distances from it, and is taken back by it. */
-static void block_moments(thi_moments *moments, block *b, int64_t count)
-{
-    const int dims = moments->dims;
+    const int dims = spread->dims;
     for (int d = 0; d < dims; d++) {
         b->mean[d] = b->square[d] = b->rest[d] = 0;
+        b->count[d] = 0;
     }
-    for (int64_t n = 0; n < count; n++) {
+    for (int64_t n = 0; n < rows; n++) {
         for (int d = 0; d < dims; d++) {
-            double value = value_at(b, dims, n, d);
-            b->mean[d] += value;
-            moments->low[d] = fmin(moments->low[d], value);
-            moments->high[d] = fmax(moments->high[d], value);
+            double value = V[n * dims + d];
+            bool there = !isnan(value);
+            b->count[d] += there;
+            b->mean[d] += there ? value : 0;
+            spread->low[d] = value < spread->low[d] ? value : spread->low[d];
+            spread->high[d] = value > spread->high[d] ? value : spread->high[d];
         }
     }
     for (int d = 0; d < dims; d++) {
-        b->mean[d] /= (double)count;
+        b->mean[d] /= (double)b->count[d];
     }
-    for (int64_t n = 0; n < count; n++) {
+    for (int64_t n = 0; n < rows; n++) {
         for (int d = 0; d < dims; d++) {
-            double distance = value_at(b, dims, n, d) - b->mean[d];
+            double distance = V[n * dims + d] - b->mean[d];
+            distance = isnan(distance) ? 0 : distance;
             b->square[d] += distance * distance;
             b->rest[d] += distance;
         }
     }
     for (int d = 0; d < dims; d++) {
-        b->mean[d] += b->rest[d] / (double)count;
-        b->square[d] -= b->rest[d] * b->rest[d] / (double)count;
+        b->mean[d] += b->rest[d] / (double)b->count[d];
+        b->square[d] -= b->rest[d] * b->rest[d] / (double)b->count[d];
     }
 }
 
-static void join_moments(thi_moments *moments, const block *b, int64_t count)
+static void join_spread(thi_spread *spread, const block *b)
 {
-    const double before = (double)moments->count, now = (double)count, total = before + now;
-    for (int d = 0; d < moments->dims; d++) {
-        double step = b->mean[d] - moments->mean[d];
-        moments->mean[d] += step * (now / total);
-        moments->square[d] += b->square[d] + step * step * (before * now / total);
+    for (int d = 0; d < spread->dims; d++) {
+        const double before = (double)spread->count[d], now = (double)b->count[d], total = before + now;
+        if (b->count[d] == 0) {
+            continue;
+        }
+        double step = b->mean[d] - spread->mean[d];
+        spread->mean[d] += step * (now / total);
+        spread->square[d] += b->square[d] + step * step * (before * now / total);
+        spread->count[d] += b->count[d];
     }
-    moments->count += count;
+}
+
+static void add_block(thi_moments *moments, const thi_encoder *encoder, block *b, int64_t rows)
+{
+    block_spread(&moments->inputs, b, rows, b->X);
+    join_spread(&moments->inputs, b);
+    block_spread(&moments->targets, b, rows, b->y);
+    join_spread(&moments->targets, b);
+    for (int64_t n = 0; n < rows && encoder->target[0].levels > 0; n++) {
+        moments->label[encoder->signs ? b->y[n] > 0 : (int)b->y[n]]++;
+    }
+    moments->rows += rows;
 }
 
 static thiele_status pass(thi_moments *moments, thiele_context *ctx, thi_reader *reader, block *b)
@@ -65,53 +83,77 @@ static thiele_status pass(thi_moments *moments, thiele_context *ctx, thi_reader 
     const int64_t rows = reader->table->rows;
     for (int64_t first = 0; first < rows; first += THI_TABLE_BLOCK) {
         int64_t count = rows - first < THI_TABLE_BLOCK ? rows - first : THI_TABLE_BLOCK;
-        thiele_status status = thi_reader_read(reader, ctx, first, count, b->X, b->y, NULL, &count);
+        thiele_status status = thi_reader_read(reader, ctx, first, count, b->X, b->y, NULL, NULL, &count);
         if (status != THIELE_OK) {
             return status;
         }
         if (count > 0) {
-            block_moments(moments, b, count);
-            join_moments(moments, b, count);
+            add_block(moments, reader->encoder, b, count);
         }
     }
     return THIELE_OK;
 }
 
-static thiele_status make_room(thi_moments *moments, thiele_context *ctx, block *b, int dims)
+static thiele_status make_spread(thi_spread *spread, thiele_context *ctx, int dims)
 {
     const size_t D = (size_t)dims;
     thiele_status status;
-    moments->dims = dims + 1;
-    THI_TRY(thi_alloc(ctx, &moments->mean, D + 1, sizeof(double)));
-    THI_TRY(thi_alloc(ctx, &moments->square, D + 1, sizeof(double)));
-    THI_TRY(thi_alloc(ctx, &moments->low, D + 1, sizeof(double)));
-    THI_TRY(thi_alloc(ctx, &moments->high, D + 1, sizeof(double)));
-    THI_TRY(thi_alloc(ctx, &b->X, THI_TABLE_BLOCK, D * sizeof(double)));
-    THI_TRY(thi_alloc(ctx, &b->y, THI_TABLE_BLOCK, sizeof(double)));
-    THI_TRY(thi_alloc(ctx, &b->mean, D + 1, sizeof(double)));
-    THI_TRY(thi_alloc(ctx, &b->square, D + 1, sizeof(double)));
-    THI_TRY(thi_alloc(ctx, &b->rest, D + 1, sizeof(double)));
-    for (size_t d = 0; d < D + 1; d++) {
-        moments->low[d] = INFINITY;
-        moments->high[d] = -INFINITY;
+    spread->dims = dims;
+    THI_TRY(thi_alloc(ctx, &spread->count, D, sizeof *spread->count));
+    THI_TRY(thi_alloc(ctx, &spread->mean, D, sizeof(double)));
+    THI_TRY(thi_alloc(ctx, &spread->square, D, sizeof(double)));
+    THI_TRY(thi_alloc(ctx, &spread->low, D, sizeof(double)));
+    THI_TRY(thi_alloc(ctx, &spread->high, D, sizeof(double)));
+    for (size_t d = 0; d < D; d++) {
+        spread->low[d] = INFINITY;
+        spread->high[d] = -INFINITY;
     }
 out:
     return status;
 }
 
+static void clear_spread(thi_spread *spread)
+{
+    thi_free(spread->count);
+    thi_free(spread->mean);
+    thi_free(spread->square);
+    thi_free(spread->low);
+    thi_free(spread->high);
+}
+
+static thiele_status make_room(thi_moments *moments, thiele_context *ctx, block *b, size_t D, size_t P)
+{
+    const size_t most = D > P ? D : P;
+    thiele_status status;
+    THI_TRY(make_spread(&moments->inputs, ctx, (int)D));
+    THI_TRY(make_spread(&moments->targets, ctx, (int)P));
+    THI_TRY(thi_alloc(ctx, &b->X, THI_TABLE_BLOCK, D * sizeof(double)));
+    THI_TRY(thi_alloc(ctx, &b->y, THI_TABLE_BLOCK, P * sizeof(double)));
+    THI_TRY(thi_alloc(ctx, &b->count, most, sizeof *b->count));
+    THI_TRY(thi_alloc(ctx, &b->mean, most, sizeof(double)));
+    THI_TRY(thi_alloc(ctx, &b->square, most, sizeof(double)));
+    THI_TRY(thi_alloc(ctx, &b->rest, most, sizeof(double)));
+out:
+    return status;
+}
+
 thiele_status thi_learn_moments(thi_moments *moments, thiele_context *ctx, const thi_encoder *encoder,
-                                const thiele_table *table, bool drop_missing)
+                                const thiele_table *table, const thi_reading *how, bool labels_given)
 {
     block b = {0};
     thi_reader reader = {0};
     thiele_status status;
     *moments = (thi_moments){0};
-    THI_TRY(thi_reader_open(&reader, ctx, encoder, table, true, false, drop_missing));
-    THI_TRY(make_room(moments, ctx, &b, encoder->dims));
+    THI_TRY(thi_reader_open(&reader, ctx, encoder, table, how));
+    if (labels_given) {
+        reader.known_from = "given by --classes";
+    }
+    THI_TRY(make_room(moments, ctx, &b, (size_t)encoder->dims, (size_t)encoder->targets));
     THI_TRY(pass(moments, ctx, &reader, &b));
 out:
     thi_free(b.X);
     thi_free(b.y);
+    thi_free(b.count);
     thi_free(b.mean);
     thi_free(b.square);
     thi_free(b.rest);
@@ -124,9 +166,23 @@ out:
 
 void thi_moments_clear(thi_moments *moments)
 {
-    thi_free(moments->mean);
-    thi_free(moments->square);
-    thi_free(moments->low);
-    thi_free(moments->high);
+    clear_spread(&moments->inputs);
+    clear_spread(&moments->targets);
     *moments = (thi_moments){0};
+}
+
+thiele_status thi_find_spread(const thi_spread *spread, thiele_context *ctx, int d, const char *name, double *mean,
+                              double *deviation)
+{
+    const double least = 1e-150; /* its square is still a normal number */
+    *mean = spread->mean[d];
+    *deviation = sqrt(spread->square[d] / (double)spread->count[d]);
+    if (!isfinite(*mean) || !isfinite(*deviation)) {
+        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s' has numbers too large to work with: change its unit",
+                        name);
+    }
+    if (!(*deviation >= least)) {
+        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s' varies too little to work with: change its unit", name);
+    }
+    return THIELE_OK;
 }

@@ -1,92 +1,12 @@
 /*
  * Encodes rows of a table as columns of X: numbers centred and scaled, levels as indicators. Numbers of a block are
- * read in one go with a row's numbers together, so each column of X is written from one run of memory.
+ * read in one go with a row's numbers together, so each column of X is written from one run of memory. Targets become
+ * y, exposures their logs, in the same pass.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "data/data.h"
-
-static thiele_status absent_columns(const thi_reader *reader, thiele_context *ctx, bool with_target)
-{
-    const thi_encoder *encoder = reader->encoder;
-    enum { NAMED = 10 };
-    thi_text list;
-    int absent = 0;
-    thi_text_init(&list, ctx);
-    for (int i = 0; i < encoder->inputs; i++) {
-        if (reader->column[i] < 0 && absent++ < NAMED) {
-            thi_text_add(&list, "%s'%s'", absent > 1 ? ", " : "", encoder->input[i].name);
-        }
-    }
-    if (with_target && reader->target < 0) {
-        thi_text_add(&list, "%s'%s' (the target)", absent++ > 0 ? ", " : "", encoder->target);
-    }
-    thiele_status status = list.status;
-    if (status == THIELE_OK) {
-        status = thi_fail(ctx, THIELE_ERROR_COLUMN, "%s has no column %s%s: the model needs %s",
-                          thi_table_source(reader->table), list.data, absent > NAMED ? ", ..." : "",
-                          absent > 1 ? "them" : "it");
-    }
-    thi_text_clear(&list);
-    return status;
-}
-
-/* Finds the columns; false when one is absent. */
-static bool match_columns(thi_reader *reader, bool with_target)
-{
-    const thi_encoder *encoder = reader->encoder;
-    bool all = true;
-    for (int i = 0; i < encoder->inputs; i++) {
-        int column = thi_table_column(reader->table, encoder->input[i].name);
-        all = all && column >= 0;
-        reader->column[i] = column;
-        if (encoder->input[i].levels == 0) {
-            reader->numeric[reader->numerics] = i;
-            reader->source[reader->numerics++] = column;
-        }
-    }
-    reader->target = with_target && encoder->target != NULL ? thi_table_column(reader->table, encoder->target) : -1;
-    if (with_target) {
-        all = all && reader->target >= 0;
-        reader->source[reader->numerics] = reader->target;
-    }
-    return all;
-}
-
-thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi_encoder *encoder,
-                              const thiele_table *table, bool with_target, bool unseen_zero, bool drop_missing)
-{
-    const size_t inputs = (size_t)encoder->inputs;
-    *reader = (thi_reader){
-        .encoder = encoder, .table = table, .target = -1, .unseen_zero = unseen_zero, .drop_missing = drop_missing};
-    thiele_status status;
-    if (with_target && encoder->target == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the model has no target column");
-    }
-    THI_TRY(thi_alloc(ctx, &reader->column, inputs, sizeof *reader->column));
-    THI_TRY(thi_alloc(ctx, &reader->numeric, inputs, sizeof *reader->numeric));
-    THI_TRY(thi_alloc(ctx, &reader->source, inputs + 1, sizeof *reader->source));
-    if (!match_columns(reader, with_target)) {
-        THI_TRY(absent_columns(reader, ctx, with_target));
-    }
-    THI_TRY(thi_alloc(ctx, &reader->scratch, THI_TABLE_BLOCK,
-                      ((size_t)reader->numerics + with_target) * sizeof *reader->scratch));
-    return THIELE_OK;
-out:
-    thi_reader_close(reader);
-    return status;
-}
-
-void thi_reader_close(thi_reader *reader)
-{
-    thi_free(reader->column);
-    thi_free(reader->numeric);
-    thi_free(reader->source);
-    thi_free(reader->scratch);
-    *reader = (thi_reader){.target = -1};
-}
+#include "data/encoder.h"
 
 /* --- one row ---------------------------------------------------------------------------------------------------- */
 
@@ -95,7 +15,7 @@ typedef enum row_fate { ROW_KEPT, ROW_DROPPED } row_fate;
 
 static thiele_status no_value(const thi_reader *reader, thiele_context *ctx, int64_t row, int column, row_fate *fate)
 {
-    if (reader->drop_missing) {
+    if (reader->how.drop_missing) {
         *fate = ROW_DROPPED;
         return THIELE_OK;
     }
@@ -104,13 +24,10 @@ static thiele_status no_value(const thi_reader *reader, thiele_context *ctx, int
                     reader->table->name[column], thi_table_row_number(reader->table, row));
 }
 
-/* Looks at one number; it is of use when *fate stays ROW_KEPT. */
-static thiele_status check_number(const thi_reader *reader, thiele_context *ctx, int64_t row, int column, double value,
-                                  row_fate *fate)
+/* A number that is not finite: missing or too large. */
+static thiele_status bad_number(const thi_reader *reader, thiele_context *ctx, int64_t row, int column, double value,
+                                row_fate *fate)
 {
-    if (isfinite(value)) {
-        return THIELE_OK;
-    }
     if (isnan(value)) {
         return no_value(reader, ctx, row, column, fate);
     }
@@ -121,40 +38,15 @@ static thiele_status check_number(const thi_reader *reader, thiele_context *ctx,
         reader->table->name[column], thi_table_row_number(reader->table, row));
 }
 
-typedef struct level_key {
-    const char *text;
-    size_t length;
-} level_key;
-
-static int compare_level(const void *key, const void *element)
-{
-    const level_key *k = key;
-    const char *level = *(char *const *)element;
-    int order = strncmp(k->text, level, k->length);
-    return order != 0 ? order : -(level[k->length] != '\0');
-}
-
-/* The index of a level; -1 when the model does not know it. */
-static int find_level(const thi_input *input, const char *text, size_t length)
-{
-    const level_key key = {text, length};
-    char **found = bsearch(&key, input->level, (size_t)input->levels, sizeof *input->level, compare_level);
-    return found != NULL ? (int)(found - input->level) : -1;
-}
-
 static thiele_status unseen_level(const thi_reader *reader, thiele_context *ctx, int64_t row, int i, const char *text,
                                   size_t length)
 {
-    enum { NAMED = 10 };
     const thi_input *input = &reader->encoder->input[i];
     char shown[THI_SHOWN_MAX];
     thi_text list;
     thi_show_text(shown, text, length);
     thi_text_init(&list, ctx);
-    for (int l = 0; l < input->levels && l < NAMED; l++) {
-        thi_text_add(&list, "%s%s", l > 0 ? ", " : "", input->level[l]);
-    }
-    thi_text_add(&list, "%s", input->levels > NAMED ? ", ..." : "");
+    thi_text_add_levels(&list, input->level, input->levels);
     thiele_status status = list.status;
     if (status == THIELE_OK) {
         status = thi_fail(ctx, THIELE_ERROR_DATA,
@@ -181,37 +73,37 @@ static thiele_status encode_level(const thi_reader *reader, thiele_context *ctx,
     if (length == 0) {
         return no_value(reader, ctx, row, reader->column[i], fate);
     }
-    int level = find_level(input, text, length);
-    if (level >= 0) {
+    bool found;
+    int level = thi_level_place(input->level, input->levels, text, length, &found);
+    if (found) {
         x[input->first + level] = 1;
     }
-    return level >= 0 || reader->unseen_zero ? THIELE_OK : unseen_level(reader, ctx, row, i, text, length);
+    return found || reader->how.unseen_zero ? THIELE_OK : unseen_level(reader, ctx, row, i, text, length);
 }
 
-/* x, a column of X, from the row's numbers (target last) and texts. */
-static thiele_status encode_table_row(const thi_reader *reader, thiele_context *ctx, int64_t row, const double *number,
-                                      thi_text *buffer, double *x, row_fate *fate)
+static thiele_status too_large(const thi_reader *reader, thiele_context *ctx, int64_t row, int column, double value)
+{
+    return thi_fail(ctx, THIELE_ERROR_DATA,
+                    "column '%s', row %lld: %g is too large to work with: correct it, change the column's unit, or "
+                    "leave the row out",
+                    reader->table->name[column], thi_table_row_number(reader->table, row), value);
+}
+
+/* x, a column of X, from the row's numbers and texts. */
+static thiele_status encode_inputs(const thi_reader *reader, thiele_context *ctx, int64_t row, const double *number,
+                                   thi_text *buffer, double *x, row_fate *fate)
 {
     const thi_encoder *encoder = reader->encoder;
-    const int numbers = reader->numerics + (reader->target >= 0);
     thiele_status status = THIELE_OK;
-    *fate = ROW_KEPT;
-    for (int j = 0; j < numbers && status == THIELE_OK && *fate == ROW_KEPT; j++) {
-        status = check_number(reader, ctx, row, reader->source[j], number[j], fate);
-    }
-    if (status != THIELE_OK || *fate != ROW_KEPT) {
-        return status;
-    }
     memset(x, 0, (size_t)encoder->dims * sizeof *x);
     for (int j = 0; j < reader->numerics; j++) {
+        if (!isfinite(number[j])) {
+            return bad_number(reader, ctx, row, reader->source[j], number[j], fate);
+        }
         int d = encoder->input[reader->numeric[j]].first;
         x[d] = (number[j] - encoder->center[d]) / encoder->scale[d];
         if (!(fabs(x[d]) <= THI_INPUT_MAX)) {
-            return thi_fail(
-                ctx, THIELE_ERROR_DATA,
-                "column '%s', row %lld: %g is too large to work with: correct it, change the column's unit, or "
-                "leave the row out",
-                reader->table->name[reader->source[j]], thi_table_row_number(reader->table, row), number[j]);
+            return too_large(reader, ctx, row, reader->source[j], number[j]);
         }
     }
     for (int i = 0; i < encoder->inputs && status == THIELE_OK && *fate == ROW_KEPT; i++) {
@@ -222,25 +114,182 @@ static thiele_status encode_table_row(const thi_reader *reader, thiele_context *
     return status;
 }
 
-thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count, double *X,
-                              double *y, int64_t *row, int64_t *kept)
+/* --- targets and exposure of one row ----------------------------------------------------------------------------- */
+
+static thiele_status refused(const thi_reader *reader, thiele_context *ctx, int64_t row, int column, double value,
+                             const char *why)
+{
+    const char *likelihood = reader->how.likelihood;
+    char shown[THI_NUMBER_MAX];
+    thi_format_number(shown, value);
+    return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: %s: %s%s%s%s", reader->table->name[column],
+                    thi_table_row_number(reader->table, row), shown, why, likelihood != NULL ? " (likelihood '" : "",
+                    likelihood != NULL ? likelihood : "", likelihood != NULL ? "')" : "");
+}
+
+/* Of several targets one is enough. */
+static thiele_status no_target(const thi_reader *reader, thiele_context *ctx, int64_t row, row_fate *fate)
+{
+    if (reader->how.drop_missing) {
+        *fate = ROW_DROPPED;
+        return THIELE_OK;
+    }
+    return thi_fail(ctx, THIELE_ERROR_DATA,
+                    "row %lld: all %d targets ('%s' and the others) are without a value (fill one in, or use "
+                    "--drop-missing to leave such rows out)",
+                    thi_table_row_number(reader->table, row), reader->targets, reader->encoder->target[0].name);
+}
+
+/* y: P numbers from the row's targets. */
+static thiele_status encode_targets(const thi_reader *reader, thiele_context *ctx, int64_t row, const double *number,
+                                    double *y, row_fate *fate)
 {
     const thi_encoder *encoder = reader->encoder;
-    const int width = reader->numerics + (reader->target >= 0);
+    const int *source = reader->source + reader->numerics;
+    int present = 0;
+    for (int p = 0; p < reader->targets; p++) {
+        const double value = number[p];
+        y[p] = NAN;
+        if (isnan(value) && encoder->partial) {
+            continue;
+        }
+        if (!isfinite(value)) {
+            return bad_number(reader, ctx, row, source[p], value, fate);
+        }
+        const char *why = reader->how.refuses != NULL ? reader->how.refuses(reader->how.user, value) : NULL;
+        if (why != NULL) {
+            return refused(reader, ctx, row, source[p], value, why);
+        }
+        y[p] = (value - encoder->target[p].center) / encoder->target[p].scale;
+        if (!isfinite(y[p])) {
+            return too_large(reader, ctx, row, source[p], value);
+        }
+        present++;
+    }
+    return present > 0 ? THIELE_OK : no_target(reader, ctx, row, fate);
+}
+
+static thiele_status unknown_label(const thi_reader *reader, thiele_context *ctx, int64_t row, const char *text,
+                                   size_t length)
+{
+    const thi_target *target = &reader->encoder->target[0];
+    char shown[THI_SHOWN_MAX];
+    thi_text list;
+    thi_show_text(shown, text, length);
+    thi_text_init(&list, ctx);
+    thi_text_add_levels(&list, target->level, target->levels);
+    thiele_status status = list.status;
+    if (status == THIELE_OK) {
+        status = thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: '%s' is not one of the classes %s (%s)",
+                          target->name, thi_table_row_number(reader->table, row), shown, list.data, reader->known_from);
+    }
+    thi_text_clear(&list);
+    return status;
+}
+
+/* y: the code of a label that is read as a number. */
+static thiele_status encode_numeric_label(const thi_reader *reader, thiele_context *ctx, int64_t row, double value,
+                                          double *y, row_fate *fate)
+{
+    if (!isfinite(value)) {
+        return bad_number(reader, ctx, row, reader->source[reader->numerics], value, fate);
+    }
+    const thi_label *label = thi_find_label_value(reader->label, reader->labels, value);
+    if (label == NULL) {
+        char text[THI_NUMBER_MAX];
+        int length = thi_format_number(text, value);
+        return unknown_label(reader, ctx, row, text, (size_t)length);
+    }
+    *y = label->code;
+    return THIELE_OK;
+}
+
+static thiele_status encode_text_label(const thi_reader *reader, thiele_context *ctx, int64_t row, thi_text *buffer,
+                                       double *y, row_fate *fate)
+{
+    const bool numeric = reader->encoder->target[0].level_value != NULL;
+    const char *text;
+    size_t length;
+    double value;
+    thiele_status status = thi_table_cell(reader->table, ctx, row, reader->label_column, buffer, &text, &length);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    thi_trim(&text, &length);
+    if (length == 0) {
+        return no_value(reader, ctx, row, reader->label_column, fate);
+    }
+    const thi_label *label = NULL;
+    if (!numeric) {
+        label = thi_find_label_text(reader->label, reader->labels, text, length);
+    } else if (thi_parse_number(text, length, &value) && isfinite(value)) {
+        label = thi_find_label_value(reader->label, reader->labels, value);
+    }
+    if (label == NULL) {
+        return unknown_label(reader, ctx, row, text, length);
+    }
+    *y = label->code;
+    return THIELE_OK;
+}
+
+static thiele_status encode_exposure(const thi_reader *reader, thiele_context *ctx, int64_t row, double value,
+                                     double *offset, row_fate *fate)
+{
+    if (!isfinite(value)) {
+        return bad_number(reader, ctx, row, reader->exposure, value, fate);
+    }
+    if (!(value > 0)) {
+        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: %g: an exposure must be a positive number",
+                        reader->table->name[reader->exposure], thi_table_row_number(reader->table, row), value);
+    }
+    *offset = log(value);
+    return THIELE_OK;
+}
+
+static thiele_status encode_table_row(const thi_reader *reader, thiele_context *ctx, int64_t row, const double *number,
+                                      thi_text *buffer, double *x, double *y, double *offset, row_fate *fate)
+{
+    thiele_status status;
+    *fate = ROW_KEPT;
+    *offset = 0;
+    status = encode_inputs(reader, ctx, row, number, buffer, x, fate);
+    if (status == THIELE_OK && *fate == ROW_KEPT && reader->exposure >= 0) {
+        status = encode_exposure(reader, ctx, row, number[reader->width - 1], offset, fate);
+    }
+    if (status != THIELE_OK || *fate != ROW_KEPT || !reader->how.target) {
+        return status;
+    }
+    if (reader->label_column >= 0) {
+        return encode_text_label(reader, ctx, row, buffer, y, fate);
+    }
+    number += reader->numerics;
+    return reader->labels > 0 ? encode_numeric_label(reader, ctx, row, *number, y, fate)
+                              : encode_targets(reader, ctx, row, number, y, fate);
+}
+
+/* --- reading ----------------------------------------------------------------------------------------------------- */
+
+thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count, double *X,
+                              double *y, double *offset, int64_t *row, int64_t *kept)
+{
+    const thi_encoder *encoder = reader->encoder;
+    const int D = encoder->dims, P = encoder->targets;
     thi_text buffer;
     *kept = 0;
     thi_text_init(&buffer, ctx);
     thiele_status status =
-        reader->table->ops->numbers(reader->table, ctx, first, count, reader->source, width, reader->scratch);
+        reader->table->ops->numbers(reader->table, ctx, first, count, reader->source, reader->width, reader->scratch);
     for (int64_t r = 0; r < count && status == THIELE_OK; r++) {
-        const double *number = reader->scratch + r * width;
+        const double *number = reader->scratch + r * reader->width;
+        double log_exposure;
         row_fate fate;
-        status = encode_table_row(reader, ctx, first + r, number, &buffer, X + *kept * encoder->dims, &fate);
+        status = encode_table_row(reader, ctx, first + r, number, &buffer, X + *kept * D,
+                                  y != NULL ? y + *kept * P : NULL, &log_exposure, &fate);
         if (status != THIELE_OK || fate != ROW_KEPT) {
             continue;
         }
-        if (y != NULL && reader->target >= 0) {
-            y[*kept] = (number[reader->numerics] - encoder->target_center) / encoder->target_scale;
+        if (offset != NULL) {
+            offset[*kept] = log_exposure;
         }
         if (row != NULL) {
             row[*kept] = first + r;

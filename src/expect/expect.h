@@ -44,9 +44,19 @@ void thi_expect_close(thi_expect *expect);
 thiele_status thi_expect_block(thi_expect *expect, thiele_context *ctx, int64_t row, int64_t n, const double *y,
                                const double *mu, const double *v, double *E, double *g, double *h, double *dphi);
 
+/*
+ * The latents of a block of rows: Gaussian, mu and v being Q x n, or a mixture of such with the same weights in all
+ * rows: mu and v are Q x n x components then, and the weights add up to 1 (NULL for one component).
+ */
+typedef struct thi_marginals {
+    int64_t n; /* at most THI_EXPECT_BLOCK */
+    int components;
+    const double *weight, *mu, *v;
+} thi_marginals;
+
 /* --- predict.c, predictive.c: the same blocks --------------------------------------------------------------------- */
 
-/* E[y], Var[y] (P x n). UNSUPPORTED where the likelihood has no moments. */
+/* E[y], Var[y] (P x n); NaN and infinite where the law has none. UNSUPPORTED for classes, which have no mean. */
 thiele_status thi_predict_block(thi_expect *expect, thiele_context *ctx, int64_t n, const double *mu, const double *v,
                                 double *mean, double *variance);
 /* log of the integral of p(y | f) N(f; mu, diag v); minus infinity where y is impossible. */
@@ -59,18 +69,43 @@ thiele_status thi_log_predictive_block(thi_expect *expect, thiele_context *ctx, 
 thiele_status thi_probabilities_block(thi_expect *expect, thiele_context *ctx, int64_t n, const double *mu,
                                       const double *v, double *probability);
 
-/* --- quantile.c: one output (P = 1) ------------------------------------------------------------------------------- */
+/* --- mixture.c: the same for mixtures of marginals ---------------------------------------------------------------- */
+
+thiele_status thi_mixture_predict(thi_expect *expect, thiele_context *ctx, const thi_marginals *m, double *mean,
+                                  double *variance);
+thiele_status thi_mixture_log_predictive(thi_expect *expect, thiele_context *ctx, const thi_marginals *m,
+                                         const double *y, double *out);
+thiele_status thi_mixture_probabilities(thi_expect *expect, thiele_context *ctx, const thi_marginals *m,
+                                        double *probability);
+
+/* --- quantile.c --------------------------------------------------------------------------------------------------- */
 
 /*
- * y with P(Y <= y) = p, 0 < p < 1, under f ~ N(mu, diag v); for counts, classes and two values the smallest y with
- * P(Y <= y) >= p. UNSUPPORTED without a distribution function, for several outputs or a pseudo-likelihood.
+ * For each output by itself the y with P(Y <= y) = p[j], 0 < p < 1; for counts, classes and two values the smallest y
+ * with P(Y <= y) >= p[j]. out: count x P x n. A Gaussian with one component costs a multiplication each, others a
+ * search (10 to 100 averages over f) or, from the density alone, an integral over y (law.h).
  */
+thiele_status thi_mixture_quantiles(thi_expect *expect, thiele_context *ctx, const thi_marginals *m, int count,
+                                    const double *p, double *out);
+/* The same for one component. */
+thiele_status thi_quantile_block(thi_expect *expect, thiele_context *ctx, int64_t n, const double *mu, const double *v,
+                                 int count, const double *p, double *out);
+/* The same for one row and one p; out: P. */
 thiele_status thi_likelihood_quantile(thi_expect *expect, thiele_context *ctx, const double *mu, const double *v,
                                       double p, double *out);
+
+/* --- sample.c ----------------------------------------------------------------------------------------------------- */
+
 /*
- * Draws first..first+n-1 of y (P x n) for a row with marginals mu, v. They depend on (seed, row, number of the draw)
- * only. UNSUPPORTED where the likelihood can't be sampled.
+ * Draws first, ..., first + count - 1 of y for each row; y: P x count x n. They depend on (seed, row[i], number of the
+ * draw) only; row numbers the rows. The outputs of a draw belong together.
  */
+thiele_status thi_mixture_samples(thi_expect *expect, thiele_context *ctx, const thi_marginals *m, const int64_t *row,
+                                  uint64_t first, int64_t count, double *y);
+/* The same for one component, from draw 0 on. */
+thiele_status thi_sample_block(thi_expect *expect, thiele_context *ctx, int64_t n, const int64_t *row, const double *mu,
+                               const double *v, int64_t count, double *y);
+/* The same for one row; y: P x n. */
 thiele_status thi_likelihood_sample(thi_expect *expect, thiele_context *ctx, int64_t row, const double *mu,
                                     const double *v, uint64_t first, int64_t n, double *y);
 

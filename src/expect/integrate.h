@@ -95,6 +95,10 @@ struct thi_space {
     thi_rule regression;         /* "qmc:n" without derivatives */
     thi_rule sobol;              /* predictions with Q > 3; made when first needed */
     double *stack, *border;      /* split.c; made when first needed */
+    double *mixed, *gathered;    /* mixture.c; made when first needed */
+    int components;              /* that `gathered` has room for */
+    double floor;                /* log predictive densities far below this need not be exact; usually none */
+    struct thi_law *law;         /* predictions from the density alone; made when first needed */
     thiele_likelihood copy;      /* with values of its own, for differences in phi */
 };
 thiele_status thi_space_open(thi_space **out, thiele_context *ctx, const thiele_likelihood *lik);
@@ -133,6 +137,12 @@ thiele_status thi_ladder(thi_space *space, thiele_context *ctx, const thi_integr
 /* Predictions: the ladder, or quasi-random points when Q > 3. */
 thiele_status thi_average(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_rows *rows,
                           double *result);
+
+/*
+ * mixture.c: row i of a block by itself, its components one behind the other; 2 P doubles are free behind its mu and v.
+ * It lasts until the next is asked for.
+ */
+thiele_status thi_gather(thi_space *space, thiele_context *ctx, const thi_marginals *m, int64_t i, thi_marginals *row);
 
 /* --- split.c: Q = 1 ----------------------------------------------------------------------------------------------- */
 /* One row: y (P), mu, sd, centre. */

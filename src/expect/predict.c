@@ -2,13 +2,14 @@
  * What is predicted: mean and variance of y, by the law of total variance from those given f,
  *   E[y] = E[m(f)],  Var[y] = E[s(f)] + Var[m(f)],
  * and class probabilities. Exact where the likelihood knows, else by quadrature (up to 3 latents) or 2048 quasi-random
- * points.
+ * points; from the density of y alone where there are no moments given f (law.h).
  */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "expect/integrate.h"
+#include "expect/law.h"
 #include "expect/parallel.h"
 
 enum { PREDICTIVE_DRAWS = 2048 };
@@ -75,6 +76,43 @@ static bool settled_moments(const thi_integrand *in, double tolerance, const dou
     return settled;
 }
 
+/* y is -1 or +1. */
+static thiele_status sign_moments(thi_expect *expect, thiele_context *ctx, int64_t n, const double *mu, const double *v,
+                                  double *mean, double *variance)
+{
+    double probability[2 * THI_EXPECT_BLOCK];
+    thiele_status status = thi_probabilities_block(expect, ctx, n, mu, v, probability);
+    for (int64_t i = 0; i < n && status == THIELE_OK; i++) {
+        mean[i] = probability[2 * i + 1] - probability[2 * i];
+        variance[i] = 4 * probability[2 * i] * probability[2 * i + 1];
+    }
+    return status;
+}
+
+/* From the density alone. */
+static thiele_status by_law(thi_expect *expect, thiele_context *ctx, int64_t n, const double *mu, const double *v,
+                            double *mean, double *variance)
+{
+    const thiele_likelihood *lik = expect->lik;
+    int64_t P = lik->outputs, Q = lik->latents;
+    if (lik->ops->support == THI_SUPPORT_CLASS) {
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "likelihood '%s' is one of classes, which have no mean",
+                        thiele_likelihood_name(lik));
+    }
+    if (lik->ops->support == THI_SUPPORT_BINARY) {
+        return sign_moments(expect, ctx, n, mu, v, mean, variance);
+    }
+    thi_law *law = NULL;
+    thiele_status status = thi_space_law(expect, ctx, &law);
+    for (int64_t k = 0; k < n * P && status == THIELE_OK; k++) {
+        thi_marginals row = {1, 1, NULL, mu + k / P * Q, v + k / P * Q};
+        status = thi_law_fit(law, ctx, &row, (int)(k % P), NULL);
+        mean[k] = law->mean;
+        variance[k] = law->variance;
+    }
+    return status;
+}
+
 thiele_status thi_predict_block(thi_expect *expect, thiele_context *ctx, int64_t n, const double *mu, const double *v,
                                 double *mean, double *variance)
 {
@@ -90,8 +128,7 @@ thiele_status thi_predict_block(thi_expect *expect, thiele_context *ctx, int64_t
         return THIELE_OK;
     }
     if (lik->ops->conditional == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "likelihood '%s' gives no mean and variance of y%s",
-                        thiele_likelihood_name(lik), lik->spec != NULL ? ": add the function `moments` to it" : "");
+        return by_law(expect, ctx, n, mu, v, mean, variance);
     }
     thi_integrand in = {.lik = lik, .values = 2 * P, .results = 3 * P, .centred = true};
     in.evaluate = evaluate_moments;
@@ -152,12 +189,20 @@ static thiele_status by_density(thi_expect *expect, thiele_context *ctx, int cla
         }
         status = thi_log_predictive_block(expect, ctx, n, space->label, mu, v, density);
         for (int64_t i = 0; i < n && status == THIELE_OK; i++) {
-            probability[i * classes + c] = exp(density[i]);
+            probability[i * classes + c] = density[i];
         }
     }
     for (int64_t i = 0; i < n && status == THIELE_OK; i++) {
-        double sum = 0, *own = probability + i * classes;
+        double sum = 0, most = -INFINITY, *own = probability + i * classes;
         for (int c = 0; c < classes; c++) {
+            most = fmax(most, own[c]);
+        }
+        if (most == -INFINITY) {
+            return thi_fail(ctx, THIELE_ERROR_NUMERIC, "likelihood '%s': no class is possible at mean %g, variance %g",
+                            thiele_likelihood_name(expect->lik), mu[i * space->Q], v[i * space->Q]);
+        }
+        for (int c = 0; c < classes; c++) {
+            own[c] = exp(own[c] - most);
             sum += own[c];
         }
         for (int c = 0; c < classes; c++) {
@@ -174,9 +219,9 @@ thiele_status thi_probabilities_block(thi_expect *expect, thiele_context *ctx, i
     thi_space *space = expect->space;
     bool binary = lik->ops->support == THI_SUPPORT_BINARY;
     int classes = binary ? 2 : lik->classes;
-    if (!binary && lik->ops->support != THI_SUPPORT_CLASS) {
-        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "likelihood '%s' is not one of classes",
-                        thiele_likelihood_name(lik));
+    if (lik->outputs != 1 || (!binary && lik->ops->support != THI_SUPPORT_CLASS)) {
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "likelihood '%s' is not one of classes%s",
+                        thiele_likelihood_name(lik), lik->outputs != 1 ? " with a single output" : "");
     }
     if (lik->ops->log_predictive != NULL || lik->ops->probabilities == NULL) {
         return by_density(expect, ctx, classes, n, mu, v, probability);

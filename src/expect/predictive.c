@@ -295,7 +295,8 @@ static thiele_status around_peak(thi_space *space, thiele_context *ctx, const do
 {
     peak p = {.space = space, .y = y, .mu = mu, .sd = sd, .top = -INFINITY};
     find_peak(&p);
-    if (!isfinite(p.top)) {
+    /* The integral is below the highest point times the width of the normal, some e^3. */
+    if (!isfinite(p.top) || p.top + 3 < space->floor) {
         *out = p.top;
         return THIELE_OK;
     }

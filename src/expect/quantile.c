@@ -1,14 +1,16 @@
 /*
- * Quantiles and draws of one output y under f ~ N(mu, diag v). The distribution function of y is the average over f of
- * the one given f; it is inverted on a scale where its argument is unbounded (log for positive y, log odds for y in
- * (0, 1)) by bracketing and the Illinois form of the secant rule, some ten averages a quantile. Counts are searched by
- * doubling and halving, classes by adding up.
+ * Quantiles of y, an output by itself. Where the likelihood has them in closed form, that; else the distribution
+ * function of y, exact or the average over f of the one given f and added up over the components of a mixture, is
+ * inverted on a scale where its argument is unbounded (log for positive y, log odds for y in (0, 1)) by bracketing and
+ * the Illinois form of the secant rule, some ten averages a quantile. Counts are searched by doubling and halving,
+ * classes by adding up; without a distribution function the density is integrated over y (law.h).
  */
 #include <math.h>
+#include <string.h>
 
 #include "expect/integrate.h"
+#include "expect/law.h"
 #include "likelihood/gaussian.h"
-#include "likelihood/special.h"
 
 static void evaluate_cdf(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value)
 {
@@ -32,51 +34,66 @@ static bool settled_cdf(const thi_integrand *in, double tolerance, const double 
 {
     (void)in;
     (void)centre;
-    return fabs(now[0] - before[0]) <= 1000 * tolerance * fmin(now[0], 1 - now[0]) + 0.1 * tolerance;
+    return fabs(now[0] - before[0]) <= 100 * tolerance * fmin(now[0], 1 - now[0]) + 0.1 * tolerance;
 }
 
+/* The rows of the search are the components of one row of data: Q x components. */
 typedef struct search {
     thi_expect *expect;
     thiele_context *ctx;
-    const double *mu, *sd;
+    thi_marginals row;
+    int output;
     double p;
-    bool again; /* at the level of the ladder where the first average settled */
+    bool again; /* at the levels of the ladder where the first average settled */
     thiele_status status;
 } search;
 
-/* P(Y <= y) - p */
-static double excess(search *s, double y)
+/* P(Y <= y) of each component, by averages over f. */
+static void component_cdfs(search *s, double y, double *cdf)
 {
-    int only = 0;
-    double value = 0;
     thi_space *space = s->expect->space;
     thi_integrand in = {.lik = s->expect->lik, .values = 1, .results = 1, .extra = &y, .evaluate = evaluate_cdf};
     in.reduce = reduce_cdf;
     in.settled = settled_cdf;
-    thi_rows row = {1, &only, NULL, s->mu, s->sd, NULL};
-    if (s->status == THIELE_OK && space->Q <= 3) {
-        s->status = thi_ladder(space, s->ctx, &in, &row, &value, space->level, s->again);
+    thi_rows rows = {s->row.components, space->row, NULL, s->row.mu, space->sd, NULL};
+    if (space->Q <= 3) {
+        s->status = thi_ladder(space, s->ctx, &in, &rows, cdf, space->level, s->again);
         /* The distribution function of a large count is nearly a step in f: each value needs its own number of nodes.
          */
         s->again = s->expect->lik->ops->support != THI_SUPPORT_COUNT;
-    } else if (s->status == THIELE_OK) {
-        s->status = thi_average(space, s->ctx, &in, &row, &value);
+    } else {
+        s->status = thi_average(space, s->ctx, &in, &rows, cdf);
     }
-    return value - s->p;
+}
+
+/* What averages over f need, and others overwrite. */
+static thiele_status prepare(const search *s)
+{
+    thi_space_rows(s->expect->space, s->row.components, NULL);
+    return thi_space_spread(s->expect->space, s->ctx, s->row.components, s->row.mu, s->row.v);
+}
+
+/* P(Y <= y) - p */
+static double excess(search *s, double y)
+{
+    const thiele_likelihood *lik = s->expect->lik;
+    double cdf[THI_EXPECT_BLOCK] = {0}, sum = 0;
+    int K = s->row.components;
+    if (s->status == THIELE_OK && lik->ops->predictive_cdf != NULL) {
+        for (int k = 0; k < K; k++) {
+            cdf[k] =
+                lik->ops->predictive_cdf(lik, s->output, y, s->row.mu + k * lik->latents, s->row.v + k * lik->latents);
+        }
+    } else if (s->status == THIELE_OK) {
+        component_cdfs(s, y, cdf);
+    }
+    for (int k = 0; k < K; k++) {
+        sum += K == 1 ? cdf[k] : s->row.weight[k] * cdf[k];
+    }
+    return sum - s->p;
 }
 
 /* --- continuous y ------------------------------------------------------------------------------------------------- */
-
-/* From the line to the support and back. */
-static double to_support(thi_support support, double x)
-{
-    return support == THI_SUPPORT_POSITIVE ? exp(x) : support == THI_SUPPORT_UNIT ? thi_sigmoid(x) : x;
-}
-
-static double from_support(thi_support support, double y)
-{
-    return support == THI_SUPPORT_POSITIVE ? log(y) : support == THI_SUPPORT_UNIT ? log(y / (1 - y)) : y;
-}
 
 typedef struct bracket {
     double low, high, at_low, at_high; /* places on the line, and the excess there */
@@ -84,15 +101,15 @@ typedef struct bracket {
 
 static thiele_status find_bracket(search *s, thi_support support, double centre, double width, bracket *b)
 {
-    *b = (bracket){centre, centre, excess(s, to_support(support, centre)), 0};
+    *b = (bracket){centre, centre, excess(s, thi_to_support(support, centre)), 0};
     b->at_high = b->at_low;
     for (int doubling = 0; doubling < 200 && s->status == THIELE_OK; doubling++, width *= 2) {
         if (b->at_low > 0) {
             b->low -= width;
-            b->at_low = excess(s, to_support(support, b->low));
+            b->at_low = excess(s, thi_to_support(support, b->low));
         } else if (b->at_high < 0) {
             b->high += width;
-            b->at_high = excess(s, to_support(support, b->high));
+            b->at_high = excess(s, thi_to_support(support, b->high));
         } else {
             return THIELE_OK;
         }
@@ -100,7 +117,7 @@ static thiele_status find_bracket(search *s, thi_support support, double centre,
     return s->status != THIELE_OK
                ? s->status
                : thi_fail(s->ctx, THIELE_ERROR_NUMERIC, "likelihood '%s': no quantile %g was found around %g",
-                          thiele_likelihood_name(s->expect->lik), s->p, to_support(support, centre));
+                          thiele_likelihood_name(s->expect->lik), s->p, thi_to_support(support, centre));
 }
 
 /* The end that stays twice has its value halved, so that the other one comes over (Illinois). */
@@ -113,7 +130,7 @@ static double secant(search *s, thi_support support, bracket b)
             return b.at_low == 0 ? b.low : b.high;
         }
         x = step % 8 < 7 && guess > b.low && guess < b.high ? guess : 0.5 * (b.low + b.high);
-        double at = excess(s, to_support(support, x));
+        double at = excess(s, thi_to_support(support, x));
         if (fabs(at) <= close || span <= 1e-12 * (1 + fabs(x))) {
             return x;
         }
@@ -131,23 +148,36 @@ static double secant(search *s, thi_support support, bracket b)
     return x;
 }
 
-/*
- * Around the quantile of a normal with the same moments. The level of the ladder is that of the first place; if the
- * answer does not hold there at a level of its own, the search is done again from it.
- */
-static thiele_status continuous(search *s, const double *v, double *out)
+/* A place to begin, and a first step: around the quantile of a normal with the same moments. */
+static double first_place(search *s, thi_support support, double *width)
 {
     const thiele_likelihood *lik = s->expect->lik;
-    thi_support support = lik->ops->support;
-    double mean = 0, variance = 0, centre = s->mu[0], width = 1, x = 0;
-    if (lik->ops->predictive != NULL || lik->ops->conditional != NULL) {
-        s->status = thi_predict_block(s->expect, s->ctx, 1, s->mu, v, &mean, &variance);
-        centre = isfinite(from_support(support, mean)) ? from_support(support, mean) : centre;
+    double place = s->row.mu[0];
+    *width = 1;
+    if (lik->ops->predictive == NULL && lik->ops->conditional == NULL) {
+        return place;
     }
-    if (support == THI_SUPPORT_REAL && variance > 0 && isfinite(variance)) {
-        centre += sqrt(variance) * thi_normal_quantile(s->p);
-        width = 0.1 * sqrt(variance);
+    double *mean = s->expect->space->gathered + s->row.components * 2 * (int64_t)lik->latents;
+    double *variance = mean + lik->outputs;
+    s->status = thi_mixture_predict(s->expect, s->ctx, &s->row, mean, variance);
+    double at = thi_from_support(support, mean[s->output]), spread = variance[s->output];
+    place = isfinite(at) ? at : place;
+    if (support == THI_SUPPORT_REAL && spread > 0 && isfinite(spread)) {
+        place += sqrt(spread) * thi_normal_quantile(s->p);
+        *width = 0.1 * sqrt(spread);
     }
+    return place;
+}
+
+/*
+ * The level of the ladder is that of the first place; if the answer does not hold there at a level of its own, the
+ * search is done again from it.
+ */
+static thiele_status continuous(search *s, double *out)
+{
+    thi_support support = s->expect->lik->ops->support;
+    double width, centre = first_place(s, support, &width), x = centre;
+    s->status = s->status == THIELE_OK ? prepare(s) : s->status;
     for (int round = 0; round < 3 && s->status == THIELE_OK; round++) {
         bracket b;
         s->again = false;
@@ -156,19 +186,19 @@ static thiele_status continuous(search *s, const double *v, double *out)
             x = secant(s, support, b);
         }
         s->again = false;
-        if (fabs(excess(s, to_support(support, x))) <= 1e-5 * fmin(s->p, 1 - s->p)) {
+        if (fabs(excess(s, thi_to_support(support, x))) <= 1e-5 * fmin(s->p, 1 - s->p)) {
             break;
         }
         centre = x;
         width *= 0.1;
     }
-    *out = to_support(support, x);
+    *out = thi_to_support(support, x);
     return s->status;
 }
 
-/* --- counts and classes ------------------------------------------------------------------------------------------- */
+/* --- counts ------------------------------------------------------------------------------------------------------- */
 
-static thiele_status count(search *s, double *out)
+static thiele_status count_at(search *s, double *out)
 {
     double below = -1, step = 1; /* P(Y <= below) < p */
     while (s->status == THIELE_OK && excess(s, below + step) < 0) {
@@ -192,68 +222,125 @@ static thiele_status count(search *s, double *out)
     return s->status;
 }
 
-static thiele_status class_at(search *s, const double *v, double *out)
+/* --- blocks ------------------------------------------------------------------------------------------------------- */
+
+static thiele_status by_classes(thi_expect *expect, thiele_context *ctx, const thi_marginals *m, int count,
+                                const double *p, double *out)
 {
-    const thiele_likelihood *lik = s->expect->lik;
-    bool binary = lik->ops->support == THI_SUPPORT_BINARY;
-    int classes = binary ? 2 : lik->classes, c = 0;
-    double *probability = NULL, sum = 0;
-    thiele_status status = thi_alloc(s->ctx, &probability, (size_t)classes, sizeof *probability);
-    if (status == THIELE_OK) {
-        status = thi_probabilities_block(s->expect, s->ctx, 1, s->mu, v, probability);
+    bool binary = expect->lik->ops->support == THI_SUPPORT_BINARY;
+    int classes = binary ? 2 : expect->lik->classes;
+    double *probability = NULL;
+    thiele_status status = THIELE_OK;
+    THI_TRY(thi_alloc(ctx, &probability, (size_t)(classes * m->n), sizeof *probability));
+    THI_TRY(thi_mixture_probabilities(expect, ctx, m, probability));
+    for (int64_t i = 0; i < m->n * count; i++) {
+        double sum = 0;
+        int c = 0;
+        while (c < classes - 1 && (sum += probability[i / count * classes + c]) < p[i % count]) {
+            c++;
+        }
+        out[i] = binary ? 2 * c - 1 : c;
     }
-    while (status == THIELE_OK && c < classes - 1 && (sum += probability[c]) < s->p) {
-        c++;
-    }
-    *out = binary ? 2 * c - 1 : c;
+out:
     thi_free(probability);
     return status;
+}
+
+static thiele_status in_closed_form(const thiele_likelihood *lik, thiele_context *ctx, const thi_marginals *m,
+                                    int count, const double *p, double *out)
+{
+    double *z = NULL;
+    thiele_status status = thi_alloc(ctx, &z, (size_t)count, sizeof *z);
+    for (int j = 0; j < count && status == THIELE_OK; j++) {
+        z[j] = thi_normal_quantile(p[j]);
+    }
+    if (status == THIELE_OK) {
+        lik->ops->quantiles(lik, m->n, m->mu, m->v, count, z, out);
+    }
+    thi_free(z);
+    return status;
+}
+
+static thiele_status search_row(thi_expect *expect, thiele_context *ctx, const thi_marginals *row, int count,
+                                const double *p, double *out)
+{
+    bool counts = expect->lik->ops->support == THI_SUPPORT_COUNT;
+    thiele_status status = THIELE_OK;
+    for (int k = 0; k < expect->lik->outputs * count && status == THIELE_OK; k++) {
+        search s = {expect, ctx, *row, k / count, p[k % count], false, THIELE_OK};
+        status = prepare(&s);
+        if (status == THIELE_OK) {
+            status = counts ? count_at(&s, &out[k]) : continuous(&s, &out[k]);
+        }
+    }
+    return status;
+}
+
+static thiele_status by_density(thi_expect *expect, thiele_context *ctx, const thi_marginals *row, int count,
+                                const double *p, double *out)
+{
+    thi_law *law;
+    thiele_status status = thi_space_law(expect, ctx, &law);
+    for (int k = 0; k < expect->lik->outputs * count && status == THIELE_OK; k++) {
+        if (k % count == 0) {
+            status = thi_law_fit(law, ctx, row, k / count, NULL);
+        }
+        if (status == THIELE_OK) {
+            status = thi_law_quantile(law, p[k % count], &out[k]);
+        }
+    }
+    return status;
+}
+
+static thiele_status check(const thi_expect *expect, thiele_context *ctx, const thi_marginals *m, int count,
+                           const double *p)
+{
+    for (int j = 0; j < count; j++) {
+        if (!(p[j] > 0 && p[j] < 1)) {
+            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a quantile must be between 0 and 1, not %g", p[j]);
+        }
+    }
+    if (m->components > THI_EXPECT_BLOCK) {
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "quantiles are for mixtures of at most %d components, not %d",
+                        THI_EXPECT_BLOCK, m->components);
+    }
+    return thi_space_spread(expect->space, ctx, m->n, m->mu, m->v);
+}
+
+thiele_status thi_mixture_quantiles(thi_expect *expect, thiele_context *ctx, const thi_marginals *m, int count,
+                                    const double *p, double *out)
+{
+    const thiele_likelihood *lik = expect->lik;
+    bool classes = lik->ops->support == THI_SUPPORT_BINARY || lik->ops->support == THI_SUPPORT_CLASS;
+    bool known = lik->ops->predictive_cdf != NULL || (lik->ops->cdf != NULL && lik->outputs == 1);
+    thi_marginals row;
+    thiele_status status = check(expect, ctx, m, count, p);
+    if (status != THIELE_OK || classes) {
+        return status != THIELE_OK ? status : by_classes(expect, ctx, m, count, p, out);
+    }
+    if (lik->ops->quantiles != NULL && m->components == 1) {
+        return in_closed_form(lik, ctx, m, count, p, out);
+    }
+    for (int64_t i = 0; i < m->n && status == THIELE_OK; i++) {
+        double *own = out + i * lik->outputs * count;
+        status = thi_gather(expect->space, ctx, m, i, &row);
+        if (status == THIELE_OK) {
+            status =
+                known ? search_row(expect, ctx, &row, count, p, own) : by_density(expect, ctx, &row, count, p, own);
+        }
+    }
+    return status;
+}
+
+thiele_status thi_quantile_block(thi_expect *expect, thiele_context *ctx, int64_t n, const double *mu, const double *v,
+                                 int count, const double *p, double *out)
+{
+    thi_marginals m = {n, 1, NULL, mu, v};
+    return thi_mixture_quantiles(expect, ctx, &m, count, p, out);
 }
 
 thiele_status thi_likelihood_quantile(thi_expect *expect, thiele_context *ctx, const double *mu, const double *v,
                                       double p, double *out)
 {
-    const thiele_likelihood *lik = expect->lik;
-    thi_support support = lik->ops->support;
-    bool classes = support == THI_SUPPORT_BINARY || support == THI_SUPPORT_CLASS;
-    if (!(p > 0 && p < 1)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a quantile must be between 0 and 1, not %g", p);
-    }
-    if (lik->outputs != 1 || (!classes && lik->ops->cdf == NULL)) {
-        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "likelihood '%s' has no quantiles: %s",
-                        thiele_likelihood_name(lik),
-                        lik->outputs != 1 ? "it has several outputs" : "its distribution function is not known");
-    }
-    thiele_status status = thi_space_spread(expect->space, ctx, 1, mu, v);
-    if (status != THIELE_OK) {
-        return status;
-    }
-    search s = {expect, ctx, mu, expect->space->sd, p, false, THIELE_OK};
-    if (classes) {
-        return class_at(&s, v, out);
-    }
-    return support == THI_SUPPORT_COUNT ? count(&s, out) : continuous(&s, v, out);
-}
-
-thiele_status thi_likelihood_sample(thi_expect *expect, thiele_context *ctx, int64_t row, const double *mu,
-                                    const double *v, uint64_t first, int64_t n, double *y)
-{
-    const thiele_likelihood *lik = expect->lik;
-    thi_space *space = expect->space;
-    uint64_t Q = (uint64_t)lik->latents;
-    if (lik->ops->sample == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "likelihood '%s' has no samples: it does not say how to draw y",
-                        thiele_likelihood_name(lik));
-    }
-    thiele_status status = thi_space_spread(space, ctx, 1, mu, v);
-    for (int64_t i = 0; i < n && status == THIELE_OK; i++) {
-        uint64_t draw = first + (uint64_t)i;
-        for (uint64_t q = 0; q < Q; q++) {
-            thi_stream latent = {expect->seed, THI_RANDOM_EXPECT, (uint64_t)row};
-            space->f[q] = mu[q] + space->sd[q] * thi_random_normal(latent, draw * Q + q);
-        }
-        thi_stream stream = {expect->seed, THI_RANDOM_SAMPLE, (uint64_t)row};
-        lik->ops->sample(lik, stream, draw, space->f, y + i * lik->outputs);
-    }
-    return status;
+    return thi_quantile_block(expect, ctx, 1, mu, v, 1, &p, out);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "expect/integrate.h"
+#include "expect/law.h"
 
 static int64_t most(int64_t a, int64_t b)
 {
@@ -65,6 +66,7 @@ thiele_status thi_space_open(thi_space **out, thiele_context *ctx, const thiele_
     }
     int64_t P = lik->outputs, Q = lik->latents, classes = most(lik->classes, 2), extra = most(lik->parameters, classes);
     space->lik = lik;
+    space->floor = -INFINITY;
     space->P = lik->outputs;
     space->Q = lik->latents;
     space->values = most(most(1 + 2 * Q, 2 * P), extra);
@@ -78,15 +80,16 @@ void thi_space_close(thi_space *s)
     if (s == NULL) {
         return;
     }
-    void *const blocks[] = {s->y,      s->f,      s->value,  s->z,      s->w,        s->scratch,   s->sd,
-                            s->centre, s->result, s->before, s->now,    s->label,    s->row,       s->pending,
-                            s->group,  s->level,  s->stack,  s->border, s->copy.phi, s->copy.value};
+    void *const blocks[] = {s->y,      s->f,      s->value,    s->z,          s->w,     s->scratch, s->sd,    s->centre,
+                            s->result, s->before, s->now,      s->label,      s->row,   s->pending, s->group, s->level,
+                            s->stack,  s->border, s->copy.phi, s->copy.value, s->mixed, s->gathered};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         thi_free(blocks[i]);
     }
     for (int level = 0; level < THI_LEVELS; level++) {
         thi_rule_clear(&s->ladder[level]);
     }
+    thi_law_destroy(s->law);
     thi_rule_clear(&s->fixed);
     thi_rule_clear(&s->regression);
     thi_rule_clear(&s->sobol);

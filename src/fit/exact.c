@@ -1,348 +1,75 @@
-/*
- * Learning the hyperparameters of exact regression: maximise log p(y | theta) + log p(theta) over logs of positive
- * parameters by L-BFGS. The surface has several modes (all noise; wiggly without noise; in between), so a small grid of
- * starts is climbed on a subset of rows, which costs little, and the best of them is polished on all rows.
- */
-#include "fit/exact.h"
+/* Exact Gaussian-process regression as a method: its objective is the log marginal likelihood. */
+#include "posterior/exact.h"
 
-#include <math.h>
-#include <string.h>
+#include "fit/search.h"
 
-#include "fit/start.h"
-#include "optim/lbfgs.h"
-
-enum { SUBSET_ROWS = 1000, SUBSET_ITERATIONS = 60, CLIMBED = 3 };
-
-/* A parameter that wandered by more than this (a factor 1e11) from its first guess is a run-away, not an answer. */
-static const double LOG_BOUND = 25.0;
-
-/* The stretch of the length-scales and the share of noise of each start. */
-static const struct {
-    double stretch, noise;
-} starts[] = {{1.0, 0.1}, {1.0, 0.01}, {0.3, 0.1}, {3.0, 0.1}, {3.0, 0.01}, {1.0, 0.5}};
-enum { STARTS = sizeof starts / sizeof *starts };
-
-typedef struct problem {
-    thiele_context *ctx;
-    thi_driver *driver;
+typedef struct exact_state {
     thi_exact exact;
-    thiele_kernel *kernel;
-    thi_mean mean;
-    thi_hypers *hypers;
-    double *mean_parameter;
-    double *gradient;   /* all hypers */
-    const double *base; /* their first guesses */
-} problem;
+    const thi_spec *spec;
+} exact_state;
 
-static bool in_bounds(const problem *p)
+static double noise_of(const thi_spec *spec)
 {
-    for (int i = 0; i < p->hypers->count; i++) {
-        const thi_hyper *h = &p->hypers->hyper[i];
-        bool given_above = h->given && p->base[i] > h->ceiling;
-        if (!h->fixed && h->log &&
-            (!(fabs(h->value - p->base[i]) <= LOG_BOUND) || (h->value > h->ceiling && !given_above))) {
-            return false;
-        }
-    }
-    return true;
+    return spec->lik->value[0];
 }
 
-/* log p(y, theta), and its gradient in p->gradient when wanted. */
-static thiele_status log_posterior(problem *p, bool with_gradient, double *value)
+static void exact_close(void *state)
 {
-    thi_prior prior;
-    int last = p->hypers->count - 1;
-    double noise_bar = 0.0;
-    memset(p->gradient, 0, (size_t)p->hypers->count * sizeof *p->gradient);
-    double log_prior = thi_hypers_log_prior(p->hypers, p->gradient);
-    thi_hypers_apply(p->hypers, p->kernel, p->mean, p->mean_parameter, &prior);
-    thiele_status status = thi_exact_condition(&p->exact, p->ctx, &prior);
+    exact_state *s = state;
+    thi_exact_close(&s->exact);
+    thi_free(s);
+}
+
+static thiele_status exact_open(void **state, thiele_context *ctx, const thi_spec *spec, const thi_rows *rows)
+{
+    exact_state *s;
+    *state = NULL;
+    thiele_status status = thi_alloc(ctx, &s, 1, sizeof *s);
     if (status != THIELE_OK) {
         return status;
     }
-    *value = p->exact.log_marginal + log_prior;
-    if (with_gradient) {
-        status =
-            thi_exact_gradient(&p->exact, p->ctx, &prior, p->gradient, p->gradient + p->hypers->kernel, &noise_bar);
-        p->gradient[last] += noise_bar * thi_hyper_slope(&p->hypers->hyper[last]);
-    }
-    return status;
+    s->spec = spec;
+    *state = s;
+    return thi_exact_open(&s->exact, ctx, rows->n, rows->X, rows->y);
 }
 
-static thiele_status objective(void *arg, const double *x, double *value, double *gradient)
+static thiele_status exact_evaluate(void *state, thiele_context *ctx, const thi_hypers *hypers, double *value,
+                                    double *gradient)
 {
-    problem *p = arg;
-    thi_hypers_unpack(p->hypers, x);
-    if (!in_bounds(p)) {
-        return thi_fail(p->ctx, THIELE_ERROR_NUMERIC, "the search ran away from its first guesses");
-    }
-    double log_p;
-    thiele_status status = log_posterior(p, true, &log_p);
+    exact_state *s = state;
+    const thi_prior *prior = s->spec->latents.prior;
+    thiele_status status = thi_exact_condition(&s->exact, ctx, prior, noise_of(s->spec));
     if (status != THIELE_OK) {
         return status;
     }
-    *value = -log_p;
-    for (int i = 0; i < p->hypers->count; i++) {
-        if (!p->hypers->hyper[i].fixed) {
-            *gradient++ = -p->gradient[i];
-        }
-    }
-    thi_driver_report(p->driver, log_p);
-    return THIELE_OK;
+    *value = s->exact.log_marginal;
+    return gradient == NULL ? THIELE_OK
+                            : thi_exact_gradient(&s->exact, ctx, prior, gradient, gradient + prior->kernel->parameters,
+                                                 gradient + hypers->noise);
 }
 
-static bool stop(void *arg)
+static thiele_status exact_freeze(void *state, thiele_context *ctx, thi_fitted *fitted)
 {
-    return thi_driver_stopped(((problem *)arg)->driver);
-}
-
-static thiele_status problem_open(problem *p, int64_t n, const double *X, const double *y)
-{
+    exact_state *s = state;
+    const thi_prior *prior = s->spec->latents.prior;
     thiele_status status;
-    size_t count = (size_t)p->hypers->count;
-    THI_TRY(thi_alloc(p->ctx, &p->gradient, count, sizeof *p->gradient));
-    THI_TRY(thi_alloc(p->ctx, &p->mean_parameter, (size_t)p->hypers->mean, sizeof *p->mean_parameter));
-    THI_TRY(thi_exact_open(&p->exact, p->ctx, n, X, y));
+    THI_TRY(thi_exact_condition(&s->exact, ctx, prior, noise_of(s->spec)));
+    fitted->value = s->exact.log_marginal;
+    fitted->jitter = s->exact.jitter;
+    if (fitted->loo_mean != NULL) {
+        THI_TRY(thi_exact_loo(&s->exact, ctx, fitted->loo_mean, fitted->loo_variance));
+    }
+    THI_TRY(thi_predictor_freeze(fitted->latent, ctx, &s->exact, prior));
 out:
     return status;
 }
 
-static void problem_close(problem *p)
-{
-    thi_exact_close(&p->exact);
-    thi_free(p->gradient);
-    thi_free(p->mean_parameter);
-}
-
-static thiele_status climb(problem *p, int iterations, double *x, thi_lbfgs_result *result)
-{
-    /* A thousandth of a nat over five iterations is far below what the data can tell. */
-    thi_lbfgs_options options = {iterations, 1e-5, 1e-3, stop};
-    thi_hypers_pack(p->hypers, x);
-    thiele_status status = thi_lbfgs(p->ctx, thi_hypers_free(p->hypers), x, objective, p, &options, result);
-    if (status == THIELE_OK) {
-        thi_hypers_unpack(p->hypers, x);
-    }
-    return status;
-}
-
-/* --- starts ----------------------------------------------------------------------------------------------------------
- */
-
-/* A start: its values and how good it is. */
-typedef struct start {
-    double *value; /* all hypers */
-    double score;
-} start;
-
-static void load(thi_hypers *hypers, const double *value)
-{
-    for (int i = 0; i < hypers->count; i++) {
-        hypers->hyper[i].value = value[i];
-    }
-}
-
-static void keep(const thi_hypers *hypers, double *value)
-{
-    for (int i = 0; i < hypers->count; i++) {
-        value[i] = hypers->hyper[i].value;
-    }
-}
-
-/* Start number s from the first guesses: the grid first, then random ones a factor e (one sd) away. */
-static void make_start(problem *p, int s, double variance)
-{
-    load(p->hypers, p->base);
-    if (s < STARTS) {
-        thi_start_variant(p->hypers, p->kernel, variance, starts[s].stretch, starts[s].noise);
-        return;
-    }
-    for (int i = 0; i < p->hypers->count; i++) {
-        thi_hyper *h = &p->hypers->hyper[i];
-        if (!h->fixed && !h->given && h->log) {
-            h->value += thi_random_normal((thi_stream){p->ctx->seed, THI_RANDOM_START, (uint64_t)s}, (uint64_t)i);
-        }
-    }
-}
-
-static thiele_status score_starts(problem *p, int count, double variance, start *list)
-{
-    for (int s = 0; s < count; s++) {
-        make_start(p, s, variance);
-        keep(p->hypers, list[s].value);
-        thiele_status status = in_bounds(p) ? log_posterior(p, false, &list[s].score) : THIELE_ERROR_NUMERIC;
-        if (status == THIELE_ERROR_NUMERIC || isnan(list[s].score)) {
-            list[s].score = -INFINITY;
-            thi_recover(p->ctx);
-        } else if (status != THIELE_OK) {
-            return status;
-        }
-        thi_driver_report(p->driver, list[s].score);
-        if (thi_driver_stopped(p->driver)) {
-            for (int rest = s + 1; rest < count; rest++) {
-                list[rest].score = -INFINITY;
-            }
-            break;
-        }
-    }
-    return THIELE_OK;
-}
-
-/* Moves the best CLIMBED of the grid's starts to its front. */
-static void promote(start *list)
-{
-    for (int front = 0; front < CLIMBED; front++) {
-        int best = front;
-        for (int s = front + 1; s < STARTS; s++) {
-            best = list[s].score > list[best].score ? s : best;
-        }
-        start swap = list[front];
-        list[front] = list[best];
-        list[best] = swap;
-    }
-}
-
-/*
- * Modes whose evidence differs by less than this cannot be told apart by the data; the one with more noise explains
- * them by the plainer function. (Chosen on Boston's splits, where two modes are 0.01 to 0.03 nats apart.)
- */
-static const double TIE = 0.05;
-
-static bool is_better(const thi_hypers *hypers, const start *a, const start *b)
-{
-    int noise = hypers->count - 1;
-    bool tied = fabs(a->score - b->score) < TIE;
-    return tied ? a->value[noise] > b->value[noise] : a->score > b->score;
-}
-
-/* Climbs the best starts of the grid and all random ones; hypers gets the best summit. */
-static thiele_status climb_starts(problem *p, int count, start *list, int iterations, double *x, thi_fit_result *total)
-{
-    int best = 0;
-    promote(list);
-    for (int s = 0; s < count && !thi_driver_stopped(p->driver); s++) {
-        if (s >= CLIMBED && s < STARTS) {
-            continue;
-        }
-        thi_lbfgs_result result;
-        load(p->hypers, list[s].value);
-        thiele_status status = climb(p, iterations, x, &result);
-        total->evaluations += result.evaluations;
-        total->iterations += result.iterations;
-        if (status == THIELE_ERROR_NUMERIC) {
-            thi_recover(p->ctx);
-            continue;
-        }
-        if (status != THIELE_OK) {
-            return status;
-        }
-        keep(p->hypers, list[s].value);
-        list[s].score = -result.value;
-        best = is_better(p->hypers, &list[s], &list[best]) ? s : best;
-    }
-    load(p->hypers, list[best].value);
-    return THIELE_OK;
-}
-
-/* Explores on rows X, y (a subset), leaving the best start in hypers. */
-static thiele_status explore(problem *p, int64_t n, const double *X, const double *y, const thi_fit_settings *settings,
-                             thi_fit_result *total)
-{
-    int restarts = settings->restarts;
-    int iterations = settings->iterations < SUBSET_ITERATIONS ? settings->iterations : SUBSET_ITERATIONS;
-    int count = STARTS + restarts;
-    size_t hypers = (size_t)p->hypers->count;
-    double *block = NULL;
-    start *list = NULL;
-    double variance = thi_variance(n, y);
-    thiele_status status;
-    if (!(variance > 0.0)) {
-        return THIELE_OK; /* a subset of equal targets has nothing to say */
-    }
-    thi_driver_phase(p->driver, "explore", count + (CLIMBED + restarts) * iterations);
-    THI_TRY(problem_open(p, n, X, y));
-    THI_TRY(thi_alloc(p->ctx, &block, hypers * (size_t)(count + 1), sizeof *block));
-    THI_TRY(thi_alloc(p->ctx, &list, (size_t)count, sizeof *list));
-    for (int s = 0; s < count; s++) {
-        list[s].value = block + hypers * (size_t)(s + 1);
-    }
-    THI_TRY(score_starts(p, count, variance, list));
-    THI_TRY(climb_starts(p, count, list, iterations, block, total));
-    total->evaluations += count;
-out:
-    thi_free(block);
-    thi_free(list);
-    problem_close(p);
-    return status;
-}
-
-/* A random subset of `rows` columns of X and entries of y. */
-static thiele_status take_subset(thiele_context *ctx, int64_t n, int D, const double *X, const double *y, int64_t rows,
-                                 double **Xs, double **ys)
-{
-    int64_t *order = NULL;
-    thiele_status status;
-    THI_TRY(thi_alloc(ctx, &order, (size_t)n, sizeof *order));
-    THI_TRY(thi_alloc(ctx, Xs, (size_t)(rows * D), sizeof **Xs));
-    THI_TRY(thi_alloc(ctx, ys, (size_t)rows, sizeof **ys));
-    thi_random_permutation((thi_stream){ctx->seed, THI_RANDOM_SUBSET, 0}, n, order);
-    for (int64_t i = 0; i < rows; i++) {
-        memcpy(*Xs + i * D, X + order[i] * D, (size_t)D * sizeof **Xs);
-        (*ys)[i] = y[order[i]];
-    }
-out:
-    thi_free(order);
-    return status;
-}
-
-static thiele_status polish(problem *p, int64_t n, const double *X, const double *y, int iterations,
-                            thi_fit_result *result)
-{
-    double *x = NULL;
-    thi_lbfgs_result run = {0};
-    thiele_status status;
-    thi_driver_phase(p->driver, "fit", iterations);
-    THI_TRY(thi_alloc(p->ctx, &x, (size_t)p->hypers->count, sizeof *x));
-    THI_TRY(problem_open(p, n, X, y));
-    THI_TRY(climb(p, iterations, x, &run));
-    result->iterations += run.iterations;
-    result->evaluations += run.evaluations;
-    result->stop =
-        p->driver->stopped ? p->driver->reason : (run.converged ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS);
-out:
-    thi_free(x);
-    problem_close(p);
-    return status;
-}
-
-thiele_status thi_fit_exact(thiele_context *ctx, thi_driver *driver, int64_t n, const double *X, const double *y,
-                            thiele_kernel *kernel, thi_mean mean, thi_hypers *hypers, const thi_fit_settings *settings,
-                            thi_fit_result *result)
-{
-    *result = (thi_fit_result){.stop = THIELE_STOP_FIXED};
-    if (thi_hypers_free(hypers) == 0 || settings->iterations < 0) {
-        return THIELE_OK;
-    }
-    int64_t rows = n < SUBSET_ROWS ? n : SUBSET_ROWS;
-    double *Xs = NULL;
-    double *ys = NULL;
-    double *base = NULL;
-    thiele_status status;
-    THI_TRY(thi_alloc(ctx, &base, (size_t)hypers->count, sizeof *base));
-    keep(hypers, base);
-    const problem fresh = {
-        .ctx = ctx, .driver = driver, .kernel = kernel, .mean = mean, .hypers = hypers, .base = base};
-    problem p = fresh;
-    THI_TRY(take_subset(ctx, n, kernel->dims, X, y, rows, &Xs, &ys));
-    THI_TRY(explore(&p, rows, Xs, ys, settings, result));
-    result->stop = driver->reason;
-    if (!thi_driver_stopped(driver)) {
-        p = fresh;
-        THI_TRY(polish(&p, n, X, y, settings->iterations, result));
-    }
-out:
-    thi_free(Xs);
-    thi_free(ys);
-    thi_free(base);
-    return status;
-}
+/* A thousand rows tell most of what all of them tell, at a cost that does not matter. */
+const thi_method thi_method_exact = {
+    .name = "exact",
+    .subset = 1000,
+    .open = exact_open,
+    .close = exact_close,
+    .evaluate = exact_evaluate,
+    .freeze = exact_freeze,
+};

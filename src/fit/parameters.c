@@ -7,6 +7,9 @@
 
 double thi_hyper_number(const thi_hyper *hyper)
 {
+    if (hyper->fixed) {
+        return hyper->number;
+    }
     return hyper->log ? hyper->floor + exp(hyper->value) : hyper->value;
 }
 
@@ -70,17 +73,37 @@ double thi_hypers_log_prior(const thi_hypers *hypers, double *gradient)
     return sum;
 }
 
-void thi_hypers_apply(const thi_hypers *hypers, thiele_kernel *kernel, thi_mean mean, double *mean_parameter,
-                      thi_prior *prior)
+void thi_hypers_chain(const thi_hypers *hypers, double *gradient)
 {
-    for (int i = 0; i < hypers->kernel; i++) {
-        kernel->parameter[i].fixed = hypers->hyper[i].fixed;
-        thi_kernel_set_one(kernel, i, hypers->hyper[i].value);
+    for (int i = 0; i < hypers->count; i++) {
+        if (hypers->hyper[i].floor > 0.0) {
+            gradient[i] *= thi_hyper_slope(&hypers->hyper[i]);
+        }
     }
-    for (int i = 0; i < hypers->mean; i++) {
-        mean_parameter[i] = hypers->hyper[hypers->kernel + i].value;
+}
+
+thiele_status thi_hypers_apply(const thi_hypers *hypers, thiele_context *ctx, thi_spec *spec)
+{
+    thi_latents *latents = &spec->latents;
+    for (int g = 0; g < hypers->groups; g++) {
+        const thi_hyper *h = hypers->hyper + hypers->first[g];
+        thiele_kernel *kernel = latents->kernel[g];
+        for (int i = 0; i < kernel->parameters; i++, h++) {
+            kernel->parameter[i].fixed = h->fixed;
+            thi_kernel_set_one(kernel, i, h->value);
+        }
+        for (int i = 0; i < latents->mean_parameters; i++, h++) {
+            latents->mean_parameter[g * latents->mean_parameters + i] = thi_hyper_number(h);
+        }
     }
-    *prior = (thi_prior){kernel, mean, mean_parameter, thi_hyper_number(&hypers->hyper[hypers->count - 1])};
+    const thi_hyper *phi = hypers->hyper + hypers->first[hypers->groups];
+    for (int i = 0; i < spec->lik->parameters; i++) {
+        thiele_status status = thi_likelihood_set_phi(spec->lik, ctx, i, thi_hyper_number(&phi[i]));
+        if (status != THIELE_OK) {
+            return status;
+        }
+    }
+    return THIELE_OK;
 }
 
 /* --- names -----------------------------------------------------------------------------------------------------------
@@ -92,18 +115,20 @@ static size_t bare_length(const char *name)
     return strcspn(name, "[");
 }
 
+static bool matches_from(const char *name, const char *pattern, size_t length)
+{
+    return (strlen(name) == length || bare_length(name) == length) && memcmp(name, pattern, length) == 0;
+}
+
 /*
- * A pattern names a parameter when it is its whole name, or that without the column, with or without the part before
- * the dot: "matern52.lengthscale[age]", "lengthscale[age]", "matern52.lengthscale", "lengthscale".
+ * A pattern names a parameter when it is its whole name, or that without the column, with or without the parts before
+ * the dots: "f2.matern52.lengthscale[age]", "lengthscale[age]", "matern52.lengthscale", "lengthscale".
  */
 static bool matches(const char *name, const char *pattern, size_t length)
 {
-    const char *dot = strchr(name, '.');
-    const char *start[2] = {name, dot != NULL ? dot + 1 : name};
-    for (int i = 0; i < 2; i++) {
-        bool whole = strlen(start[i]) == length && memcmp(start[i], pattern, length) == 0;
-        bool bare = bare_length(start[i]) == length && memcmp(start[i], pattern, length) == 0;
-        if (whole || bare) {
+    const char *end = name + bare_length(name);
+    for (const char *at = name; at < end; at++) {
+        if ((at == name || at[-1] == '.') && matches_from(at, pattern, length)) {
             return true;
         }
     }
@@ -142,6 +167,7 @@ static thiele_status set_value(thiele_context *ctx, thi_hyper *h, double value, 
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "parameter '%s' must be positive", h->name);
     }
     h->value = h->log ? log(number) : number;
+    h->number = number;
     h->fixed = fixed;
     h->given = true;
     return THIELE_OK;
@@ -257,10 +283,20 @@ static thiele_status prior_one(void *arg, const char *part, size_t length)
 /* --- the list --------------------------------------------------------------------------------------------------------
  */
 
-static thiele_status name_mean(thiele_context *ctx, const thi_encoder *encoder, int index, char **name)
+/* "f2." where there are several groups of latent functions. */
+static void add_group(thi_text *text, const thi_latents *latents, int group)
+{
+    if (latents->groups > 1) {
+        thi_text_add(text, "f%d.", group + 1);
+    }
+}
+
+static thiele_status name_mean(thiele_context *ctx, const thi_latents *latents, int group, const thi_encoder *encoder,
+                               int index, char **name)
 {
     thi_text text;
     thi_text_init(&text, ctx);
+    add_group(&text, latents, group);
     thi_text_add(&text, index == 0 ? "mean.constant" : "mean.slope[");
     if (index > 0) {
         thi_encoder_dim_name(encoder, index - 1, &text);
@@ -269,50 +305,149 @@ static thiele_status name_mean(thiele_context *ctx, const thi_encoder *encoder, 
     return thi_text_take(&text, name);
 }
 
-static thiele_status fill_list(thi_hypers *hypers, thiele_context *ctx, const thiele_kernel *kernel,
-                               const thi_encoder *encoder)
+static thiele_status name_kernel(thiele_context *ctx, const thi_latents *latents, int group, int index, char **name)
 {
-    double target = encoder->target_scale;
-    for (int i = 0; i < hypers->count; i++) {
-        thi_hyper *h = &hypers->hyper[i];
-        int mean = i - hypers->kernel;
-        thiele_status status;
-        if (mean < 0) {
-            const thi_parameter *p = &kernel->parameter[i];
-            double unit = thi_kernel_unit(kernel, i, encoder->scale, target);
-            double value = kernel->log_value[i] - (p->given ? log(unit) : 0.0);
-            *h = (thi_hyper){.log = true, .value = value, .unit = unit, .fixed = p->fixed, .given = p->given};
-            status = thi_strdup(ctx, &hypers->name[i], p->name);
-        } else if (mean < hypers->mean) {
-            *h = (thi_hyper){.unit = mean == 0 ? target : target / encoder->scale[mean - 1],
-                             .offset = mean == 0 ? encoder->target_center : 0.0};
-            status = name_mean(ctx, encoder, mean, &hypers->name[i]);
-        } else {
-            *h = (thi_hyper){.log = true, .value = log(0.1), .unit = target * target};
-            status = thi_strdup(ctx, &hypers->name[i], "noise");
-        }
-        if (status != THIELE_OK) {
-            return status;
-        }
-        h->name = hypers->name[i];
-        h->ceiling = INFINITY;
-    }
-    return THIELE_OK;
+    thi_text text;
+    thi_text_init(&text, ctx);
+    add_group(&text, latents, group);
+    thi_text_add(&text, "%s", latents->kernel[group]->parameter[index].name);
+    return thi_text_take(&text, name);
 }
 
-thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thiele_kernel *kernel, thi_mean mean,
-                              const thi_encoder *encoder, const char *set, const char *prior)
+/* What is being filled. */
+typedef struct list_maker {
+    thi_hypers *hypers;
+    thiele_context *ctx;
+    thi_spec *spec;
+    const thi_encoder *encoder;
+    int next;
+} list_maker;
+
+static void append(list_maker *maker, thi_hyper hyper)
 {
-    *hypers = (thi_hypers){.kernel = kernel->parameters, .mean = thi_mean_parameters(mean, encoder->dims)};
-    int count = hypers->kernel + hypers->mean + 1;
+    hyper.name = maker->hypers->name[maker->next];
+    hyper.ceiling = INFINITY;
+    hyper.number = hyper.log ? exp(hyper.value) : hyper.value;
+    maker->hypers->hyper[maker->next++] = hyper;
+}
+
+static thiele_status list_kernel(list_maker *maker, int group, double unit)
+{
+    const thiele_kernel *kernel = maker->spec->latents.kernel[group];
+    const double *scale = maker->encoder->scale;
+    thiele_status status = THIELE_OK;
+    for (int i = 0; i < kernel->parameters && status == THIELE_OK; i++) {
+        const thi_parameter *p = &kernel->parameter[i];
+        double factor = thi_kernel_unit(kernel, i, scale, unit);
+        double value = kernel->log_value[i] - (p->given ? log(factor) : 0.0);
+        status = name_kernel(maker->ctx, &maker->spec->latents, group, i, &maker->hypers->name[maker->next]);
+        append(maker, (thi_hyper){.log = true,
+                                  .value = value,
+                                  .unit = factor,
+                                  .fixed = p->fixed,
+                                  .given = p->given,
+                                  .standardised = !thi_kernel_has_unit(kernel, i, scale)});
+    }
+    return status;
+}
+
+static thiele_status list_mean(list_maker *maker, int group, double unit, double offset)
+{
+    const thi_latents *latents = &maker->spec->latents;
+    thiele_status status = THIELE_OK;
+    for (int i = 0; i < latents->mean_parameters && status == THIELE_OK; i++) {
+        status = name_mean(maker->ctx, latents, group, maker->encoder, i, &maker->hypers->name[maker->next]);
+        append(maker, (thi_hyper){.unit = i == 0 ? unit : unit / maker->encoder->scale[i - 1],
+                                  .offset = i == 0 ? offset : 0.0});
+    }
+    return status;
+}
+
+/* Targets of several scales leave a parameter with a unit in standard deviations. */
+static bool same_scales(const thi_encoder *encoder)
+{
+    for (int p = 1; p < encoder->targets; p++) {
+        if (encoder->target[p].scale != encoder->target[0].scale) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static thiele_status list_phi(list_maker *maker)
+{
+    const thiele_likelihood *lik = maker->spec->lik;
+    const thi_target *target = maker->encoder->target;
+    bool same = same_scales(maker->encoder);
+    double scale = lik->ops->standardise && same ? target->scale : 1.0;
+    double center = lik->ops->standardise && same ? target->center : 0.0;
+    thiele_status status = THIELE_OK;
+    for (int i = 0; i < lik->parameters && status == THIELE_OK; i++) {
+        const thi_phi *phi = &lik->phi[i];
+        double unit = phi->shifted ? scale : pow(scale, phi->power);
+        double offset = phi->shifted ? -center : 0.0;
+        double number = phi->given ? (phi->value - offset) / unit : phi->value;
+        status = thi_strdup(maker->ctx, &maker->hypers->name[maker->next], phi->name);
+        append(maker, (thi_hyper){.log = phi->positive,
+                                  .value = phi->positive ? log(number) : number,
+                                  .unit = unit,
+                                  .offset = offset,
+                                  .fixed = phi->fixed,
+                                  .given = phi->given,
+                                  .standardised = !same && phi->power != 0});
+        maker->hypers->hyper[maker->next - 1].number = number;
+    }
+    return status;
+}
+
+static thiele_status fill_list(list_maker *maker)
+{
+    thi_hypers *hypers = maker->hypers;
+    const thi_latents *latents = &maker->spec->latents;
+    thiele_status status = THIELE_OK;
+    for (int g = 0; g < latents->groups && status == THIELE_OK; g++) {
+        double unit;
+        double offset;
+        thi_latent_unit(maker->spec->lik, maker->encoder, g, &unit, &offset);
+        hypers->first[g] = maker->next;
+        status = list_kernel(maker, g, unit);
+        if (status == THIELE_OK) {
+            status = list_mean(maker, g, unit, offset);
+        }
+    }
+    hypers->first[latents->groups] = maker->next;
+    return status == THIELE_OK ? list_phi(maker) : status;
+}
+
+static int count_hypers(const thi_spec *spec)
+{
+    int count = spec->lik->parameters;
+    for (int g = 0; g < spec->latents.groups; g++) {
+        count += spec->latents.kernel[g]->parameters + spec->latents.mean_parameters;
+    }
+    return count;
+}
+
+thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thi_spec *spec, const thi_encoder *encoder,
+                              const char *set, const char *prior)
+{
+    int count = count_hypers(spec);
+    int groups = spec->latents.groups;
+    *hypers = (thi_hypers){.groups = groups, .noise = -1};
     list_reader reader = {ctx, hypers};
+    list_maker maker = {hypers, ctx, spec, encoder, 0};
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &hypers->hyper, (size_t)count, sizeof *hypers->hyper));
-    THI_TRY(thi_alloc(ctx, &hypers->name, (size_t)count, sizeof *hypers->name));
+    THI_TRY(thi_alloc(ctx, &hypers->name, (size_t)count, sizeof(char *)));
+    THI_TRY(thi_alloc(ctx, &hypers->first, (size_t)groups + 1, sizeof *hypers->first));
     hypers->count = count;
-    THI_TRY(fill_list(hypers, ctx, kernel, encoder));
+    THI_TRY(fill_list(&maker));
+    if (strcmp(spec->lik->ops->name, "gaussian") == 0) {
+        hypers->noise = count - 1;
+    }
     THI_TRY(thi_split_list(set, set_one, &reader));
     THI_TRY(thi_split_list(prior, prior_one, &reader));
+    THI_TRY(thi_hypers_apply(hypers, ctx, spec));
 out:
     if (status != THIELE_OK) {
         thi_hypers_clear(hypers);
@@ -322,10 +457,11 @@ out:
 
 void thi_hypers_clear(thi_hypers *hypers)
 {
-    for (int i = 0; i < hypers->count; i++) {
+    for (int i = 0; hypers->name != NULL && i < hypers->count; i++) {
         thi_free(hypers->name[i]);
     }
     thi_free(hypers->name);
     thi_free(hypers->hyper);
+    thi_free(hypers->first);
     *hypers = (thi_hypers){0};
 }

@@ -1,25 +1,26 @@
 /*
- * The hyperparameters of a fit as one list: the kernel's, the mean's, the noise. Each knows its name, whether it is
- * handled as a log, how to turn it into the units of the data, whether it is fixed, and its prior. The optimiser sees
- * the free ones.
+ * The hyperparameters of a fit as one list: those of each group of latent functions, the kernel's and then the mean's;
+ * and those of the likelihood. Each knows its name, whether it is handled as a log, how to turn it into the units of
+ * the data, whether it is fixed, and its prior. The optimiser sees the free ones.
  */
 #ifndef THI_PARAMETERS_H
 #define THI_PARAMETERS_H
 
-#include "data/data.h"
-#include "posterior/exact.h"
+#include "fit/spec.h"
 
 /* Priors are on the value in the units of the data; log densities without their constants. */
 typedef enum thi_prior_kind { THI_PRIOR_NONE, THI_PRIOR_LOGNORMAL, THI_PRIOR_GAMMA } thi_prior_kind;
 
 typedef struct thi_hyper {
-    const char *name;    /* "matern52.lengthscale[age]", "mean.slope[age]", "noise"; owned by the set */
+    const char *name;    /* "matern52.lengthscale[age]", "f2.mean.slope[age]", "noise"; owned by the set */
     bool log;            /* value is the log of a positive number */
     double value;        /* in the model's units, log (of what is above the floor) where `log` */
     double floor;        /* number = floor + exp(value): keeps a learned noise off zero */
     double unit, offset; /* data units = offset + unit * number */
     double ceiling;      /* of value while it is learned */
     bool fixed, given;
+    bool standardised; /* of columns with different units: reported in their standard deviations */
+    double number;     /* of a fixed one: to the last bit */
     thi_prior_kind prior;
     double prior_a, prior_b; /* lognormal: mean, sd of the log; gamma: shape, rate */
 } thi_hyper;
@@ -27,13 +28,18 @@ typedef struct thi_hyper {
 typedef struct thi_hypers {
     int count;
     thi_hyper *hyper;
-    char **name;      /* owned */
-    int kernel, mean; /* how many of the first are the kernel's, and then the mean's; the noise is last */
+    char **name; /* owned */
+    int groups;
+    int *first; /* of each group; the last one ends where the likelihood's begin, at first[groups] */
+    int noise;  /* which is the noise variance of a Gaussian likelihood; -1: none */
 } thi_hypers;
 
-/* From a kernel whose given values are in data units (they become the model's), and the options' --set and --prior. */
-thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thiele_kernel *kernel, thi_mean mean,
-                              const thi_encoder *encoder, const char *set, const char *prior);
+/*
+ * From a specification whose given values are in the units of the data (the kernels' and the likelihood's become the
+ * model's), and the options' --set and --prior.
+ */
+thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thi_spec *spec, const thi_encoder *encoder,
+                              const char *set, const char *prior);
 void thi_hypers_clear(thi_hypers *hypers);
 /* The number itself, in the model's units and in those of the data. */
 double thi_hyper_number(const thi_hyper *hyper);
@@ -46,8 +52,9 @@ void thi_hypers_pack(const thi_hypers *hypers, double *x);
 void thi_hypers_unpack(thi_hypers *hypers, const double *x);
 /* The sum of log priors; gradient (all hypers, in `value`) += its derivative. */
 double thi_hypers_log_prior(const thi_hypers *hypers, double *gradient);
-/* Hands the values to the kernel and fills in a prior; mean_parameter has room for the mean's. */
-void thi_hypers_apply(const thi_hypers *hypers, thiele_kernel *kernel, thi_mean mean, double *mean_parameter,
-                      thi_prior *prior);
+/* Turns a gradient in the numbers (logs of positive ones) into one in `value`. */
+void thi_hypers_chain(const thi_hypers *hypers, double *gradient);
+/* Hands the values to kernels, means and likelihood. Error: ARGUMENT for one that the likelihood refuses. */
+thiele_status thi_hypers_apply(const thi_hypers *hypers, thiele_context *ctx, thi_spec *spec);
 
 #endif

@@ -20,17 +20,22 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double thi_variance(int64_t n, const double *y)
+/* The mean and population variance of every stride-th number that is there. */
+static void moments(int64_t n, int stride, const double *y, double *mean, double *variance)
 {
-    double mean = 0.0;
-    double sum = 0.0;
+    double count = 0.0;
+    *mean = *variance = 0.0;
     for (int64_t i = 0; i < n; i++) {
-        mean += y[i] / (double)n;
+        double value = y[i * stride];
+        if (!isnan(value)) {
+            count += 1.0;
+            *mean += (value - *mean) / count;
+        }
     }
     for (int64_t i = 0; i < n; i++) {
-        sum += (y[i] - mean) * (y[i] - mean) / (double)n;
+        double d = y[i * stride] - *mean;
+        *variance += isnan(d) ? 0.0 : d * d / count;
     }
-    return sum;
 }
 
 /* The median of the non-zero distances between rows (every stride-th of them) over the leaf's columns. */
@@ -95,14 +100,15 @@ static int summands(const thi_node *node)
     return count;
 }
 
-static void guess_leaf(thi_hypers *hypers, const thi_leaf *leaf, double variance, int64_t n, int D, const double *X,
-                       double *distance)
+static void guess_leaf(thi_hyper *own, const thi_leaf *leaf, double variance, const thi_rows *rows, double *distance)
 {
+    int64_t n = rows->n;
+    int D = rows->dims;
+    const double *X = rows->X;
     bool circle = leaf->kind->map == &thi_features_circle;
     bool phase = leaf->kind->map == &thi_features_phase;
     double lengthscale =
         circle ? 1.0 : (phase ? range_of(leaf, n, D, X) / 3.0 : median_distance(leaf, n, D, X, distance));
-    thi_hyper *own = hypers->hyper + leaf->first;
     for (int l = 0; l < leaf->lengthscales; l++) {
         guess(own + l, lengthscale);
     }
@@ -113,44 +119,89 @@ static void guess_leaf(thi_hypers *hypers, const thi_leaf *leaf, double variance
     }
 }
 
-thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thiele_kernel *kernel, int64_t n,
-                              const double *X, const double *y)
+/* One group's kernel and mean from the mean and variance that its latent functions seem to have. */
+static void guess_group(thi_hypers *hypers, const thi_latents *latents, int group, double mean, double variance,
+                        const thi_rows *rows, double *distance)
 {
-    double *distance;
-    thiele_status status = thi_alloc(ctx, &distance, (size_t)LOOKED_AT * LOOKED_AT / 2, sizeof *distance);
-    if (status != THIELE_OK) {
-        return status;
-    }
-    /* Constant targets leave nothing to go by; any scale will do. */
-    double variance = fmax(thi_variance(n, y), DBL_MIN);
+    const thiele_kernel *kernel = latents->kernel[group];
+    thi_hyper *own = hypers->hyper + hypers->first[group];
     double share = variance / summands(kernel->root);
     for (int l = 0; l < kernel->leaves; l++) {
-        guess_leaf(hypers, &kernel->leaf[l], share, n, kernel->dims, X, distance);
+        guess_leaf(own + kernel->leaf[l].first, &kernel->leaf[l], share, rows, distance);
     }
-    double mean = 0.0;
-    for (int64_t i = 0; i < n; i++) {
-        mean += y[i] / (double)n;
+    for (int m = 0; m < latents->mean_parameters; m++) {
+        guess(own + kernel->parameters + m, m == 0 ? mean : 0.0);
     }
-    for (int m = 0; m < hypers->mean; m++) {
-        guess(&hypers->hyper[hypers->kernel + m], m == 0 ? mean : 0.0);
-    }
-    thi_hyper *noise = &hypers->hyper[hypers->count - 1];
-    guess(noise, 0.1 * variance);
-    if (!noise->fixed) {
-        noise->floor = NOISE_FLOOR * variance;
-    }
-    thi_free(distance);
-    return THIELE_OK;
 }
 
-void thi_start_variant(thi_hypers *hypers, const thiele_kernel *kernel, double variance, double stretch, double noise)
+static void guess_phi(thi_hypers *hypers, const thi_spec *spec, double spread)
+{
+    thi_hyper *phi = hypers->hyper + hypers->first[hypers->groups];
+    for (int i = 0; i < spec->lik->parameters; i++) {
+        guess(&phi[i], thi_hyper_number(&phi[i]) * pow(spread, 0.5 * spec->lik->phi[i].power));
+    }
+    if (hypers->noise >= 0) {
+        thi_hyper *noise = &hypers->hyper[hypers->noise];
+        guess(noise, 0.1 * spread);
+        noise->floor = noise->fixed ? 0.0 : NOISE_FLOOR * spread;
+    }
+}
+
+/* f (Q x n): what the likelihood takes each row's latents to be, without the offset; 0 where it has no idea. */
+static void guess_latents(const thi_spec *spec, const thi_rows *rows, double *f)
+{
+    int Q = spec->latents.count;
+    for (int64_t i = 0; i < rows->n && spec->lik->ops->guess != NULL; i++) {
+        spec->lik->ops->guess(spec->lik, rows->y + i * rows->outputs, f + i * Q);
+        f[i * Q] -= rows->offset != NULL ? rows->offset[i] : 0.0;
+    }
+}
+
+thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thi_spec *spec, const thi_rows *rows,
+                              double *spread)
+{
+    const thi_latents *latents = &spec->latents;
+    double *distance = NULL;
+    double *f = NULL;
+    double mean;
+    double variance;
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &distance, (size_t)LOOKED_AT * LOOKED_AT / 2, sizeof *distance));
+    THI_TRY(thi_alloc(ctx, &f, (size_t)rows->n * (size_t)latents->count, sizeof *f));
+    guess_latents(spec, rows, f);
+    moments(rows->n, rows->outputs, rows->y, &mean, spread);
+    /* Constant targets leave nothing to go by; any scale will do. */
+    *spread = fmax(*spread, DBL_MIN);
+    for (int g = 0; g < latents->groups; g++) {
+        moments(rows->n, latents->count, f + g, &mean, &variance);
+        /* A guess from one row says little of a function that many rows share: unless f is y itself, within reason. */
+        bool direct = spec->lik->ops->standardise && variance > 0.0;
+        guess_group(hypers, latents, g, mean, direct ? variance : fmin(fmax(variance, 0.5), 4.0), rows, distance);
+    }
+    guess_phi(hypers, spec, *spread);
+out:
+    thi_free(distance);
+    thi_free(f);
+    return status;
+}
+
+static void stretch_group(thi_hypers *hypers, const thiele_kernel *kernel, int group, double stretch)
 {
     for (int l = 0; l < kernel->leaves; l++) {
         const thi_leaf *leaf = &kernel->leaf[l];
         for (int d = 0; leaf->kind->family == THI_DISTANCE && d < leaf->lengthscales; d++) {
-            thi_hyper *h = &hypers->hyper[leaf->first + d];
+            thi_hyper *h = &hypers->hyper[hypers->first[group] + leaf->first + d];
             guess(h, exp(h->value) * stretch);
         }
     }
-    guess(&hypers->hyper[hypers->count - 1], noise * variance);
+}
+
+void thi_start_variant(thi_hypers *hypers, const thi_spec *spec, double spread, double stretch, double noise)
+{
+    for (int g = 0; g < hypers->groups; g++) {
+        stretch_group(hypers, spec->latents.kernel[g], g, stretch);
+    }
+    if (hypers->noise >= 0) {
+        guess(&hypers->hyper[hypers->noise], noise * spread);
+    }
 }

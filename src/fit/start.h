@@ -6,13 +6,17 @@
 
 /*
  * Sets every hyperparameter that the user did not give: length-scales to the median distance between rows over the
- * kernel's columns, periods to a third of their range, variances to that of y shared among the summands, the noise to a
- * tenth of it (with a floor under it), the mean to the average of y. At most 512 rows are looked at.
+ * kernel's columns, periods to a third of their range, variances to that of the likelihood's guesses of f (of y, for
+ * Gaussian noise) shared among the summands, the noise to a tenth of it (with a floor under it), the mean to the
+ * average of the guesses. At most 512 rows are looked at for distances. *spread: the variance of y, of the first
+ * target.
  */
-thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thiele_kernel *kernel, int64_t n,
-                              const double *X, const double *y);
-/* Moves the free, not given length-scales by the factor `stretch` and the noise to `noise` times the variance of y. */
-void thi_start_variant(thi_hypers *hypers, const thiele_kernel *kernel, double variance, double stretch, double noise);
-double thi_variance(int64_t n, const double *y);
+thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thi_spec *spec, const thi_rows *rows,
+                              double *spread);
+/*
+ * Moves the free, not given length-scales by the factor `stretch` and a Gaussian noise to `noise` times the spread of
+ * y.
+ */
+void thi_start_variant(thi_hypers *hypers, const thi_spec *spec, double spread, double stretch, double noise);
 
 #endif

@@ -350,6 +350,7 @@ static void svm_sample(const thiele_likelihood *lik, thi_stream stream, uint64_t
 const thi_likelihood_ops thi_lik_svm = {
     .name = "svm",
     .support = THI_SUPPORT_BINARY,
+    .pseudo = true,
     .log_density = svm_density,
     .expectation = svm_expectation,
     .bends = svm_bends,

@@ -114,6 +114,7 @@ static void poisson_guess(const thiele_likelihood *lik, const double *y, double 
 const thi_likelihood_ops thi_lik_poisson = {
     .name = "poisson",
     .support = THI_SUPPORT_COUNT,
+    .log_link = true,
     .log_density = poisson_log_density,
     .derivatives = poisson_derivatives,
     .phi_derivatives = poisson_phi,
@@ -218,6 +219,7 @@ static void negbin_guess(const thiele_likelihood *lik, const double *y, double *
 const thi_likelihood_ops thi_lik_negative_binomial = {
     .name = "negative-binomial",
     .support = THI_SUPPORT_COUNT,
+    .log_link = true,
     .log_density = negbin_log_density,
     .derivatives = negbin_derivatives,
     .phi_derivatives = negbin_phi,

@@ -1,8 +1,9 @@
 /*
- * A user's own likelihood: one function for the log density of a row, called row by row, and one for its moments if
- * there is one. Everything else follows from these (src/expect).
+ * A user's own likelihood: one function for the log density of a row, called row by row, one for its moments if there
+ * is one, and what values y takes. Everything else follows from these (src/expect).
  */
 #include <math.h>
+#include <string.h>
 
 #include "likelihood/likelihood.h"
 
@@ -35,16 +36,18 @@ static void custom_conditional(const thiele_likelihood *lik, int64_t n, const do
     }
 }
 
-static const thi_likelihood_ops density_only = {
-    .name = "custom",
-    .support = THI_SUPPORT_REAL,
-    .log_density = custom_density,
-};
-static const thi_likelihood_ops with_moments = {
-    .name = "custom",
-    .support = THI_SUPPORT_REAL,
-    .log_density = custom_density,
-    .conditional = custom_conditional,
+/* A table for each support, without and with moments. */
+#define CUSTOM(values)                                                                                                 \
+    {                                                                                                                  \
+        {.name = "custom", .support = values, .log_density = custom_density},                                          \
+        {                                                                                                              \
+            .name = "custom", .support = values, .log_density = custom_density, .conditional = custom_conditional      \
+        }                                                                                                              \
+    }
+static const thi_likelihood_ops custom_ops[THI_SUPPORTS][2] = {
+    [THIELE_SUPPORT_REAL] = CUSTOM(THI_SUPPORT_REAL),     [THIELE_SUPPORT_POSITIVE] = CUSTOM(THI_SUPPORT_POSITIVE),
+    [THIELE_SUPPORT_UNIT] = CUSTOM(THI_SUPPORT_UNIT),     [THIELE_SUPPORT_COUNT] = CUSTOM(THI_SUPPORT_COUNT),
+    [THIELE_SUPPORT_BINARY] = CUSTOM(THI_SUPPORT_BINARY), [THIELE_SUPPORT_CLASS] = CUSTOM(THI_SUPPORT_CLASS),
 };
 
 static thiele_status check_spec(thiele_context *ctx, const thiele_likelihood_spec *spec)
@@ -67,7 +70,19 @@ static thiele_status check_spec(thiele_context *ctx, const thiele_likelihood_spe
             "more are needed, and a list of the parameters if there are any",
             spec->name, spec->outputs, spec->latents, spec->parameters);
     }
+    if ((unsigned)spec->support >= THI_SUPPORTS ||
+        (spec->support == THIELE_SUPPORT_CLASS && (spec->classes < 2 || spec->classes > MOST))) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "likelihood '%.100s': its support is one of thiele_support, and one of classes has 2 to %d of "
+                        "them, not %d",
+                        spec->name, MOST, spec->classes);
+    }
     return THIELE_OK;
+}
+
+static bool is_word(const char *name)
+{
+    return name[0] >= 'a' && name[0] <= 'z' && name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")] == '\0';
 }
 
 static thiele_status add_parameter(thiele_likelihood *lik, thiele_context *ctx,
@@ -76,6 +91,18 @@ static thiele_status add_parameter(thiele_likelihood *lik, thiele_context *ctx,
     if (parameter->name == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "parameter %d of likelihood '%.100s' has no name",
                         lik->parameters + 1, lik->spec->name);
+    }
+    if (!is_word(parameter->name)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "likelihood '%.100s': the name of parameter %d, '%.60s', is no word of a-z, 0-9, _ and - that "
+                        "begins with a letter",
+                        lik->spec->name, lik->parameters + 1, parameter->name);
+    }
+    for (int i = 0; i < lik->parameters; i++) {
+        if (strcmp(lik->phi[i].name, parameter->name) == 0) {
+            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "likelihood '%.100s' has two parameters called '%.60s'",
+                            lik->spec->name, parameter->name);
+        }
     }
     thiele_status status = thi_likelihood_add_phi(lik, ctx, parameter->name, 1.0, parameter->positive != 0);
     return status == THIELE_OK ? thi_likelihood_set_phi(lik, ctx, lik->parameters - 1, parameter->initial) : status;
@@ -88,9 +115,10 @@ thiele_status thiele_likelihood_custom(thiele_likelihood **out, thiele_context *
     thiele_status status;
     THI_TRY(check_spec(ctx, spec));
     THI_TRY(thi_alloc(ctx, &lik, 1, sizeof *lik));
-    *lik = (thiele_likelihood){.ops = spec->moments != NULL ? &with_moments : &density_only,
+    *lik = (thiele_likelihood){.ops = &custom_ops[spec->support][spec->moments != NULL],
                                .outputs = spec->outputs,
                                .latents = spec->latents,
+                               .classes = spec->support == THIELE_SUPPORT_CLASS ? spec->classes : 0,
                                .user = spec->user,
                                .spec = spec};
     for (int i = 0; i < spec->parameters; i++) {

@@ -16,26 +16,10 @@ enum { MOST_TERMS = 20000 };
 static const double LARGE = 1e5;
 static const double TINY = 1e-300;
 
-/*
- * d - log(1 + d), d = ratio - 1 given too, without cancellation near d = 0: with w = d/(2 + d), log(1 + d) = 2 (w +
- * w^3/3 + w^5/5 + ...) and d - 2w = w d.
- */
-static double excess(double d, double ratio)
-{
-    if (fabs(d) > 0.3) {
-        return d - log(ratio);
-    }
-    double w = d / (2 + d), square = w * w, sum = 0;
-    for (int k = 21; k >= 3; k -= 2) {
-        sum = 1.0 / k + square * sum;
-    }
-    return w * (d - 2 * square * sum);
-}
-
 /* x^a e^-x / Gamma(a) */
 static double gamma_weight(double a, double x)
 {
-    return exp(thi_lgamma_gap(a) - a * excess((x - a) / a, x / a));
+    return exp(thi_lgamma_gap(a) - a * thi_log_excess((x - a) / a, x / a));
 }
 
 static double gamma_series(double a, double x)
@@ -71,7 +55,7 @@ static double gamma_fraction(double a, double x)
 static double gamma_uniform(double a, double x)
 {
     double d = (x - a) / a;
-    double eta = copysign(sqrt(2 * excess(d, x / a)), d);
+    double eta = copysign(sqrt(2 * thi_log_excess(d, x / a)), d);
     double c0 = fabs(d) > 1e-4 ? 1 / d - 1 / eta : -1.0 / 3 + eta / 12;
     double c1 = -1.0 / 540 - eta / 288;
     return 0.5 * erfc(eta * sqrt(0.5 * a)) + exp(-0.5 * a * eta * eta) / sqrt(2 * M_PI * a) * (c0 + c1 / a);
@@ -112,7 +96,7 @@ double thi_gamma_upper(double a, double x)
 static double beta_fraction(double a, double b, double x, double y)
 {
     double lambda = y * a - x * b;
-    double far = a * excess(-lambda / a, x * (a + b) / a) + b * excess(lambda / b, y * (a + b) / b);
+    double far = a * thi_log_excess(-lambda / a, x * (a + b) / a) + b * thi_log_excess(lambda / b, y * (a + b) / b);
     double weight = exp(thi_lgamma_gap(a) + thi_lgamma_gap(b) - thi_lgamma_gap(a + b) - far);
     double value = a * (lambda + 1) / (a + 1), c = value, d = 0;
     for (int k = 1; k < MOST_TERMS; k++) {
@@ -139,7 +123,7 @@ static double beta_uniform(double a, double b, double x, double y)
 {
     double r = a + b, s = x * b - y * a, x0 = a / r, y0 = b / r;
     double u = s / r / sqrt(x0 * y0);
-    double half = x0 * excess(s / a, x / x0) + y0 * excess(-s / b, y / y0);
+    double half = x0 * thi_log_excess(s / a, x / x0) + y0 * thi_log_excess(-s / b, y / y0);
     double eta = copysign(sqrt(2 * half), s);
     double A = (y0 - x0) / sqrt(x0 * y0), B = (x0 * x0 * x0 + y0 * y0 * y0) / (x0 * y0);
     double c0 = fabs(u) > 1e-5 ? 1 / eta - 1 / u : A / 3 + (A * A / 6 - B / 4) * u;

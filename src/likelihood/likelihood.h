@@ -32,6 +32,14 @@ enum { THI_BENDS_MAX = 4 };
 typedef struct thi_likelihood_ops {
     const char *name;
     thi_support support;
+    /*
+     * The fit works with (y - center)/scale in place of y: true where y = f + noise in some sense, so that a shift and
+     * a scale of y are those of f. Not for a user's own, whose units nobody knows.
+     */
+    bool standardise;
+    bool log_link;    /* the mean is proportional to exp(f): an exposure e is the offset log e of f */
+    bool pseudo;      /* not normalised over y: its distributions are divided by their sum */
+    int log_variance; /* the latent (from 1 on) that is the log of a variance of y; 0: none */
 
     /* Required. out_i = log p(y_i | f_i). */
     void (*log_density)(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out);
@@ -52,7 +60,7 @@ typedef struct thi_likelihood_ops {
      */
     int (*bends)(const thiele_likelihood *lik, const double *y, thi_bend *bend);
 
-    /* Optional: E[y | f] and Var[y | f] (P x n). Default: the caller has no moments to show. */
+    /* Optional: E[y | f] and Var[y | f] (P x n). Default: sums or integrals of the density over y. */
     void (*conditional)(const thiele_likelihood *lik, int64_t n, const double *f, double *mean, double *variance);
     /* Optional: E[y] and Var[y] under f ~ N(mu, diag v), exact (P x n). Default: quadrature of the conditional ones. */
     void (*predictive)(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, double *mean,
@@ -60,13 +68,22 @@ typedef struct thi_likelihood_ops {
     /* Optional: log of the integral of p(y | f) under f ~ N(mu, diag v), exact. Default: quadrature. */
     void (*log_predictive)(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu, const double *v,
                            double *out);
-    /* Optional, P = 1: P(Y <= y | f), for quantiles. Default: sums or quadrature of the density. */
+    /* Optional: P(Y_output <= y) under f ~ N(mu, diag v), exact. Default: the average of the one given f. */
+    double (*predictive_cdf)(const thiele_likelihood *lik, int output, double y, const double *mu, const double *v);
+    /*
+     * Optional, where each output is a monotone function of a normal variable under f ~ N(mu, diag v): its values at
+     * z[j] standard deviations of that variable, count x P x n. Default: the distribution function is inverted.
+     */
+    void (*quantiles)(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, int count,
+                      const double *z, double *out);
+    /* Optional, P = 1: P(Y <= y | f), for quantiles. Default: sums or integrals of the density over y. */
     double (*cdf)(const thiele_likelihood *lik, double y, const double *f);
-    /* Optional: a draw of y given f; `draw` numbers it within the stream. Default: none. */
+    /* Optional: a draw of y given f; `draw` numbers it within the stream. Default: by the density's quantiles. */
     void (*sample)(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y);
     /* Optional: a first guess of f from y. Default: 0. */
     void (*guess)(const thiele_likelihood *lik, const double *y, double *f);
-    /* Optional: the probability of each class (of -1, then +1 when binary) given f: classes x n. Default: none. */
+    /* Optional: the probability of each class (of -1, then +1 when binary) given f: classes x n. Default: by density.
+     */
     void (*probabilities)(const thiele_likelihood *lik, int64_t n, const double *f, double *prob);
     /* Optional: what is wrong with the parameters ("trials must be a whole number"), or NULL. Default: nothing. */
     const char *(*check)(const thiele_likelihood *lik);
@@ -79,6 +96,13 @@ typedef struct thi_phi {
     double value;
     bool positive; /* learned as a log */
     bool fixed;
+    bool given; /* the user said a value */
+    /*
+     * Units where the targets are standardised, y_model = (y - center)/scale: value in those of the data =
+     * scale^power * value here, and scale * value - center for a shifted one (a place on the axis of -y).
+     */
+    int power;
+    bool shifted;
 } thi_phi;
 
 struct thiele_likelihood {
@@ -91,6 +115,7 @@ struct thiele_likelihood {
     void *user;    /* of a user's own */
     const thiele_likelihood_spec *spec;
     void *library; /* of a plug-in: what dlopen gave */
+    char *path;    /* and its file */
 };
 
 /* --- registry.c: names to likelihoods ---------------------------------------------------------------------------- */
@@ -105,6 +130,11 @@ extern const thi_family_entry thi_family_entries[];
 /* Learned unless the caller marks it as fixed afterwards. */
 thiele_status thi_likelihood_add_phi(thiele_likelihood *lik, thiele_context *ctx, const char *name, double value,
                                      bool positive);
+/* The same with its power of the scale of y (thi_phi). */
+thiele_status thi_likelihood_add_scaled(thiele_likelihood *lik, thiele_context *ctx, const char *name, double value,
+                                        bool positive, int power);
+/* All of it apart from the original; the library of a plug-in stays loaded until the last copy is gone. */
+thiele_status thi_likelihood_copy(thiele_likelihood **out, thiele_context *ctx, const thiele_likelihood *lik);
 /* Why y is outside the support ("a count must be 0, 1, 2, ..."), or NULL when it is fine. NaN (missing) is fine. */
 const char *thi_likelihood_refuses(const thiele_likelihood *lik, double y);
 /* Sets a parameter when the value is in its range. Values may depend on each other: ops->check, after all are set. */
@@ -114,6 +144,11 @@ thiele_status thi_likelihood_check(const thiele_likelihood *lik, thiele_context 
 
 /* --- parse.c ------------------------------------------------------------------------------------------------------ */
 
+/*
+ * The family that a text names, without making one: what is before '(' counts. *ops is NULL for "plugin:...". Error:
+ * ARGUMENT for an unknown name, with those that there are.
+ */
+thiele_status thi_likelihood_find(thiele_context *ctx, const char *text, const thi_likelihood_ops **ops);
 /* The text that makes the same likelihood again (with the same numbers of outputs and classes), values and all. */
 void thi_likelihood_print(const thiele_likelihood *lik, thi_text *text);
 /* Sets the parameters of a likelihood that exists from "(name=value, ...)"; empty text is fine. */

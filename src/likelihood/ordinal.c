@@ -26,6 +26,15 @@ static double cut(const thiele_likelihood *lik, int k)
     return at;
 }
 
+/* Cut k + 1 from cut k, in turn from k = 0 on. */
+static double next_cut(const thiele_likelihood *lik, int k, double at)
+{
+    if (k + 1 >= lik->classes) {
+        return INFINITY;
+    }
+    return k == 0 ? lik->value[CUT] : at + lik->value[CUT + k];
+}
+
 static double log_probability(const thiele_likelihood *lik, int k, double f, double sigma)
 {
     return thi_log_phi_between((cut(lik, k) - f) / sigma, (cut(lik, k + 1) - f) / sigma);
@@ -122,12 +131,14 @@ static int bends(const thiele_likelihood *lik, const double *y, thi_bend *bend)
 
 static void moments(const thiele_likelihood *lik, double f, double sigma, double *mean, double *variance)
 {
-    double sum = 0, square = 0;
-    for (int k = 1; k < lik->classes; k++) {
-        sum += thi_normal_cdf((f - cut(lik, k)) / sigma);
+    double sum = 0, square = 0, low = -INFINITY, high = 0;
+    for (int k = 0; k < lik->classes - 1; k++) {
+        high = next_cut(lik, k, high);
+        sum += thi_normal_cdf((f - high) / sigma);
     }
-    for (int k = 0; k < lik->classes; k++) {
-        square += (k - sum) * (k - sum) * exp(log_probability(lik, k, f, sigma));
+    for (int k = 0; k < lik->classes; k++, low = high) {
+        high = next_cut(lik, k, low);
+        square += (k - sum) * (k - sum) * exp(thi_log_phi_between((low - f) / sigma, (high - f) / sigma));
     }
     *mean = sum;
     *variance = square;
@@ -166,9 +177,11 @@ static double cdf(const thiele_likelihood *lik, double y, const double *f)
 static void sample(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y)
 {
     double at = f[0] + lik->value[SIGMA] * thi_random_normal(stream, draw);
+    double high = next_cut(lik, 0, 0);
     int k = 0;
-    while (k < lik->classes - 1 && at > cut(lik, k + 1)) {
+    while (k < lik->classes - 1 && at > high) {
         k++;
+        high = next_cut(lik, k, high);
     }
     y[0] = k;
 }
@@ -187,8 +200,10 @@ static void guess(const thiele_likelihood *lik, const double *y, double *f)
 static void probabilities(const thiele_likelihood *lik, int64_t n, const double *f, double *prob)
 {
     for (int64_t i = 0; i < n; i++) {
-        for (int k = 0; k < lik->classes; k++) {
-            prob[i * lik->classes + k] = exp(log_probability(lik, k, f[i], lik->value[SIGMA]));
+        double low = -INFINITY, high = 0, sigma = lik->value[SIGMA];
+        for (int k = 0; k < lik->classes; k++, low = high) {
+            high = next_cut(lik, k, low);
+            prob[i * lik->classes + k] = exp(thi_log_phi_between((low - f[i]) / sigma, (high - f[i]) / sigma));
         }
     }
 }

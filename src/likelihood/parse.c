@@ -70,13 +70,25 @@ static thiele_status read_values(parser *p, given *argument)
                                                                  : fail_at(p, p->cursor.at, "',' or ']' was expected");
 }
 
+/* A word of letters, digits, underscores and hyphens. */
+static const char *read_word(thi_cursor *cursor, size_t *length)
+{
+    thi_cursor_peek(cursor);
+    const char *start = cursor->at;
+    while (isalnum((unsigned char)*cursor->at) || *cursor->at == '_' || *cursor->at == '-') {
+        cursor->at++;
+    }
+    *length = (size_t)(cursor->at - start);
+    return start;
+}
+
 static thiele_status read_argument(parser *p)
 {
     if (p->arguments == ARGUMENTS_MAX) {
         return fail_at(p, p->cursor.at, "there are too many arguments");
     }
     given *argument = &p->argument[p->arguments++];
-    argument->word = thi_cursor_word(&p->cursor, &argument->length);
+    argument->word = read_word(&p->cursor, &argument->length);
     argument->fixed = thi_cursor_peek(&p->cursor) == '=';
     if (argument->length == 0 || (!thi_cursor_accept(&p->cursor, '=') && !thi_cursor_accept(&p->cursor, '~'))) {
         return fail_at(p, p->cursor.at, "a parameter with '=value' (fixed) or '~value' (first guess) was expected");
@@ -113,7 +125,7 @@ static thiele_status read_arguments(parser *p)
 static size_t stem_length(const char *name)
 {
     size_t stem = strcspn(name, "0123456789");
-    while (stem > 0 && name[stem - 1] == '_') {
+    while (stem > 0 && (name[stem - 1] == '_' || name[stem - 1] == '-')) {
         stem--;
     }
     return stem;
@@ -130,12 +142,18 @@ static bool numbered_behind(const given *argument, const char *name)
 /* The cut points of an ordinal likelihood are kept as the first one and the gaps between them. */
 static const char CHAIN_FIRST[] = "cut1", CHAIN_STEP[] = "gap";
 
-static bool meant(const given *argument, const char *name)
+/* A word that is the name of a parameter means that one alone. */
+static bool meant(const thiele_likelihood *lik, const given *argument, int index)
 {
+    const char *name = lik->phi[index].name;
     if (argument->chain) {
         return strcmp(name, CHAIN_FIRST) == 0 || strncmp(name, CHAIN_STEP, strlen(CHAIN_STEP)) == 0;
     }
-    return same(argument, name) || numbered_behind(argument, name);
+    bool exact = false;
+    for (int i = 0; i < lik->parameters && !exact; i++) {
+        exact = same(argument, lik->phi[i].name);
+    }
+    return exact ? same(argument, name) : numbered_behind(argument, name);
 }
 
 static thiele_status no_such(const parser *p, const thiele_likelihood *lik, const given *argument)
@@ -151,11 +169,18 @@ static thiele_status no_such(const parser *p, const thiele_likelihood *lik, cons
                     (int)(argument->word - p->cursor.text) + 1, known);
 }
 
-static thiele_status apply(const parser *p, thiele_likelihood *lik, const given *argument)
+/* set: which parameters were given by the arguments before this one. */
+static thiele_status apply(const parser *p, thiele_likelihood *lik, const given *argument, bool *set)
 {
     int found = 0;
     for (int i = 0; i < lik->parameters; i++) {
-        found += meant(argument, lik->phi[i].name);
+        bool here = meant(lik, argument, i);
+        found += here;
+        if (here && set[i]) {
+            return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT,
+                            "likelihood '%.200s', position %d: parameter '%.60s' is given twice", p->cursor.text,
+                            (int)(argument->word - p->cursor.text) + 1, lik->phi[i].name);
+        }
     }
     if (found == 0) {
         return no_such(p, lik, argument);
@@ -167,12 +192,14 @@ static thiele_status apply(const parser *p, thiele_likelihood *lik, const given 
     }
     const double *value = p->value + argument->first;
     for (int i = 0; i < lik->parameters; i++) {
-        if (meant(argument, lik->phi[i].name)) {
+        if (meant(lik, argument, i)) {
+            set[i] = true;
             thiele_status status = thi_likelihood_set_phi(lik, p->cursor.ctx, i, *value);
             if (status != THIELE_OK) {
                 return status;
             }
             lik->phi[i].fixed = argument->fixed;
+            lik->phi[i].given = true;
             value += argument->count > 1;
         }
     }
@@ -181,15 +208,13 @@ static thiele_status apply(const parser *p, thiele_likelihood *lik, const given 
 
 static thiele_status apply_all(const parser *p, thiele_likelihood *lik)
 {
-    for (int i = 0; i < p->arguments; i++) {
-        if (!p->argument[i].used) {
-            thiele_status status = apply(p, lik, &p->argument[i]);
-            if (status != THIELE_OK) {
-                return status;
-            }
-        }
+    bool *set = NULL;
+    thiele_status status = thi_alloc(p->cursor.ctx, &set, (size_t)lik->parameters, sizeof *set);
+    for (int i = 0; i < p->arguments && status == THIELE_OK; i++) {
+        status = p->argument[i].used ? THIELE_OK : apply(p, lik, &p->argument[i], set);
     }
-    return thi_likelihood_check(lik, p->cursor.ctx);
+    thi_free(set);
+    return status == THIELE_OK ? thi_likelihood_check(lik, p->cursor.ctx) : status;
 }
 
 thiele_status thi_likelihood_arguments(thiele_likelihood *lik, thiele_context *ctx, const char *text)
@@ -236,7 +261,9 @@ static thiele_status take_size(const parser *p, thiele_likelihood *lik, given *a
 {
     int *target = word->classes ? &lik->classes : &lik->nodes;
     if (word->counted) {
-        *target = *target == 0 ? argument->count + word->more : *target;
+        /* A number by itself is for all of them, however many there are. */
+        bool counts = argument->list || word->more > 0;
+        *target = *target == 0 && counts ? argument->count + word->more : *target;
         return word->more == 0 ? THIELE_OK : make_chain(p, argument);
     }
     double value = p->value[argument->first];
@@ -253,9 +280,13 @@ static thiele_status take_size(const parser *p, thiele_likelihood *lik, given *a
 
 static thiele_status take_sizes(parser *p, thiele_likelihood *lik)
 {
-    for (int i = 0; i < SIZE_WORDS * p->arguments; i++) {
+    /* What is said counts before what is to be counted, whatever their order. */
+    for (int i = 0; i < 2 * SIZE_WORDS * p->arguments; i++) {
         const struct size_word *word = &size_words[i % SIZE_WORDS];
-        given *argument = &p->argument[i / SIZE_WORDS];
+        given *argument = &p->argument[i / SIZE_WORDS % p->arguments];
+        if (word->counted != (i >= SIZE_WORDS * p->arguments)) {
+            continue;
+        }
         if (strcmp(word->family, lik->ops->name) == 0 && same(argument, word->word)) {
             thiele_status status = take_size(p, lik, argument, word);
             if (status != THIELE_OK) {
@@ -337,6 +368,22 @@ static thiele_status find_family(parser *p, const thi_family_entry **family)
     return unknown_name(p, name);
 }
 
+thiele_status thi_likelihood_find(thiele_context *ctx, const char *text, const thi_likelihood_ops **ops)
+{
+    parser p = {.cursor = {ctx, "likelihood", text, text}};
+    const thi_family_entry *family;
+    *ops = NULL;
+    if (thi_cursor_peek(&p.cursor) == 'p' && strncmp(p.cursor.at, "plugin:", 7) == 0) {
+        return THIELE_OK;
+    }
+    thiele_status status = find_family(&p, &family);
+    if (status == THIELE_OK && thi_cursor_peek(&p.cursor) != '(' && thi_cursor_peek(&p.cursor) != '\0') {
+        return fail_at(&p, p.cursor.at, "a name, then '(' or nothing, was expected");
+    }
+    *ops = status == THIELE_OK ? family->ops : NULL;
+    return status;
+}
+
 static thiele_status check_outputs(const parser *p, const thiele_likelihood *lik, int outputs)
 {
     if (lik->outputs == outputs) {
@@ -385,7 +432,7 @@ static int list_length(const thiele_likelihood *lik, int first, given *word)
         last++;
     }
     for (int i = 0; i < lik->parameters; i++) {
-        all += meant(word, lik->phi[i].name);
+        all += meant(lik, word, i);
     }
     return all > 1 && all == last - first ? all : 1;
 }

@@ -1,19 +1,18 @@
 /*
- * Likelihoods from shared libraries, and a first try of any likelihood in a child process: a density that crashes or
- * hangs takes only the child with it, and the parent says what happened.
+ * Likelihoods from shared libraries, and a first try of any likelihood, both in a child process first: a library or a
+ * density that crashes or hangs takes only the child with it, and the parent says what happened.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "likelihood/child.h"
 #include "likelihood/likelihood.h"
+
+/* Loading and a few hundred evaluations are a matter of milliseconds: ten seconds are enough for anything. */
+static const double SECONDS = 10.0;
 
 /* --- loading ---------------------------------------------------------------------------------------------------------
  */
@@ -36,25 +35,60 @@ static thiele_status split_path(thiele_context *ctx, const char *text, char **pa
     return thi_text_take(&whole, path);
 }
 
+/* Loads the library and asks for its likelihood, which runs code of its own twice. */
+static const thiele_likelihood_spec *load(const char *path, void **library, bool *has_function)
+{
+    thiele_likelihood_plugin_fn plugin = NULL;
+    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    *(void **)&plugin = *library != NULL ? dlsym(*library, THIELE_LIKELIHOOD_PLUGIN_SYMBOL) : NULL;
+    *has_function = plugin != NULL;
+    return plugin != NULL ? plugin() : NULL;
+}
+
+/* In a child: that what is there can be read is all that is found. */
+static void probe(const void *path, void *found)
+{
+    void *library;
+    bool has_function;
+    const thiele_likelihood_spec *spec = load(path, &library, &has_function);
+    bool readable = spec != NULL && spec->size == sizeof *spec && spec->name != NULL && spec->name[0] != '\0';
+    *(bool *)found = readable;
+}
+
+/* A library that crashes while it is loaded must not take the program with it. */
+static thiele_status try_loading(thiele_context *ctx, const char *path)
+{
+    bool found;
+    thi_fate fate;
+    char words[160];
+    thiele_status status = thi_child_run(ctx, probe, path, &found, sizeof found, SECONDS, &fate, words, sizeof words);
+    if (status != THIELE_OK || fate == THI_CHILD_RETURNED) {
+        return status;
+    }
+    return thi_fail(ctx, THIELE_ERROR_FORMAT, "plug-in '%.300s': loading it %s", path, words);
+}
+
 static thiele_status open_library(thiele_context *ctx, const char *path, void **library,
                                   const thiele_likelihood_spec **spec)
 {
     if (access(path, R_OK) != 0) {
         return thi_fail(ctx, THIELE_ERROR_IO, "plug-in '%.300s': %s", path, strerror(errno));
     }
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    thiele_status status = try_loading(ctx, path);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    bool has_function;
+    *spec = load(path, library, &has_function);
     if (*library == NULL) {
         const char *why = dlerror();
         return thi_fail(ctx, THIELE_ERROR_FORMAT, "plug-in '%.200s' cannot be loaded: %.400s", path,
                         why != NULL ? why : "no reason given");
     }
-    thiele_likelihood_plugin_fn plugin = NULL;
-    *(void **)&plugin = dlsym(*library, THIELE_LIKELIHOOD_PLUGIN_SYMBOL);
-    if (plugin == NULL) {
+    if (!has_function) {
         return thi_fail(ctx, THIELE_ERROR_FORMAT, "plug-in '%.300s' has no function '%s': it is not a likelihood", path,
                         THIELE_LIKELIHOOD_PLUGIN_SYMBOL);
     }
-    *spec = plugin();
     return *spec != NULL ? THIELE_OK
                          : thi_fail(ctx, THIELE_ERROR_FORMAT, "plug-in '%.300s' gives no likelihood (NULL)", path);
 }
@@ -76,7 +110,9 @@ thiele_status thiele_likelihood_load(thiele_likelihood **out, thiele_context *ct
         goto out;
     }
     lik->library = library;
+    lik->path = file;
     library = NULL;
+    file = NULL;
     THI_TRY(thi_likelihood_arguments(lik, ctx, arguments));
     *out = lik;
     lik = NULL;
@@ -104,7 +140,6 @@ typedef struct trial {
     const thiele_likelihood *lik;
     int64_t n;
     const double *y;
-    double seconds;              /* that the child has */
     double *f, *mean, *variance; /* work space, made before the child is */
 } trial;
 
@@ -132,63 +167,17 @@ static finding try_row(const trial *t, int64_t row, double f)
     return (finding){FINE, row, f, value};
 }
 
-static finding try_all(const trial *t)
+static void try_all(const void *arg, void *found)
 {
     static const double at[] = {0, 0.5, -0.5, 2, -2, 10, -10, 50, -50};
+    const trial *t = arg;
+    finding *to = found;
+    *to = (finding){FINE, 0, 0, 0};
     for (int64_t row = 0; row < t->n; row++) {
-        for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
-            finding found = try_row(t, row, at[i]);
-            if (found.verdict != FINE) {
-                return found;
-            }
+        for (size_t i = 0; i < sizeof at / sizeof at[0] && to->verdict == FINE; i++) {
+            *to = try_row(t, row, at[i]);
         }
     }
-    return (finding){FINE, 0, 0, 0};
-}
-
-/* Never returns. Signals end the child as if nobody had asked for them, and leave no core file. */
-static void child(const trial *t, int to_parent)
-{
-    static const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-    for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++) {
-        signal(deadly[i], SIG_DFL);
-    }
-    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    finding found = try_all(t);
-    ssize_t written = write(to_parent, &found, sizeof found);
-    _exit(written == (ssize_t)sizeof found ? 0 : 1);
-}
-
-/* True when the child's finding came before its time was up. */
-static bool receive(int from_child, double seconds, finding *found, bool *late)
-{
-    double end = thi_seconds() + seconds;
-    struct pollfd wait = {.fd = from_child, .events = POLLIN};
-    int ready;
-    do {
-        double left = end - thi_seconds();
-        ready = poll(&wait, 1, left > 0 ? (int)(left * 1000.0) + 1 : 0);
-    } while (ready < 0 && errno == EINTR);
-    *late = ready == 0;
-    return ready > 0 && read(from_child, found, sizeof *found) == (ssize_t)sizeof *found;
-}
-
-static const char *signal_words(int number)
-{
-    static const struct {
-        int number;
-        const char *words;
-    } known[] = {{SIGSEGV, "a segmentation fault (memory that is not its own)"},
-                 {SIGBUS, "a bus error"},
-                 {SIGFPE, "an arithmetic error (such as an integer divided by zero)"},
-                 {SIGILL, "an illegal instruction"},
-                 {SIGABRT, "an abort"}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (known[i].number == number) {
-            return known[i].words;
-        }
-    }
-    return "a signal";
 }
 
 static thiele_status report(const trial *t, thiele_context *ctx, const finding *found)
@@ -206,74 +195,21 @@ static thiele_status report(const trial *t, thiele_context *ctx, const finding *
                     t->y[found->row * t->lik->outputs], (long long)found->row + 1, found->f);
 }
 
-static thiele_status report_end(const trial *t, thiele_context *ctx, int ended, bool late)
-{
-    const char *name = thiele_likelihood_name(t->lik);
-    if (late) {
-        return thi_fail(ctx, THIELE_ERROR_NUMERIC,
-                        "likelihood '%.100s': its functions did not return within %g seconds", name, t->seconds);
-    }
-    if (WIFSIGNALED(ended)) {
-        return thi_fail(ctx, THIELE_ERROR_NUMERIC, "likelihood '%.100s': its functions crashed with %s (signal %d)",
-                        name, signal_words(WTERMSIG(ended)), WTERMSIG(ended));
-    }
-    return thi_fail(ctx, THIELE_ERROR_NUMERIC, "likelihood '%.100s': its functions ended the process", name);
-}
-
-/* Waits for the child's end, and makes one when its time is up: it may have closed its pipe and gone on. */
-static int reap(pid_t pid, double seconds, bool *late)
-{
-    int ended = 0;
-    double end = thi_seconds() + seconds;
-    pid_t done;
-    while ((done = waitpid(pid, &ended, WNOHANG)) == 0 && thi_seconds() < end) {
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
-    }
-    if (done == 0) {
-        *late = true;
-        kill(pid, SIGKILL);
-        while (waitpid(pid, &ended, 0) < 0 && errno == EINTR) {
-        }
-    }
-    return ended;
-}
-
-static thiele_status run(const trial *t, thiele_context *ctx)
-{
-    int ends[2];
-    if (pipe(ends) != 0) {
-        return thi_fail(ctx, THIELE_ERROR_IO, "no pipe to a child process could be made: %s", strerror(errno));
-    }
-    fflush(NULL); /* a child that calls exit() must not write our buffers once more */
-    pid_t pid = fork();
-    if (pid < 0) {
-        int why = errno;
-        close(ends[0]);
-        close(ends[1]);
-        return thi_fail(ctx, THIELE_ERROR_IO, "no child process could be started: %s", strerror(why));
-    }
-    if (pid == 0) {
-        close(ends[0]);
-        child(t, ends[1]);
-    }
-    close(ends[1]);
-    finding found;
-    bool late;
-    bool told = receive(ends[0], t->seconds, &found, &late);
-    int ended = reap(pid, late ? 0.0 : t->seconds, &late);
-    close(ends[0]);
-    return told ? report(t, ctx, &found) : report_end(t, ctx, ended, late);
-}
-
 thiele_status thi_likelihood_try(const thiele_likelihood *lik, thiele_context *ctx, int64_t n, const double *y,
                                  double seconds)
 {
-    trial t = {.lik = lik, .n = n, .y = y, .seconds = seconds};
+    trial t = {.lik = lik, .n = n, .y = y};
+    finding found;
+    thi_fate fate;
+    char words[160];
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &t.f, (size_t)lik->latents, sizeof *t.f));
     THI_TRY(thi_alloc(ctx, &t.mean, (size_t)lik->outputs, sizeof *t.mean));
     THI_TRY(thi_alloc(ctx, &t.variance, (size_t)lik->outputs, sizeof *t.variance));
-    THI_TRY(run(&t, ctx));
+    THI_TRY(thi_child_run(ctx, try_all, &t, &found, sizeof found, seconds, &fate, words, sizeof words));
+    status = fate == THI_CHILD_RETURNED ? report(&t, ctx, &found)
+                                        : thi_fail(ctx, THIELE_ERROR_NUMERIC, "likelihood '%.100s': its functions %s",
+                                                   thiele_likelihood_name(lik), words);
 out:
     thi_free(t.f);
     thi_free(t.mean);
@@ -281,9 +217,8 @@ out:
     return status;
 }
 
-/* A few hundred evaluations are a matter of microseconds: ten seconds are enough for any density. */
 thiele_status thiele_likelihood_try(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
                                     const double *y)
 {
-    return thi_likelihood_try(likelihood, ctx, n, y, 10.0);
+    return thi_likelihood_try(likelihood, ctx, n, y, SECONDS);
 }

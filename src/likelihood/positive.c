@@ -120,6 +120,7 @@ static void gamma_guess(const thiele_likelihood *lik, const double *y, double *f
 const thi_likelihood_ops thi_lik_gamma = {
     .name = "gamma",
     .support = THI_SUPPORT_POSITIVE,
+    .log_link = true,
     .log_density = gamma_log_density,
     .derivatives = gamma_derivatives,
     .phi_derivatives = gamma_phi,
@@ -140,6 +141,7 @@ thiele_status thi_make_gamma(thiele_likelihood *lik, thiele_context *ctx)
 const thi_likelihood_ops thi_lik_exponential = {
     .name = "exponential",
     .support = THI_SUPPORT_POSITIVE,
+    .log_link = true,
     .log_density = gamma_log_density,
     .derivatives = gamma_derivatives,
     .expectation = gamma_expectation,
@@ -159,20 +161,45 @@ thiele_status thi_make_exponential(thiele_likelihood *lik, thiele_context *ctx)
 
 /*
  * --- beta: a = s p, b = s q with p = sigmoid(f), q = 1 - p, s the precision ---
- * Gamma(a) = Gamma(1 + a)/a and log a = log s + log p keep everything finite when a or b underflows.
+ * Small a or b: Gamma(a) = Gamma(1 + a)/a and log a = log s + log p keep everything finite when one underflows. When
+ * both are large the density is gap(a) + gap(b) - gap(s) - log y(1 - y) - s KL, where KL, the divergence of (y, 1 - y)
+ * from (p, q), is a sum of small terms. The smaller of a and b is that of the smaller of p and q: the other is no less
+ * than s/2.
  */
+
+typedef struct beta_shape {
+    double s, p, q, a, b;
+    bool large; /* both a and b */
+} beta_shape;
+
+static beta_shape beta_at(const thiele_likelihood *lik, double f)
+{
+    double s = lik->value[0], p = thi_sigmoid(f), q = thi_sigmoid(-f);
+    return (beta_shape){s, p, q, s * p, s * q, s * fmin(p, q) > 10};
+}
+
+/* s KL */
+static double beta_misfit(const beta_shape *k, double y)
+{
+    double d = y - k->p;
+    return k->a * thi_log_excess(d / k->p, y / k->p) + k->b * thi_log_excess(-d / k->q, (1 - y) / k->q);
+}
 
 static double beta_constant(const thiele_likelihood *lik, double y)
 {
-    double s = lik->value[0];
-    return y > 0 && y < 1 ? thi_lgamma(s) + 2 * log(s) - log(y) - log1p(-y) : -INFINITY;
+    (void)lik;
+    return y > 0 && y < 1 ? -log(y) - log1p(-y) : -INFINITY;
 }
 
 static double beta_row(const thiele_likelihood *lik, double constant, double y, double f)
 {
-    double s = lik->value[0], a = s * thi_sigmoid(f), b = s * thi_sigmoid(-f);
-    double log_ab = thi_log_sigmoid(f) + thi_log_sigmoid(-f);
-    return constant + log_ab - thi_lgamma(1 + a) - thi_lgamma(1 + b) + a * log(y) + b * log1p(-y);
+    beta_shape k = beta_at(lik, f);
+    if (k.large) {
+        return constant + thi_lgamma_gap(k.a) + thi_lgamma_gap(k.b) - thi_lgamma_gap(k.s) - beta_misfit(&k, y);
+    }
+    /* Gamma(s)/Gamma(large) as one difference, 1/Gamma(small) by Gamma(1 + small). */
+    double few = fmin(k.a, k.b), many = fmax(k.a, k.b), log_few = log(k.s) + thi_log_sigmoid(-fabs(f));
+    return constant + thi_lgamma_rise(many, few) - thi_lgamma(1 + few) + log_few + k.a * log(y) + k.b * log1p(-y);
 }
 
 static void beta_log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
@@ -198,14 +225,24 @@ static void beta_derivatives(const thiele_likelihood *lik, int64_t n, const doub
     thi_rows_derivatives(lik, n, y, f, d1, d2, beta_derivatives_row);
 }
 
-/* s psi(s) - a psi(a) - b psi(b) + a log y + b log(1 - y), with x psi(x) = x psi(1 + x) - 1 */
+/*
+ * s psi(s) - a psi(a) - b psi(b) + a log y + b log(1 - y): with x psi(x) = x log x - x gap(x) when both are large, with
+ * x psi(x) = x psi(1 + x) - 1 for the small one else.
+ */
 static void beta_phi_row(const thiele_likelihood *lik, double y, double f, double *dphi)
 {
     if (!(y > 0 && y < 1)) {
         return;
     }
-    double s = lik->value[0], a = s * thi_sigmoid(f), b = s * thi_sigmoid(-f), top = thi_digamma(1 + s);
-    dphi[0] = 1 + a * (top - thi_digamma(1 + a) + log(y)) + b * (top - thi_digamma(1 + b) + log1p(-y));
+    beta_shape k = beta_at(lik, f);
+    if (k.large) {
+        dphi[0] =
+            k.a * thi_digamma_gap(k.a) + k.b * thi_digamma_gap(k.b) - k.s * thi_digamma_gap(k.s) - beta_misfit(&k, y);
+        return;
+    }
+    double few = fmin(k.a, k.b), many = fmax(k.a, k.b);
+    dphi[0] = 1 + few * (thi_digamma(k.s) - thi_digamma(1 + few)) + many * thi_digamma_rise(many, few) + k.a * log(y) +
+              k.b * log1p(-y);
 }
 
 static void beta_phi(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)

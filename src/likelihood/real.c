@@ -90,6 +90,24 @@ static void gaussian_log_predictive(const thiele_likelihood *lik, int64_t n, con
     }
 }
 
+static double gaussian_predictive_cdf(const thiele_likelihood *lik, int output, double y, const double *mu,
+                                      const double *v)
+{
+    (void)output;
+    return thi_normal_cdf((y - mu[0]) / sqrt(v[0] + lik->value[0]));
+}
+
+static void gaussian_quantiles(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, int count,
+                               const double *z, double *out)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double sd = sqrt(v[i] + lik->value[0]);
+        for (int j = 0; j < count; j++) {
+            out[i * count + j] = mu[i] + z[j] * sd;
+        }
+    }
+}
+
 static double gaussian_cdf(const thiele_likelihood *lik, double y, const double *f)
 {
     return thi_normal_cdf((y - f[0]) / sqrt(lik->value[0]));
@@ -109,12 +127,13 @@ static void gaussian_guess(const thiele_likelihood *lik, const double *y, double
 thiele_status thi_make_gaussian(thiele_likelihood *lik, thiele_context *ctx)
 {
     lik->outputs = lik->latents = 1;
-    return thi_likelihood_add_phi(lik, ctx, "noise", 0.1, true);
+    return thi_likelihood_add_scaled(lik, ctx, "noise", 0.1, true, 2);
 }
 
 const thi_likelihood_ops thi_lik_gaussian = {
     .name = "gaussian",
     .support = THI_SUPPORT_REAL,
+    .standardise = true,
     .log_density = gaussian_density,
     .derivatives = gaussian_derivatives,
     .phi_derivatives = gaussian_phi,
@@ -122,6 +141,8 @@ const thi_likelihood_ops thi_lik_gaussian = {
     .conditional = gaussian_conditional,
     .predictive = gaussian_predictive,
     .log_predictive = gaussian_log_predictive,
+    .predictive_cdf = gaussian_predictive_cdf,
+    .quantiles = gaussian_quantiles,
     .cdf = gaussian_cdf,
     .sample = gaussian_sample,
     .guess = gaussian_guess,
@@ -302,7 +323,9 @@ thiele_status thi_make_heteroscedastic(thiele_likelihood *lik, thiele_context *c
 
 const thi_likelihood_ops thi_lik_heteroscedastic = {
     .name = "heteroscedastic",
+    .log_variance = 1,
     .support = THI_SUPPORT_REAL,
+    .standardise = true,
     .log_density = hetero_density,
     .derivatives = hetero_derivatives,
     .expectation = hetero_expectation,

@@ -2,6 +2,7 @@
  * The built-in likelihoods by name, and what all likelihoods share: parameters, the values that y may take, their end.
  */
 #include <dlfcn.h>
+#include <link.h>
 #include <math.h>
 #include <string.h>
 
@@ -40,10 +41,60 @@ void thiele_likelihood_destroy(thiele_likelihood *likelihood)
     }
     thi_free(likelihood->phi);
     thi_free(likelihood->value);
+    thi_free(likelihood->path);
     if (likelihood->library != NULL) {
         dlclose(likelihood->library);
     }
     thi_free(likelihood);
+}
+
+/* One more user of a library that is loaded. */
+static thiele_status share_library(thiele_context *ctx, void *library, void **out)
+{
+    struct link_map *map = NULL;
+    *out = dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? dlopen(map->l_name, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    return *out != NULL ? THIELE_OK : thi_fail(ctx, THIELE_ERROR_IO, "the library of a plug-in is no longer loaded");
+}
+
+static thiele_status copy_phi(thiele_likelihood *to, thiele_context *ctx, const thiele_likelihood *from)
+{
+    thiele_status status = THIELE_OK;
+    for (int i = 0; i < from->parameters && status == THIELE_OK; i++) {
+        status = thi_likelihood_add_phi(to, ctx, from->phi[i].name, from->value[i], from->phi[i].positive);
+        if (status == THIELE_OK) {
+            char *name = to->phi[i].name;
+            to->phi[i] = from->phi[i];
+            to->phi[i].name = name;
+        }
+    }
+    return status;
+}
+
+thiele_status thi_likelihood_copy(thiele_likelihood **out, thiele_context *ctx, const thiele_likelihood *lik)
+{
+    *out = NULL;
+    thiele_likelihood *copy = NULL;
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &copy, 1, sizeof *copy));
+    *copy = (thiele_likelihood){.ops = lik->ops,
+                                .outputs = lik->outputs,
+                                .latents = lik->latents,
+                                .classes = lik->classes,
+                                .nodes = lik->nodes,
+                                .user = lik->user,
+                                .spec = lik->spec};
+    THI_TRY(copy_phi(copy, ctx, lik));
+    if (lik->path != NULL) {
+        THI_TRY(thi_strdup(ctx, &copy->path, lik->path));
+    }
+    if (lik->library != NULL) {
+        THI_TRY(share_library(ctx, lik->library, &copy->library));
+    }
+    *out = copy;
+    copy = NULL;
+out:
+    thiele_likelihood_destroy(copy);
+    return status;
 }
 
 /* --- parameters ------------------------------------------------------------------------------------------------------
@@ -62,6 +113,16 @@ thiele_status thi_likelihood_add_phi(thiele_likelihood *lik, thiele_context *ctx
     phi->positive = positive;
     lik->parameters++;
 out:
+    return status;
+}
+
+thiele_status thi_likelihood_add_scaled(thiele_likelihood *lik, thiele_context *ctx, const char *name, double value,
+                                        bool positive, int power)
+{
+    thiele_status status = thi_likelihood_add_phi(lik, ctx, name, value, positive);
+    if (status == THIELE_OK) {
+        lik->phi[lik->parameters - 1].power = power;
+    }
     return status;
 }
 

@@ -135,12 +135,13 @@ thiele_status thi_make_student_t(thiele_likelihood *lik, thiele_context *ctx)
 {
     lik->outputs = lik->latents = 1;
     thiele_status status = thi_likelihood_add_phi(lik, ctx, "nu", 4.0, true);
-    return status == THIELE_OK ? thi_likelihood_add_phi(lik, ctx, "scale", 0.3, true) : status;
+    return status == THIELE_OK ? thi_likelihood_add_scaled(lik, ctx, "scale", 0.3, true, 1) : status;
 }
 
 const thi_likelihood_ops thi_lik_student_t = {
     .name = "student-t",
     .support = THI_SUPPORT_REAL,
+    .standardise = true,
     .log_density = student_density,
     .derivatives = student_derivatives,
     .phi_derivatives = student_phi,
@@ -219,6 +220,15 @@ static void laplace_log_predictive(const thiele_likelihood *lik, int64_t n, cons
     }
 }
 
+/* P(t > 0) less the upper tail of e where t = y - f > 0, plus the lower one where t < 0. */
+static double laplace_predictive_cdf(const thiele_likelihood *lik, int output, double y, const double *mu,
+                                     const double *v)
+{
+    (void)output;
+    double s = sqrt(fmax(v[0], LEAST_VARIANCE)), z = (y - mu[0]) / s, k = s / lik->value[0];
+    return thi_normal_cdf(z) - 0.5 * exp(thi_log_phi_tilted(z, k)) + 0.5 * exp(thi_log_phi_tilted(-z, k));
+}
+
 /* P(Y <= y) of a symmetric law from its upper tail P(e > |y - f|). */
 static double two_sided(double y, double f, double tail)
 {
@@ -240,13 +250,14 @@ static void laplace_sample(const thiele_likelihood *lik, thi_stream stream, uint
 thiele_status thi_make_laplace(thiele_likelihood *lik, thiele_context *ctx)
 {
     lik->outputs = lik->latents = 1;
-    return thi_likelihood_add_phi(lik, ctx, "beta", 0.2, true);
+    return thi_likelihood_add_scaled(lik, ctx, "beta", 0.2, true, 1);
 }
 
 /* No derivatives: the second one is not a function at f = y, and its mean under a Gaussian would be lost. */
 const thi_likelihood_ops thi_lik_laplace = {
     .name = "laplace",
     .support = THI_SUPPORT_REAL,
+    .standardise = true,
     .log_density = laplace_density,
     .phi_derivatives = laplace_phi,
     .expectation = laplace_expectation,
@@ -254,6 +265,7 @@ const thi_likelihood_ops thi_lik_laplace = {
     .conditional = laplace_conditional,
     .predictive = laplace_predictive,
     .log_predictive = laplace_log_predictive,
+    .predictive_cdf = laplace_predictive_cdf,
     .cdf = laplace_cdf,
     .sample = laplace_sample,
     .guess = location_guess,
@@ -337,6 +349,20 @@ static void matern_log_predictive(const thiele_likelihood *lik, int64_t n, const
     }
 }
 
+/* The integral of (1/2 + k t/4) exp(-k t) N(t; z, 1) over t > 0, the upper tail of e. */
+static double matern_tail(double z, double k)
+{
+    return exp(thi_log_phi_tilted(z, k)) * (0.5 + 0.25 * k * thi_mills_excess(z - k));
+}
+
+static double matern_predictive_cdf(const thiele_likelihood *lik, int output, double y, const double *mu,
+                                    const double *v)
+{
+    (void)output;
+    double s = sqrt(fmax(v[0], LEAST_VARIANCE)), z = (y - mu[0]) / s, k = SQRT3 / lik->value[0] * s;
+    return thi_normal_cdf(z) - matern_tail(z, k) + matern_tail(-z, k);
+}
+
 static double matern_cdf(const thiele_likelihood *lik, double y, const double *f)
 {
     double u = fmin(SQRT3 / lik->value[0] * fabs(y - f[0]), 1e300);
@@ -356,12 +382,13 @@ static void matern_sample(const thiele_likelihood *lik, thi_stream stream, uint6
 thiele_status thi_make_matern32(thiele_likelihood *lik, thiele_context *ctx)
 {
     lik->outputs = lik->latents = 1;
-    return thi_likelihood_add_phi(lik, ctx, "rho", 0.3, true);
+    return thi_likelihood_add_scaled(lik, ctx, "rho", 0.3, true, 1);
 }
 
 const thi_likelihood_ops thi_lik_matern32 = {
     .name = "matern32",
     .support = THI_SUPPORT_REAL,
+    .standardise = true,
     .log_density = matern_density,
     .derivatives = matern_derivatives,
     .phi_derivatives = matern_phi,
@@ -369,6 +396,7 @@ const thi_likelihood_ops thi_lik_matern32 = {
     .conditional = matern_conditional,
     .predictive = matern_predictive,
     .log_predictive = matern_log_predictive,
+    .predictive_cdf = matern_predictive_cdf,
     .cdf = matern_cdf,
     .sample = matern_sample,
     .guess = location_guess,

@@ -64,3 +64,16 @@ double thi_log_choose(double n, double k)
     double few = fmin(k, n - k);
     return thi_lgamma_rise(n - few + 1, few) - thi_lgamma(few + 1);
 }
+
+/* With w = d/(2 + d), log(1 + d) = 2 (w + w^3/3 + w^5/5 + ...) and d - 2w = w d. */
+double thi_log_excess(double d, double ratio)
+{
+    if (fabs(d) > 0.3) {
+        return d - log(ratio);
+    }
+    double w = d / (2 + d), square = w * w, sum = 0;
+    for (int k = 21; k >= 3; k -= 2) {
+        sum = 1.0 / k + square * sum;
+    }
+    return w * (d - 2 * square * sum);
+}

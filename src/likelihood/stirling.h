@@ -14,6 +14,8 @@ double thi_digamma_rise(double x, double y);
 double thi_lgamma_gap(double x);
 /* log x - digamma(x), x > 0: about 1/(2x). */
 double thi_digamma_gap(double x);
+/* d - log(1 + d) without cancellation near d = 0; ratio = 1 + d is given too. */
+double thi_log_excess(double d, double ratio);
 /* log of n choose k. */
 double thi_log_choose(double n, double k);
 

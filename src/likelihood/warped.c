@@ -246,6 +246,21 @@ static void log_predictive(const thiele_likelihood *lik, int64_t n, const double
     }
 }
 
+static double predictive_cdf(const thiele_likelihood *lik, int output, double y, const double *mu, const double *v)
+{
+    double slope;
+    (void)output;
+    return thi_normal_cdf((warp(lik, y, &slope) - mu[0]) / sqrt(lik->value[NOISE] + v[0]));
+}
+
+static void quantiles(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, int count,
+                      const double *z, double *out)
+{
+    for (int64_t i = 0; i < n * count; i++) {
+        out[i] = unwarp(lik, mu[i / count] + z[i % count] * sqrt(lik->value[NOISE] + v[i / count]));
+    }
+}
+
 static double cdf(const thiele_likelihood *lik, double y, const double *f)
 {
     double slope;
@@ -266,6 +281,7 @@ static void guess(const thiele_likelihood *lik, const double *y, double *f)
 const thi_likelihood_ops thi_lik_warped = {
     .name = "warped",
     .support = THI_SUPPORT_REAL,
+    .standardise = true,
     .log_density = log_density,
     .derivatives = derivatives,
     .phi_derivatives = phi_derivatives,
@@ -273,14 +289,20 @@ const thi_likelihood_ops thi_lik_warped = {
     .conditional = conditional,
     .predictive = predictive,
     .log_predictive = log_predictive,
+    .predictive_cdf = predictive_cdf,
+    .quantiles = quantiles,
     .cdf = cdf,
     .sample = sample,
     .guess = guess,
 };
 
-/* noise, then a1 .., b1 .., c1 ..: weak bends at places spread over the standardised y, no two the same. */
+/*
+ * noise, then a1 .., b1 .., c1 ..: weak bends at places spread over the standardised y, no two the same. In the units
+ * of the data, t_data(y) = center + scale t((y - center)/scale) has a scale, b/scale and c scale - center.
+ */
 thiele_status thi_make_warped(thiele_likelihood *lik, thiele_context *ctx)
 {
+    static const int power[] = {1, -1, 1};
     lik->outputs = lik->latents = 1;
     lik->nodes = lik->nodes == 0 ? 2 : lik->nodes;
     if (lik->nodes > MOST_TERMS) {
@@ -288,13 +310,15 @@ thiele_status thi_make_warped(thiele_likelihood *lik, thiele_context *ctx)
                         lik->nodes);
     }
     thiele_status status;
-    THI_TRY(thi_likelihood_add_phi(lik, ctx, "noise", 0.1, true));
+    THI_TRY(thi_likelihood_add_scaled(lik, ctx, "noise", 0.1, true, 2));
     for (int k = 0; k < 3 * lik->nodes; k++) {
         int group = k / lik->nodes, term = k % lik->nodes;
         double place = 2 * (term + 0.5) / lik->nodes - 1;
         char name[32];
         snprintf(name, sizeof name, "%c%d", "abc"[group], term + 1);
-        THI_TRY(thi_likelihood_add_phi(lik, ctx, name, group == 0 ? 0.1 : group == 1 ? 1 : place, group < 2));
+        double value = group == 0 ? 0.1 : group == 1 ? 1 : place;
+        THI_TRY(thi_likelihood_add_scaled(lik, ctx, name, value, group < 2, power[group]));
+        lik->phi[lik->parameters - 1].shifted = group == 2;
     }
 out:
     return status;

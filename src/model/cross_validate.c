@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/describe.h"
+#include "model/specify.h"
 
 /* Everything that the folds share. */
 typedef struct folding {
@@ -12,36 +13,6 @@ typedef struct folding {
     int64_t n;
     int64_t *order, *rows; /* a random order of the table's rows; the rows of one part */
 } folding;
-
-/* Fits on all but fold `fold` of `folds`, and scores it. */
-static thiele_status run_fold(folding *f, int fold, int folds, thiele_scores *scores)
-{
-    thiele_table *train = NULL;
-    thiele_table *test = NULL;
-    thiele_model *model = NULL;
-    int64_t begin = f->n * fold / folds;
-    int64_t end = f->n * (fold + 1) / folds;
-    size_t before = (size_t)begin;
-    size_t after = (size_t)(f->n - end);
-    thiele_predict_options predict = THIELE_PREDICT_OPTIONS_INIT;
-    predict.drop_missing = f->options->drop_missing;
-    predict.unseen_zero = 1;
-    thiele_status status;
-    memcpy(f->rows, f->order, before * sizeof *f->rows);
-    memcpy(f->rows + before, f->order + end, after * sizeof *f->rows);
-    THI_TRY(thiele_table_select(&train, f->ctx, f->table, f->rows, (int64_t)(before + after)));
-    THI_TRY(thiele_table_select(&test, f->ctx, f->table, f->order + begin, end - begin));
-    THI_TRY(thiele_model_fit(&model, f->ctx, train, f->options));
-    if (model->stop == THIELE_STOP_CANCELLED) {
-        THI_TRY(thi_fail(f->ctx, THIELE_ERROR_CANCELLED, "stopped in fold %d of %d", fold + 1, folds));
-    }
-    THI_TRY(thiele_model_score(model, f->ctx, test, &predict, scores));
-out:
-    thiele_model_destroy(model);
-    thiele_table_destroy(train);
-    thiele_table_destroy(test);
-    return status == THIELE_OK ? status : thi_fail_in(f->ctx, status, "fold %d of %d", fold + 1, folds);
-}
 
 /* The mean of one score over folds, each with the weight of its rows; folds that have none are left out. */
 static double pooled(const thiele_scores *each, int folds, size_t offset)
@@ -69,6 +40,41 @@ static void pool(const thiele_scores *each, int folds, thiele_scores *overall)
         *(double *)(void *)((char *)overall + thi_score_fields[i].offset) =
             pooled(each, folds, thi_score_fields[i].offset);
     }
+}
+
+/* Fits on all but fold `fold` of `folds`, and scores it. */
+static thiele_status run_fold(folding *f, int fold, int folds, thiele_scores *scores)
+{
+    thiele_table *train = NULL;
+    thiele_table *test = NULL;
+    thiele_model *model = NULL;
+    thiele_scores *each = NULL;
+    int64_t begin = f->n * fold / folds;
+    int64_t end = f->n * (fold + 1) / folds;
+    size_t before = (size_t)begin;
+    size_t after = (size_t)(f->n - end);
+    thiele_predict_options predict = THIELE_PREDICT_OPTIONS_INIT;
+    predict.drop_missing = f->options->drop_missing;
+    predict.unseen_zero = 1;
+    thiele_status status;
+    memcpy(f->rows, f->order, before * sizeof *f->rows);
+    memcpy(f->rows + before, f->order + end, after * sizeof *f->rows);
+    THI_TRY(thiele_table_select(&train, f->ctx, f->table, f->rows, (int64_t)(before + after)));
+    THI_TRY(thiele_table_select(&test, f->ctx, f->table, f->order + begin, end - begin));
+    THI_TRY(thiele_model_fit(&model, f->ctx, train, f->options));
+    if (model->stop == THIELE_STOP_CANCELLED) {
+        THI_TRY(thi_fail(f->ctx, THIELE_ERROR_CANCELLED, "stopped in fold %d of %d", fold + 1, folds));
+    }
+    THI_TRY(thi_alloc(f->ctx, &each, (size_t)model->encoder.targets, sizeof *each));
+    THI_TRY(thiele_model_score(model, f->ctx, test, &predict, each));
+    pool(each, model->encoder.targets, scores);
+    scores->rows = each->rows;
+out:
+    thi_free(each);
+    thiele_model_destroy(model);
+    thiele_table_destroy(train);
+    thiele_table_destroy(test);
+    return status == THIELE_OK ? status : thi_fail_in(f->ctx, status, "fold %d of %d", fold + 1, folds);
 }
 
 thiele_status thiele_cross_validate(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options,

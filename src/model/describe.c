@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/predictors.h"
+
 const char *const thi_stop_names[THIELE_STOP_FIXED + 1] = {"converged", "iterations", "deadline", "cancelled", "fixed"};
 
 const thi_score_field thi_score_fields[THI_SCORE_FIELDS] = {
@@ -17,6 +19,8 @@ const thi_score_field thi_score_fields[THI_SCORE_FIELDS] = {
     {"coverage50", offsetof(thiele_scores, coverage50)},
     {"coverage90", offsetof(thiele_scores, coverage90)},
     {"coverage95", offsetof(thiele_scores, coverage95)},
+    {"error_rate", offsetof(thiele_scores, error_rate)},
+    {"nlp", offsetof(thiele_scores, nlp)},
 };
 
 thiele_status thi_json_text(thiele_context *ctx, json_t *json, size_t flags, char **text)
@@ -96,17 +100,81 @@ static json_t *worst_to_json(const thiele_model *model)
     return list;
 }
 
-json_t *thi_model_to_json(const thiele_model *model)
+/* A list of what `one` makes of 0 .. count - 1. */
+static json_t *make_list(const thiele_model *model, int count, json_t *(*one)(const thiele_model *model, int index))
+{
+    json_t *list = json_array();
+    int failed = list == NULL;
+    for (int i = 0; i < count; i++) {
+        failed |= json_array_append_new(list, one(model, i));
+    }
+    if (failed) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+static json_t *latent_to_json(const thiele_model *model, int index)
+{
+    return thi_predictor_to_json(&model->latent[index]);
+}
+
+static json_t *holdout_to_json(const thiele_model *model, int index)
+{
+    return scores_to_json(&model->holdout[index]);
+}
+
+static json_t *weight_to_json(const thiele_model *model, int index)
+{
+    return number(model->weight[index]);
+}
+
+static json_t *own_to_json(const thiele_model *model, int index)
+{
+    return number(model->lik != NULL ? model->lik->value[index] : model->own_value[index]);
+}
+
+/* Whether the value is the evidence itself. */
+static const char *value_name(const char *method)
+{
+    return strcmp(method, "exact") == 0 ? "log_marginal_likelihood" : "bound";
+}
+
+/* The likelihood: its name, the text that makes it again (model units), or the values of the user's own. */
+static int add_likelihood(const thiele_model *model, thiele_context *ctx, json_t *json)
+{
+    int failed = json_object_set_new(json, "expectation", json_string(model->expectation));
+    if (model->own != NULL) {
+        int count = model->lik != NULL ? model->lik->parameters : model->own_count;
+        failed |= json_object_set_new(json, "likelihood", json_string(model->own));
+        return failed | json_object_set_new(json, "own", make_list(model, count, own_to_json));
+    }
+    thi_text text;
+    thi_text_init(&text, ctx);
+    thi_likelihood_print(model->lik, &text);
+    failed |= text.status != THIELE_OK || json_object_set_new(json, "likelihood_text", json_string(text.data)) != 0;
+    thi_text_clear(&text);
+    return failed | json_object_set_new(json, "likelihood", json_string(thiele_likelihood_name(model->lik)));
+}
+
+json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
 {
     /* json_pack takes over what 'o' is given, also when it fails; a NULL makes it fail. */
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "method",
-                     model->method, "why", model->why, "kernel", model->kernel, "mean",
-                     thi_mean_name(model->predictor.mean), "stop", thi_stop_names[model->stop], "rows",
-                     (json_int_t)model->rows, "evaluations", (json_int_t)model->evaluations, "iterations",
-                     model->iterations, "noise", number(model->noise), "log_marginal_likelihood",
-                     number(model->log_marginal), "jitter", number(model->jitter), "parameters", learned_to_json(model),
-                     "loo", scores_to_json(&model->loo), "worst", worst_to_json(model), "holdout",
-                     scores_to_json(&model->holdout), "columns", thi_encoder_to_json(&model->encoder));
+    json_t *json = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "method",
+        model->method, "why", model->why, "kernel", model->kernel, "mean", thi_mean_name(model->latent->mean), "stop",
+        thi_stop_names[model->stop], "rows", (json_int_t)model->rows, "evaluations", (json_int_t)model->evaluations,
+        "iterations", model->iterations, value_name(model->method), number(model->value), "jitter",
+        number(model->jitter), "parameters", learned_to_json(model), "loo", scores_to_json(&model->loo), "worst",
+        worst_to_json(model), "holdout", make_list(model, model->encoder.targets, holdout_to_json), "groups",
+        model->groups, "latents", make_list(model, model->latents, latent_to_json), "weights",
+        make_list(model, model->components, weight_to_json), "columns", thi_encoder_to_json(&model->encoder));
+    if (json != NULL && add_likelihood(model, ctx, json) != 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
 }
 
 /* --- and back --------------------------------------------------------------------------------------------------------
@@ -153,7 +221,7 @@ static thiele_status take_learned(thiele_model *model, thiele_context *ctx, cons
 {
     const json_t *list = json_object_get(json, "parameters");
     size_t count = json_array_size(list);
-    if (!json_is_array(list) || count < 2 || count > 1000000) {
+    if (!json_is_array(list) || count < 1 || count > 1000000) {
         return bad(ctx, "parameters");
     }
     thiele_status status = thi_alloc(ctx, &model->learned, count, sizeof *model->learned);
@@ -190,6 +258,95 @@ static thiele_status take_worst(thiele_model *model, thiele_context *ctx, const 
     return THIELE_OK;
 }
 
+/* A weight is a share of 1. */
+static thiele_status take_weights(thiele_model *model, thiele_context *ctx, const json_t *json)
+{
+    enum { MOST = 1000 };
+    const json_t *list = json_object_get(json, "weights");
+    size_t count = json_array_size(list);
+    double sum = 0.0;
+    if (count < 1 || count > MOST) {
+        return bad(ctx, "weights");
+    }
+    thiele_status status = thi_alloc(ctx, &model->weight, count, sizeof *model->weight);
+    for (size_t k = 0; status == THIELE_OK && k < count; k++) {
+        model->weight[k] = json_number_value(json_array_get(list, k));
+        sum += model->weight[k];
+        status = model->weight[k] >= 0.0 ? THIELE_OK : bad(ctx, "weights");
+    }
+    model->components = (int)count;
+    return status == THIELE_OK && !(fabs(sum - 1.0) < 1e-6) ? bad(ctx, "weights") : status;
+}
+
+static thiele_status take_holdout(thiele_model *model, thiele_context *ctx, const json_t *json)
+{
+    const json_t *list = json_object_get(json, "holdout");
+    size_t count = (size_t)model->encoder.targets;
+    if (json_array_size(list) != count) {
+        return bad(ctx, "holdout");
+    }
+    thiele_status status = thi_alloc(ctx, &model->holdout, count, sizeof *model->holdout);
+    for (size_t p = 0; status == THIELE_OK && p < count; p++) {
+        status = scores_from_json(json_array_get(list, p), &model->holdout[p]) ? THIELE_OK : bad(ctx, "holdout");
+    }
+    return status;
+}
+
+/* The user's own is not made here: a file brings no code. Its numbers wait for it. */
+static thiele_status take_own(thiele_model *model, thiele_context *ctx, const json_t *json, const json_t *values)
+{
+    enum { MOST = 100000 };
+    size_t count = json_array_size(values);
+    thiele_status status;
+    if (!json_is_array(values) || count > MOST) {
+        return bad(ctx, "own");
+    }
+    THI_TRY(take_text(ctx, json, "likelihood", &model->own));
+    THI_TRY(thi_alloc(ctx, &model->own_value, count, sizeof *model->own_value));
+    model->own_count = (int)count;
+    for (size_t i = 0; i < count; i++) {
+        model->own_value[i] = json_number_value(json_array_get(values, i));
+    }
+out:
+    return status;
+}
+
+static thiele_status take_likelihood(thiele_model *model, thiele_context *ctx, const json_t *json)
+{
+    const json_t *own = json_object_get(json, "own");
+    const char *text = json_string_value(json_object_get(json, "likelihood_text"));
+    const thi_encoder *encoder = &model->encoder;
+    int64_t groups = 0;
+    thiele_status status;
+    THI_TRY(take_text(ctx, json, "expectation", &model->expectation));
+    THI_TRY(take_count(ctx, json, "groups", INT32_MAX, &groups));
+    model->latents = (int)json_array_size(json_object_get(json, "latents"));
+    if (own != NULL) {
+        THI_TRY(take_own(model, ctx, json, own));
+    } else if (text == NULL) {
+        THI_TRY(bad(ctx, "likelihood_text"));
+    } else {
+        THI_TRY(thiele_likelihood_parse(&model->lik, ctx, text, encoder->targets, encoder->target->levels));
+    }
+    if (model->lik != NULL &&
+        (model->lik->latents != model->latents || model->lik->outputs != encoder->targets ||
+         (model->lik->ops->support == THI_SUPPORT_BINARY) != (encoder->target->levels == 2 && encoder->signs) ||
+         (model->lik->ops->support == THI_SUPPORT_CLASS) != (encoder->target->levels > 0 && !encoder->signs))) {
+        THI_TRY(bad(ctx, "likelihood_text"));
+    }
+    model->groups = (int)groups;
+    if (model->latents < 1 || (model->groups != 1 && model->groups != model->latents)) {
+        THI_TRY(bad(ctx, "groups"));
+    }
+out:
+    return status;
+}
+
+static thiele_status take_value(thiele_model *model, thiele_context *ctx, const json_t *json)
+{
+    return take_number(ctx, json, value_name(model->method), -INFINITY, &model->value);
+}
+
 thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, const json_t *json)
 {
     int64_t iterations = 0;
@@ -202,32 +359,71 @@ thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, cons
     THI_TRY(take_count(ctx, json, "evaluations", INT64_MAX, &model->evaluations));
     THI_TRY(take_count(ctx, json, "iterations", INT32_MAX, &iterations));
     model->iterations = (int)iterations;
-    THI_TRY(take_number(ctx, json, "noise", 0.0, &model->noise));
-    THI_TRY(take_number(ctx, json, "log_marginal_likelihood", -INFINITY, &model->log_marginal));
+    THI_TRY(take_value(model, ctx, json));
     THI_TRY(take_number(ctx, json, "jitter", 0.0, &model->jitter));
     THI_TRY(take_learned(model, ctx, json));
     THI_TRY(take_worst(model, ctx, json));
+    THI_TRY(take_weights(model, ctx, json));
     if (!scores_from_json(json_object_get(json, "loo"), &model->loo) ||
-        !scores_from_json(json_object_get(json, "holdout"), &model->holdout)) {
+        (model->loo.rows != 0 && model->loo.rows != model->rows)) {
         THI_TRY(bad(ctx, "loo"));
     }
     THI_TRY(thi_encoder_from_json(&model->encoder, ctx, json_object_get(json, "columns")));
+    if (model->encoder.targets < 1) {
+        THI_TRY(bad(ctx, "columns"));
+    }
+    THI_TRY(take_holdout(model, ctx, json));
+    THI_TRY(take_likelihood(model, ctx, json));
 out:
     return status;
 }
 
-/* The learned kernel in the units of the data. */
-static thiele_status learned_kernel(const thiele_model *model, thiele_context *ctx, char **text)
+/* --- for people ------------------------------------------------------------------------------------------------------
+ */
+
+/* One learned kernel in the units of the data, appended. */
+static thiele_status add_kernel(const thiele_model *model, thiele_context *ctx, int latent, thi_text *list)
 {
     thiele_kernel *copy = NULL;
-    *text = NULL;
-    thiele_status status = thi_kernel_copy(&copy, ctx, model->predictor.kernel);
-    if (status == THIELE_OK) {
-        thi_kernel_rescale(copy, model->encoder.scale, model->encoder.target_scale, 1);
-        status = thiele_kernel_print(copy, ctx, 1, text);
+    char *text = NULL;
+    double unit = 1.0;
+    double offset;
+    thiele_status status;
+    THI_TRY(thi_kernel_copy(&copy, ctx, model->latent[latent].kernel));
+    if (model->lik != NULL) {
+        thi_latent_unit(model->lik, &model->encoder, latent, &unit, &offset);
     }
+    thi_kernel_rescale(copy, model->encoder.scale, unit, 1);
+    THI_TRY(thiele_kernel_print(copy, ctx, 1, &text));
+    thi_text_add(list, "%s%s", latent > 0 ? "; " : "", text);
+out:
+    thi_free(text);
     thiele_kernel_destroy(copy);
     return status;
+}
+
+static thiele_status learned_kernels(const thiele_model *model, thiele_context *ctx, char **text)
+{
+    thi_text list;
+    thi_text_init(&list, ctx);
+    *text = NULL;
+    for (int g = 0; g < model->groups; g++) {
+        thiele_status status = add_kernel(model, ctx, g, &list);
+        if (status != THIELE_OK) {
+            thi_text_clear(&list);
+            return status;
+        }
+    }
+    return thi_text_take(&list, text);
+}
+
+/* The noise of a Gaussian likelihood in the units of the data. */
+static int add_noise(const thiele_model *model, json_t *json)
+{
+    const thi_target *target = model->encoder.target;
+    return thi_model_is_gaussian(model)
+               ? json_object_set_new(json, "noise", number(model->lik->value[0] * target->scale * target->scale))
+               : 0;
 }
 
 thiele_status thiele_model_describe(const thiele_model *model, thiele_context *ctx, char **text)
@@ -236,11 +432,10 @@ thiele_status thiele_model_describe(const thiele_model *model, thiele_context *c
     json_t *json = NULL;
     *text = NULL;
     thiele_status status;
-    THI_TRY(learned_kernel(model, ctx, &kernel));
-    json = thi_model_to_json(model);
-    double noise = model->noise * model->encoder.target_scale * model->encoder.target_scale;
-    if (json == NULL || json_object_set_new(json, "learned_kernel", json_string(kernel)) != 0 ||
-        json_object_set_new(json, "noise", json_real(noise)) != 0 ||
+    THI_TRY(learned_kernels(model, ctx, &kernel));
+    json = thi_model_to_json(model, ctx);
+    if (json == NULL || add_noise(model, json) != 0 ||
+        json_object_set_new(json, "learned_kernel", json_string(kernel)) != 0 ||
         json_object_set_new(json, "version", json_string(thiele_version())) != 0) {
         THI_TRY(thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while the model was described"));
     }

@@ -7,7 +7,7 @@
 #include "model/model.h"
 
 /* What the file needs beside the tensors. NULL when memory is out. */
-json_t *thi_model_to_json(const thiele_model *model);
+json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx);
 /* Fills the model's fields from untrusted JSON; tensors come later. Error: FORMAT. */
 thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, const json_t *json);
 /* As compact text, numbers with all their digits. */
@@ -18,7 +18,7 @@ typedef struct thi_score_field {
     const char *name;
     size_t offset;
 } thi_score_field;
-enum { THI_SCORE_FIELDS = 9 };
+enum { THI_SCORE_FIELDS = 11 };
 extern const thi_score_field thi_score_fields[THI_SCORE_FIELDS];
 
 extern const char *const thi_stop_names[THIELE_STOP_FIXED + 1];

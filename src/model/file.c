@@ -1,7 +1,7 @@
 /*
- * Models to and from files. Tensors beside the JSON (docs/file-format.md): inputs (rows x D), weights, factor (the
- * lower triangle, packed by columns), theta (logs), mean, loo.mean, loo.variance. The kernel's text gives its
- * structure, theta its exact values.
+ * Models to and from files (docs/file-format.md). The JSON says what there is; tensors hold the numbers of each latent
+ * function: inputs, weights, factor, theta, mean, and where there are such scale and plus.K. Those of the second latent
+ * function and on are called f2.inputs and so on; inputs, factor and scale that equal the first one's are left out.
  */
 #include <errno.h>
 #include <math.h>
@@ -9,46 +9,37 @@
 #include <sys/stat.h>
 
 #include "model/describe.h"
+#include "model/predictors.h"
 #include "model/tensors.h"
-
-static int64_t packed_size(int64_t n)
-{
-    return n * (n + 1) / 2;
-}
-
-static void unpack(const double *packed, thi_matrix L)
-{
-    for (int64_t j = 0; j < L.cols; j++) {
-        size_t length = (size_t)(L.rows - j);
-        memcpy(L.data + j + j * L.ld, packed, length * sizeof *packed);
-        packed += length;
-    }
-}
 
 /* --- saving ----------------------------------------------------------------------------------------------------------
  */
 
 static thiele_status write_model(const thiele_model *model, thiele_context *ctx, thi_file *file, const char *json)
 {
-    const thi_predictor *p = &model->predictor;
-    int64_t D = p->kernel->dims;
-    thi_tensor tensor[] = {
-        {"inputs", 2, {p->n, D}, p->basis, {0}},
-        {"weights", 1, {p->n}, p->a, {0}},
-        {"factor", 1, {packed_size(p->n)}, NULL, p->L},
-        {"theta", 1, {p->kernel->parameters}, p->kernel->log_value, {0}},
-        {"mean", 1, {thi_mean_parameters(p->mean, (int)D)}, p->mean_parameter, {0}},
-        {"loo.mean", 1, {model->rows}, model->loo_mean, {0}},
-        {"loo.variance", 1, {model->rows}, model->loo_variance, {0}},
-    };
-    return thi_tensors_write(ctx, file, json, sizeof tensor / sizeof *tensor, tensor);
+    thi_tensor_list list = {.ctx = ctx};
+    int64_t rows = model->rows;
+    thiele_status status = THIELE_OK;
+    for (int j = 0; j < model->latents; j++) {
+        THI_TRY(thi_predictor_list(&list, &model->latent[j], j > 0 ? &model->latent[0] : NULL, j));
+    }
+    if (model->loo_mean != NULL) {
+        THI_TRY(
+            thi_tensor_add(&list, -1, "loo.mean", (thi_tensor){.dims = 1, .shape = {rows}, .data = model->loo_mean}));
+        THI_TRY(thi_tensor_add(&list, -1, "loo.variance",
+                               (thi_tensor){.dims = 1, .shape = {rows}, .data = model->loo_variance}));
+    }
+    THI_TRY(thi_tensors_write(ctx, file, json, list.count, thi_tensor_list_named(&list)));
+out:
+    thi_tensor_list_clear(&list);
+    return status;
 }
 
 thiele_status thiele_model_save(const thiele_model *model, thiele_context *ctx, const char *path)
 {
     thi_file file = {0};
     char *text = NULL;
-    json_t *json = thi_model_to_json(model);
+    json_t *json = thi_model_to_json(model, ctx);
     thiele_status status;
     THI_TRY(thi_json_text(ctx, json, JSON_COMPACT, &text));
     THI_TRY(thi_file_begin(&file, ctx, path));
@@ -64,87 +55,70 @@ out:
 /* --- loading ---------------------------------------------------------------------------------------------------------
  */
 
-static thiele_status read_factor(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors)
+static thiele_status read_loo(thiele_model *model, thiele_context *ctx, const thi_tensors *tensors)
 {
-    const double *packed = NULL;
-    int64_t size = packed_size(p->n);
-    thiele_status status;
-    THI_TRY(thi_tensors_view(tensors, ctx, "factor", 1, &size, &packed));
-    THI_TRY(thi_matrix_alloc(&p->L, ctx, p->n, p->n));
-    unpack(packed, p->L);
-    for (int64_t i = 0; i < p->n; i++) {
-        if (!(p->L.data[i + i * p->L.ld] > 0.0)) {
-            THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "its factor has a diagonal that is not positive"));
-        }
+    thiele_status status = THIELE_OK;
+    if (model->loo.rows == 0) {
+        return THIELE_OK;
     }
-out:
-    return status;
-}
-
-static thiele_status read_kernel(thiele_model *model, thiele_context *ctx, const thi_tensors *tensors)
-{
-    thi_predictor *p = &model->predictor;
-    thi_kernel_columns columns = {0};
-    double *theta = NULL;
-    thiele_status status;
-    THI_TRY(thi_kernel_columns_make(&columns, ctx, &model->encoder));
-    THI_TRY(thi_kernel_parse(&p->kernel, ctx, model->kernel, &columns.view));
-    int64_t count = p->kernel->parameters;
-    THI_TRY(thi_tensors_take(tensors, ctx, "theta", 1, &count, &theta));
-    for (int64_t i = 0; i < count; i++) {
-        if (fabs(theta[i]) > 300.0) {
-            THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "its kernel parameters are out of all proportion"));
-        }
-    }
-    thiele_kernel_set(p->kernel, theta);
-out:
-    thi_kernel_columns_clear(&columns);
-    thi_free(theta);
-    return status;
-}
-
-/* The reported parameters are the kernel's, the mean's and the noise, in that order. */
-static thiele_status match_learned(thiele_model *model, thiele_context *ctx, int64_t means)
-{
-    thiele_kernel *kernel = model->predictor.kernel;
-    if (model->learned_count != kernel->parameters + means + 1) {
-        return thi_fail(ctx, THIELE_ERROR_FORMAT, "its parameters are not those of its kernel and mean");
-    }
-    for (int i = 0; i < kernel->parameters; i++) {
-        kernel->parameter[i].fixed = model->learned[i].fixed;
-    }
-    return THIELE_OK;
-}
-
-static thiele_status read_predictor(thiele_model *model, thiele_context *ctx, const thi_tensors *tensors,
-                                    const json_t *json)
-{
-    thi_predictor *p = &model->predictor;
-    int D = model->encoder.dims;
-    const char *mean = json_string_value(json_object_get(json, "mean"));
-    thiele_status status;
-    if (mean == NULL || D < 1 || model->rows < 1 || strcmp(model->method, "exact") != 0) {
-        THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "it describes no model that this version knows"));
-    }
-    p->n = model->rows;
-    int64_t shape[2] = {p->n, D};
-    THI_TRY(thi_mean_find(ctx, mean, &p->mean));
-    int64_t means = thi_mean_parameters(p->mean, D);
-    THI_TRY(thi_tensors_take(tensors, ctx, "inputs", 2, shape, &p->basis));
-    THI_TRY(thi_tensors_take(tensors, ctx, "weights", 1, shape, &p->a));
-    THI_TRY(thi_tensors_take(tensors, ctx, "mean", 1, &means, &p->mean_parameter));
-    THI_TRY(thi_tensors_take(tensors, ctx, "loo.mean", 1, shape, &model->loo_mean));
-    THI_TRY(thi_tensors_take(tensors, ctx, "loo.variance", 1, shape, &model->loo_variance));
-    THI_TRY(read_kernel(model, ctx, tensors));
-    THI_TRY(match_learned(model, ctx, means));
-    THI_TRY(read_factor(p, ctx, tensors));
-    for (int64_t i = 0; i < p->n; i++) {
+    THI_TRY(thi_tensors_take(tensors, ctx, "loo.mean", 1, &model->rows, &model->loo_mean));
+    THI_TRY(thi_tensors_take(tensors, ctx, "loo.variance", 1, &model->rows, &model->loo_variance));
+    for (int64_t i = 0; i < model->rows; i++) {
         if (!(model->loo_variance[i] > 0.0)) {
             THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "a leave-one-out variance is not positive"));
         }
     }
-    THI_TRY(thi_predictor_finish(p, ctx));
 out:
+    return status;
+}
+
+/* The reported parameters are those of each group's kernel and mean, and the likelihood's, in that order. */
+static thiele_status match_learned(thiele_model *model, thiele_context *ctx)
+{
+    const thi_learned *learned = model->learned;
+    int64_t count = model->lik != NULL ? model->lik->parameters : model->own_count;
+    for (int g = 0; g < model->groups; g++) {
+        const thi_predictor *p = &model->latent[g];
+        count += p->kernel->parameters + thi_mean_parameters(p->mean, p->kernel->dims);
+    }
+    if (model->learned_count != count) {
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "its parameters are not those of its kernels, means and likelihood");
+    }
+    for (int j = 0; j < model->latents; j++) {
+        thiele_kernel *kernel = model->latent[j].kernel;
+        for (int i = 0; i < kernel->parameters; i++) {
+            kernel->parameter[i].fixed = learned[i].fixed;
+        }
+        learned +=
+            model->groups > 1 ? kernel->parameters + thi_mean_parameters(model->latent[j].mean, kernel->dims) : 0;
+    }
+    return THIELE_OK;
+}
+
+static thiele_status read_latents(thiele_model *model, thiele_context *ctx, const thi_tensors *tensors,
+                                  const json_t *json)
+{
+    const char *mean = json_string_value(json_object_get(json, "mean"));
+    const json_t *list = json_object_get(json, "latents");
+    thi_kernel_columns columns = {0};
+    thi_latents latents = {0};
+    thiele_status status;
+    if (mean == NULL || model->encoder.dims < 1 || (int)json_array_size(list) != model->latents) {
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "it describes no model that this version knows");
+    }
+    THI_TRY(thi_kernel_columns_make(&columns, ctx, &model->encoder));
+    THI_TRY(thi_latents_make(&latents, ctx, model->kernel, mean, &columns.view, model->latents, model->groups == 1));
+    THI_TRY(thi_alloc(ctx, &model->latent, (size_t)model->latents, sizeof *model->latent));
+    for (int j = 0; j < model->latents; j++) {
+        THI_TRY(thi_predictor_read(&model->latent[j], ctx, tensors, j > 0 ? &model->latent[0] : NULL, j,
+                                   &latents.prior[latents.group[j]], model->components,
+                                   json_array_get(list, (size_t)j)));
+    }
+    THI_TRY(match_learned(model, ctx));
+    THI_TRY(read_loo(model, ctx, tensors));
+out:
+    thi_kernel_columns_clear(&columns);
+    thi_latents_clear(&latents);
     return status;
 }
 
@@ -161,7 +135,7 @@ static thiele_status read_model(thiele_model *model, thiele_context *ctx, const 
         THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "its description is damaged"));
     }
     THI_TRY(thi_model_from_json(model, ctx, json));
-    THI_TRY(read_predictor(model, ctx, tensors, json));
+    THI_TRY(read_latents(model, ctx, tensors, json));
 out:
     json_decref(json);
     return status;

@@ -1,221 +1,99 @@
 /*
- * Fitting: the table is encoded, the specification parsed, the hyperparameters learned, and the posterior frozen into a
- * predictor. With a held-out part the parameters are learned without it, it is scored, and the final model is
+ * Fitting: the table is encoded, the specification parsed, the hyperparameters learned, and the posterior frozen into
+ * predictors. With a held-out part the parameters are learned without it, it is scored, and the final model is
  * conditioned on all rows.
  */
 #include <math.h>
 #include <string.h>
 
-#include "fit/exact.h"
-#include "fit/start.h"
 #include "model/duplicates.h"
-#include "model/model.h"
+#include "model/specify.h"
 
-/* Above this many rows exact regression is not chosen by itself: an evaluation takes minutes. */
-enum { EXACT_AUTO_MAX = 10000, ITERATIONS_DEFAULT = 200, RESTARTS_MAX = 1000 };
+enum { ITERATIONS_DEFAULT = 200 };
 
-/* Everything that a fit holds until the model owns it. */
-typedef struct fitting {
-    thiele_context *ctx;
-    const thiele_fit_options *options;
-    thiele_model *model;
-    thi_driver driver;
-    double *X, *y;
-    int64_t *row, n;
-    thiele_kernel *kernel;
-    thi_mean mean;
-    double *mean_parameter;
-    thi_hypers hypers;
-    thi_fit_result result;
-} fitting;
-
-thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options)
-{
-    if (options == NULL || options->size != sizeof *options) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "fit options must be initialised with THIELE_FIT_OPTIONS_INIT");
-    }
-    if (table == NULL || options->target == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a fit needs a table and the name of its target column (--target)");
-    }
-    if (!(options->holdout >= 0.0 && options->holdout <= 0.9)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the held-out fraction must be between 0 and 0.9");
-    }
-    if (!(options->deadline >= 0.0)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the deadline must be a number of seconds, 0 for none");
-    }
-    if (options->restarts < 0 || options->restarts > RESTARTS_MAX || options->iterations < -1) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "restarts must be 0 to %d, iterations at least -1", RESTARTS_MAX);
-    }
-    return THIELE_OK;
-}
-
-/* Exact regression, or what it would take for this many rows. */
-static thiele_status choose_method(fitting *f)
-{
-    const char *method = f->options->method != NULL ? f->options->method : "auto";
-    thiele_context *ctx = f->ctx;
-    bool asked = strcmp(method, "exact") == 0;
-    if (!asked && strcmp(method, "auto") != 0) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no method '%s' in this version: it has auto and exact", method);
-    }
-    double bytes = thi_exact_bytes(f->n);
-    if (bytes > (double)(thi_memory_limit(ctx) - thi_memory_held(ctx)) || (!asked && f->n > EXACT_AUTO_MAX)) {
-        return thi_fail(
-            ctx, THIELE_ERROR_LIMIT,
-            "%lld rows are too many for exact regression: it would take %.3g GB of memory and %.2g floating point "
-            "operations for each of about 50 evaluations%s; fit to a sample of the rows, or use a sparse method "
-            "(variational, fitc, pic) in a version that has them",
-            (long long)f->n, bytes * 1e-9, pow((double)f->n, 3.0),
-            asked ? "" : " (--method exact insists where the memory is there)");
-    }
-    thiele_status status = thi_strdup(ctx, &f->model->method, "exact");
-    if (status == THIELE_OK) {
-        status =
-            thi_strdup(ctx, &f->model->why, asked ? "it was asked for" : "the table is small and the noise Gaussian");
-    }
-    return status;
-}
-
-static thiele_status specify(fitting *f)
-{
-    thiele_context *ctx = f->ctx;
-    const thiele_fit_options *options = f->options;
-    const thi_encoder *encoder = &f->model->encoder;
-    const char *text = options->kernel != NULL ? options->kernel : "matern52(ard)";
-    thi_kernel_columns columns = {0};
-    thiele_status status;
-    THI_TRY(thi_mean_find(ctx, options->mean != NULL ? options->mean : "zero", &f->mean));
-    THI_TRY(thi_kernel_columns_make(&columns, ctx, encoder));
-    THI_TRY(thi_kernel_parse(&f->kernel, ctx, text, &columns.view));
-    THI_TRY(thiele_kernel_print(f->kernel, ctx, 0, &f->model->kernel));
-    thi_kernel_fix_redundant(f->kernel);
-    THI_TRY(thi_hypers_make(&f->hypers, ctx, f->kernel, f->mean, encoder, options->set, options->prior));
-    THI_TRY(thi_alloc(ctx, &f->mean_parameter, (size_t)f->hypers.mean, sizeof *f->mean_parameter));
-out:
-    thi_kernel_columns_clear(&columns);
-    return status;
-}
-
-static thiele_status learn(fitting *f, int64_t n, const double *X, const double *y)
+static thiele_status learn(thi_fitting *f, const thi_rows *rows)
 {
     thi_fit_settings settings = {f->options->restarts,
                                  f->options->iterations == 0 ? ITERATIONS_DEFAULT : f->options->iterations};
-    thiele_status status = thi_start_guess(&f->hypers, f->ctx, f->kernel, n, X, y);
-    if (status == THIELE_OK) {
-        status = thi_fit_exact(f->ctx, &f->driver, n, X, y, f->kernel, f->mean, &f->hypers, &settings, &f->result);
-    }
-    return status;
+    return thi_search(f->ctx, &f->driver, f->method, &f->spec, rows, &f->hypers, &settings, &f->result);
 }
 
-/* Conditions on n rows at the learned values and freezes the predictor; leave-one-out predictions when asked. */
-static thiele_status freeze(fitting *f, int64_t n, const double *X, const double *y, bool with_loo)
+static void clear_predictors(thiele_model *model)
+{
+    for (int j = 0; model->latent != NULL && j < model->latents; j++) {
+        thi_predictor_clear(&model->latent[j]);
+    }
+}
+
+/* The density of y in its own units: each target that is there was divided by its scale. */
+static double in_data_units(const thi_encoder *encoder, const thi_rows *rows, double value)
+{
+    for (int p = 0; p < rows->outputs; p++) {
+        int64_t present = 0;
+        for (int64_t i = 0; i < rows->n; i++) {
+            present += !isnan(rows->y[i * rows->outputs + p]);
+        }
+        value -= (double)present * log(encoder->target[p].scale);
+    }
+    return value;
+}
+
+/* Conditions on rows at the learned values and freezes the predictors. */
+static thiele_status freeze(thi_fitting *f, const thi_rows *rows, double *loo_mean, double *loo_variance)
 {
     thiele_model *model = f->model;
-    thi_prior prior;
-    thi_exact exact;
-    thi_hypers_apply(&f->hypers, f->kernel, f->mean, f->mean_parameter, &prior);
-    thi_predictor_clear(&model->predictor);
-    thiele_status status = thi_exact_open(&exact, f->ctx, n, X, y);
-    if (status == THIELE_OK) {
-        status = thi_exact_condition(&exact, f->ctx, &prior);
-    }
-    if (status == THIELE_OK && with_loo) {
-        status = thi_exact_loo(&exact, f->ctx, model->loo_mean, model->loo_variance);
-    }
-    if (status != THIELE_OK) {
-        thi_exact_close(&exact);
-        return status;
-    }
-    model->noise = prior.noise;
-    model->jitter = exact.jitter;
-    /* The density of y in its own units: each of the n targets was divided by the scale. */
-    model->log_marginal = exact.log_marginal - (double)n * log(model->encoder.target_scale);
-    return thi_predictor_freeze(&model->predictor, f->ctx, &exact, &prior);
+    clear_predictors(model);
+    thi_fitted fitted = {.latent = model->latent, .loo_mean = loo_mean, .loo_variance = loo_variance};
+    thiele_status status = thi_freeze(f->ctx, f->method, &f->spec, rows, &fitted);
+    model->jitter = fitted.jitter;
+    model->value = in_data_units(&model->encoder, rows, fitted.value);
+    return status;
 }
 
 /* --- the held-out part -----------------------------------------------------------------------------------------------
  */
 
-/* X and y with their rows in random order, so that the last ones are a random part. */
-static thiele_status shuffled(fitting *f, double **X, double **y)
+/* Learns without the last `held` of the rows and scores them. */
+static thiele_status learn_and_score(thi_fitting *f, const thi_rows *rows, int64_t held)
 {
-    int D = f->model->encoder.dims;
-    int64_t *order = NULL;
-    *X = *y = NULL;
+    thi_rows train = *rows;
+    thi_rows test = *rows;
+    train.n = rows->n - held;
+    test.n = held;
+    test.X += train.n * rows->dims;
+    test.y += train.n * rows->outputs;
+    test.offset = rows->offset != NULL ? rows->offset + train.n : NULL;
     thiele_status status;
-    THI_TRY(thi_alloc(f->ctx, &order, (size_t)f->n, sizeof *order));
-    THI_TRY(thi_alloc(f->ctx, X, (size_t)(f->n * D), sizeof **X));
-    THI_TRY(thi_alloc(f->ctx, y, (size_t)f->n, sizeof **y));
-    thi_random_permutation((thi_stream){f->ctx->seed, THI_RANDOM_SPLIT, 0}, f->n, order);
-    for (int64_t i = 0; i < f->n; i++) {
-        memcpy(*X + i * D, f->X + order[i] * D, (size_t)D * sizeof **X);
-        (*y)[i] = f->y[order[i]];
+    THI_TRY(learn(f, &train));
+    THI_TRY(freeze(f, &train, NULL, NULL));
+    THI_TRY(thi_model_score_rows(f->model, f->ctx, &test, f->model->holdout));
+out:
+    return status;
+}
+
+static thiele_status learn_with_holdout(thi_fitting *f)
+{
+    int64_t n = f->rows.n;
+    int64_t held = (int64_t)(f->options->holdout * (double)n);
+    if (held < 1 || n - held < 2) {
+        return thi_fail(f->ctx, THIELE_ERROR_DATA, "%lld rows are too few to hold out a fraction of %g", (long long)n,
+                        f->options->holdout);
     }
+    int64_t *order = NULL;
+    thi_rows shuffled = {0};
+    thiele_status status;
+    THI_TRY(thi_alloc(f->ctx, &order, (size_t)n, sizeof *order));
+    thi_random_permutation((thi_stream){f->ctx->seed, THI_RANDOM_SPLIT, 0}, n, order);
+    THI_TRY(thi_rows_take(&shuffled, f->ctx, &f->rows, n, order));
+    THI_TRY(learn_and_score(f, &shuffled, held));
 out:
     thi_free(order);
+    thi_rows_free(&shuffled);
     return status;
 }
 
-/* Learns without the last `held` of the rows X, y and scores them. */
-static thiele_status learn_and_score(fitting *f, const double *X, const double *y, int64_t held)
-{
-    thiele_context *ctx = f->ctx;
-    thi_encoder *encoder = &f->model->encoder;
-    int64_t n = f->n - held;
-    double *block = NULL;
-    int64_t clipped = 0;
-    thiele_status status;
-    THI_TRY(learn(f, n, X, y));
-    THI_TRY(freeze(f, n, X, y, false));
-    THI_TRY(thi_alloc(ctx, &block, (size_t)(3 * held), sizeof *block));
-    double *mean = block;
-    double *variance = block + held;
-    double *target = block + 2 * held;
-    THI_TRY(thi_predictor_marginals(&f->model->predictor, ctx, held, X + n * encoder->dims, mean, variance, &clipped));
-    thi_model_to_data_units(f->model, false, held, mean, variance);
-    for (int64_t i = 0; i < held; i++) {
-        target[i] = encoder->target_center + encoder->target_scale * y[n + i];
-    }
-    THI_TRY(thiele_score_gaussian(ctx, held, target, mean, variance, encoder->target_mean, encoder->target_variance,
-                                  &f->model->holdout));
-out:
-    thi_free(block);
-    return status;
-}
-
-static thiele_status learn_with_holdout(fitting *f)
-{
-    int64_t held = (int64_t)(f->options->holdout * (double)f->n);
-    if (held < 1 || f->n - held < 2) {
-        return thi_fail(f->ctx, THIELE_ERROR_DATA, "%lld rows are too few to hold out a fraction of %g",
-                        (long long)f->n, f->options->holdout);
-    }
-    double *X;
-    double *y;
-    thiele_status status = shuffled(f, &X, &y);
-    if (status == THIELE_OK) {
-        status = learn_and_score(f, X, y, held);
-    }
-    thi_free(X);
-    thi_free(y);
-    return status;
-}
-
-/* --- the whole -------------------------------------------------------------------------------------------------------
+/* --- what is known afterwards ----------------------------------------------------------------------------------------
  */
-
-/* The table's rows as X and y. */
-static thiele_status read_table(fitting *f, const thiele_table *table)
-{
-    thi_reader reader = {0};
-    thiele_status status;
-    THI_TRY(thi_encoder_learn(&f->model->encoder, f->ctx, table, f->options));
-    THI_TRY(thi_reader_open(&reader, f->ctx, &f->model->encoder, table, true, false, f->options->drop_missing != 0));
-    THI_TRY(thi_read_all(f->ctx, &reader, &f->X, &f->y, &f->row, &f->n));
-out:
-    thi_reader_close(&reader);
-    return status;
-}
 
 /* The rows whose leave-one-out prediction is furthest off, in standard deviations. */
 static void find_worst(thiele_model *model, const double *target, const int64_t *row)
@@ -236,62 +114,90 @@ static void find_worst(thiele_model *model, const double *target, const int64_t 
     }
 }
 
-static thiele_status report(fitting *f)
+static thiele_status report(thi_fitting *f)
 {
     thiele_model *model = f->model;
     model->stop = f->result.stop;
-    model->rows = f->n;
+    model->rows = f->rows.n;
     model->evaluations = f->result.evaluations;
     model->iterations = f->result.iterations;
     thiele_status status = thi_alloc(f->ctx, &model->learned, (size_t)f->hypers.count, sizeof *model->learned);
     for (int i = 0; status == THIELE_OK && i < f->hypers.count; i++) {
         const thi_hyper *h = &f->hypers.hyper[i];
-        bool standardised = i < f->hypers.kernel && !thi_kernel_has_unit(f->kernel, i, model->encoder.scale);
         model->learned[i] = (thi_learned){.value = thi_hyper_data_value(h),
                                           .fixed = h->fixed,
                                           .redundant = h->fixed && !h->given,
-                                          .standardised = standardised};
+                                          .standardised = h->standardised};
         status = thi_strdup(f->ctx, &model->learned[i].name, h->name);
         model->learned_count = i + 1;
     }
     return status;
 }
 
-/* Leave-one-out predictions on all rows, in the units of the data, and what they say. */
-static thiele_status cross_check(fitting *f)
+/* Exact regression on all rows with its leave-one-out predictions, in the units of the data, and what they say. */
+static thiele_status freeze_with_loo(thi_fitting *f)
 {
     thiele_model *model = f->model;
-    const thi_encoder *encoder = &model->encoder;
+    const thi_target *t = model->encoder.target;
+    int64_t n = f->rows.n;
     double *target = NULL;
     thiele_status status;
-    THI_TRY(thi_alloc(f->ctx, &model->loo_mean, (size_t)f->n, sizeof *model->loo_mean));
-    THI_TRY(thi_alloc(f->ctx, &model->loo_variance, (size_t)f->n, sizeof *model->loo_variance));
-    THI_TRY(thi_alloc(f->ctx, &target, (size_t)f->n, sizeof *target));
-    THI_TRY(freeze(f, f->n, f->X, f->y, true));
-    for (int64_t i = 0; i < f->n; i++) {
-        target[i] = encoder->target_center + encoder->target_scale * f->y[i];
-        model->loo_mean[i] = encoder->target_center + encoder->target_scale * model->loo_mean[i];
-        model->loo_variance[i] *= encoder->target_scale * encoder->target_scale;
+    THI_TRY(thi_alloc(f->ctx, &model->loo_mean, (size_t)n, sizeof *model->loo_mean));
+    THI_TRY(thi_alloc(f->ctx, &model->loo_variance, (size_t)n, sizeof *model->loo_variance));
+    THI_TRY(thi_alloc(f->ctx, &target, (size_t)n, sizeof *target));
+    THI_TRY(freeze(f, &f->rows, model->loo_mean, model->loo_variance));
+    for (int64_t i = 0; i < n; i++) {
+        target[i] = t->center + t->scale * f->rows.y[i];
+        model->loo_mean[i] = t->center + t->scale * model->loo_mean[i];
+        model->loo_variance[i] *= t->scale * t->scale;
     }
-    THI_TRY(thiele_score_gaussian(f->ctx, f->n, target, model->loo_mean, model->loo_variance, encoder->target_mean,
-                                  encoder->target_variance, &model->loo));
+    THI_TRY(thiele_score_gaussian(f->ctx, n, target, model->loo_mean, model->loo_variance, t->mean, t->variance,
+                                  &model->loo));
     find_worst(model, target, f->row);
 out:
     thi_free(target);
     return status;
 }
 
-static thiele_status fit(fitting *f, const thiele_table *table)
+/* What the model has room for, and a way of expectation that this likelihood offers. */
+static thiele_status prepare(thi_fitting *f)
 {
-    thiele_context *ctx = f->ctx;
     thiele_model *model = f->model;
+    const thiele_likelihood *lik = model->lik;
+    const char *way = f->spec.expectation;
+    thi_expect expect = {0};
     thiele_status status;
-    THI_TRY(read_table(f, table));
-    THI_TRY(choose_method(f));
-    THI_TRY(specify(f));
-    THI_TRY(thi_check_replicates(ctx, f->n, model->encoder.dims, f->X, f->y, f->row, f->options->replicates != 0));
-    THI_TRY(f->options->holdout > 0.0 ? learn_with_holdout(f) : learn(f, f->n, f->X, f->y));
-    THI_TRY(cross_check(f));
+    THI_TRY(thi_expect_open(&expect, f->ctx, lik, way));
+    THI_TRY(thi_strdup(f->ctx, &model->expectation, way != NULL ? way : thiele_likelihood_best_method(lik)));
+    if (lik->spec != NULL) {
+        THI_TRY(thi_strdup(f->ctx, &model->own, thiele_likelihood_name(lik)));
+    }
+    model->latents = lik->latents;
+    model->groups = f->spec.latents.groups;
+    model->components = 1;
+    THI_TRY(thi_alloc(f->ctx, &model->latent, (size_t)model->latents, sizeof *model->latent));
+    THI_TRY(thi_alloc(f->ctx, &model->weight, 1, sizeof *model->weight));
+    THI_TRY(thi_alloc(f->ctx, &model->holdout, (size_t)model->encoder.targets, sizeof *model->holdout));
+    model->weight[0] = 1.0;
+out:
+    thi_expect_close(&expect);
+    return status;
+}
+
+static thiele_status fit(thi_fitting *f, const thiele_table *table)
+{
+    thiele_status status;
+    THI_TRY(thi_specify_data(f, table));
+    THI_TRY(thi_specify_method(f));
+    THI_TRY(thi_specify_prior(f));
+    THI_TRY(prepare(f));
+    bool exact = f->method == &thi_method_exact;
+    if (exact) {
+        THI_TRY(thi_check_replicates(f->ctx, f->rows.n, f->rows.dims, f->rows.X, f->rows.y, f->row,
+                                     f->options->replicates != 0));
+    }
+    THI_TRY(f->options->holdout > 0.0 ? learn_with_holdout(f) : learn(f, &f->rows));
+    THI_TRY(exact ? freeze_with_loo(f) : freeze(f, &f->rows, NULL, NULL));
     THI_TRY(report(f));
 out:
     return status;
@@ -301,7 +207,7 @@ thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const th
                                const thiele_fit_options *options)
 {
     *out = NULL;
-    fitting f = {.ctx = ctx, .options = options};
+    thi_fitting f = {.ctx = ctx, .options = options};
     thiele_status status = thi_check_fit_options(ctx, table, options);
     if (status == THIELE_OK) {
         status = thi_alloc(ctx, &f.model, 1, sizeof *f.model);
@@ -316,10 +222,8 @@ thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const th
         thiele_model_destroy(f.model);
     }
     thi_hypers_clear(&f.hypers);
-    thiele_kernel_destroy(f.kernel);
-    thi_free(f.mean_parameter);
-    thi_free(f.X);
-    thi_free(f.y);
+    thi_latents_clear(&f.spec.latents);
+    thi_rows_free(&f.rows);
     thi_free(f.row);
     return status;
 }

@@ -3,37 +3,36 @@
 
 #include "model/model.h"
 
-thiele_status thi_read_all(thiele_context *ctx, thi_reader *reader, double **X, double **y, int64_t **row, int64_t *n)
+thiele_status thi_read_all(thiele_context *ctx, thi_reader *reader, thi_rows *rows, int64_t **row)
 {
-    int64_t rows = reader->table->rows;
-    int64_t D = reader->encoder->dims;
+    const thi_encoder *encoder = reader->encoder;
+    int64_t total = reader->table->rows;
+    int P = reader->how.target ? encoder->targets : 0;
     int64_t *local = NULL;
-    *X = *y = NULL;
-    *n = 0;
-    thiele_status status;
-    THI_TRY(thi_alloc(ctx, X, (size_t)rows * (size_t)D, sizeof **X));
-    if (reader->target >= 0) {
-        THI_TRY(thi_alloc(ctx, y, (size_t)rows, sizeof **y));
+    thiele_status status = thi_rows_alloc(rows, ctx, total, encoder->dims, P, encoder->exposure != NULL);
+    if (status != THIELE_OK) {
+        return status;
     }
-    THI_TRY(thi_alloc(ctx, &local, (size_t)rows, sizeof *local));
-    for (int64_t first = 0; first < rows; first += THI_TABLE_BLOCK) {
-        int64_t count = rows - first < THI_TABLE_BLOCK ? rows - first : THI_TABLE_BLOCK;
+    rows->n = 0;
+    THI_TRY(thi_alloc(ctx, &local, (size_t)total, sizeof *local));
+    for (int64_t first = 0; first < total; first += THI_TABLE_BLOCK) {
+        int64_t count = total - first < THI_TABLE_BLOCK ? total - first : THI_TABLE_BLOCK;
         int64_t kept;
-        THI_TRY(
-            thi_reader_read(reader, ctx, first, count, *X + *n * D, *y != NULL ? *y + *n : NULL, local + *n, &kept));
-        *n += kept;
+        double *y = P > 0 ? rows->y + rows->n * P : NULL;
+        double *offset = rows->offset != NULL ? rows->offset + rows->n : NULL;
+        THI_TRY(thi_reader_read(reader, ctx, first, count, rows->X + rows->n * rows->dims, y, offset, local + rows->n,
+                                &kept));
+        rows->n += kept;
+    }
+    if (row != NULL) {
+        *row = local;
+        local = NULL;
     }
 out:
     if (status != THIELE_OK) {
-        thi_free(*X);
-        thi_free(*y);
-        *X = *y = NULL;
+        thi_rows_free(rows);
     }
-    if (status == THIELE_OK && row != NULL) {
-        *row = local;
-    } else {
-        thi_free(local);
-    }
+    thi_free(local);
     return status;
 }
 

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "base/base.h"
+#include "model/score.h"
 
 #define LOG_TWO_PI   1.8378770664093454836
 #define INV_SQRT_PI  0.56418958354775628695
@@ -113,6 +113,8 @@ thiele_status thiele_score_gaussian(thiele_context *ctx, int64_t n, const double
     }
     double mse = mean_of(squared, n), spread = variance_of(n, y), rows = (double)n;
     *scores = (thiele_scores){.rows = n,
+                              .error_rate = NAN,
+                              .nlp = NAN,
                               .rmse = sqrt(mse),
                               .mae = mean_of(absolute, n),
                               .smse = spread > 0.0 ? mse / spread : NAN,
@@ -123,6 +125,25 @@ thiele_status thiele_score_gaussian(thiele_context *ctx, int64_t n, const double
                               .coverage90 = (double)in90 / rows,
                               .coverage95 = (double)in95 / rows};
     return THIELE_OK;
+}
+
+void thi_score_errors(int64_t n, const double *y, const double *mean, double train_mean, double train_variance,
+                      thiele_scores *scores)
+{
+    total squared = {0.0, 0.0}, absolute = {0.0, 0.0}, trivial = {0.0, 0.0};
+    double train_sd = sqrt(train_variance);
+    for (int64_t i = 0; i < n; i++) {
+        double error = y[i] - mean[i];
+        add(&squared, error * error);
+        add(&absolute, fabs(error));
+        add(&trivial, gaussian_nlp((y[i] - train_mean) / train_sd, train_variance));
+    }
+    double mse = mean_of(squared, n), spread = variance_of(n, y);
+    scores->rows = n;
+    scores->rmse = sqrt(mse);
+    scores->mae = mean_of(absolute, n);
+    scores->smse = spread > 0.0 ? mse / spread : NAN;
+    scores->msll = train_variance > 0.0 ? -mean_of(trivial, n) : NAN;
 }
 
 /* Probabilities may pass 1 by the rounding of whoever normalised them. */

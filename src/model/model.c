@@ -1,6 +1,8 @@
 /* What a model answers about itself. */
 #include "model/model.h"
 
+#include <string.h>
+
 void thiele_model_destroy(thiele_model *model)
 {
     if (model == NULL) {
@@ -15,7 +17,16 @@ void thiele_model_destroy(thiele_model *model)
     thi_free(model->kernel);
     thi_free(model->loo_mean);
     thi_free(model->loo_variance);
-    thi_predictor_clear(&model->predictor);
+    thi_free(model->holdout);
+    thi_free(model->expectation);
+    thi_free(model->weight);
+    thi_free(model->own);
+    thi_free(model->own_value);
+    for (int j = 0; model->latent != NULL && j < model->latents; j++) {
+        thi_predictor_clear(&model->latent[j]);
+    }
+    thi_free(model->latent);
+    thiele_likelihood_destroy(model->lik);
     thi_encoder_clear(&model->encoder);
     thi_free(model);
 }
@@ -25,9 +36,39 @@ thiele_stop thiele_model_stop(const thiele_model *model)
     return model->stop;
 }
 
-const char *thiele_model_target(const thiele_model *model)
+int thiele_model_targets(const thiele_model *model)
 {
-    return model->encoder.target;
+    return model->encoder.targets;
+}
+
+const char *thiele_model_target(const thiele_model *model, int index)
+{
+    return index >= 0 && index < model->encoder.targets ? model->encoder.target[index].name : NULL;
+}
+
+bool thi_model_has_classes(const thiele_model *model)
+{
+    return model->encoder.target->levels > 0;
+}
+
+bool thi_model_is_gaussian(const thiele_model *model)
+{
+    return model->lik != NULL && strcmp(thiele_likelihood_name(model->lik), "gaussian") == 0;
+}
+
+int thiele_model_classes(const thiele_model *model)
+{
+    return model->encoder.target->levels;
+}
+
+const char *thiele_model_class(const thiele_model *model, int index)
+{
+    return index >= 0 && index < model->encoder.target->levels ? model->encoder.target->level[index] : NULL;
+}
+
+int thiele_model_latents(const thiele_model *model)
+{
+    return model->latents;
 }
 
 const char *thiele_model_missing(const thiele_model *model)
@@ -64,21 +105,64 @@ int64_t thiele_model_loo(const thiele_model *model, const double **mean, const d
 {
     *mean = model->loo_mean;
     *variance = model->loo_variance;
-    return model->rows;
+    return model->loo_mean != NULL ? model->rows : 0;
 }
 
 const thiele_scores *thiele_model_holdout(const thiele_model *model)
 {
-    return &model->holdout;
+    return model->holdout;
 }
 
-void thi_model_to_data_units(const thiele_model *model, bool latent, int64_t n, double *mean, double *variance)
+/* --- the user's own likelihood ---------------------------------------------------------------------------------------
+ */
+
+const char *thiele_model_needs_likelihood(const thiele_model *model)
 {
-    double scale = model->encoder.target_scale;
-    for (int64_t i = 0; i < n; i++) {
-        mean[i] = model->encoder.target_center + scale * mean[i];
-        if (variance != NULL) {
-            variance[i] = scale * scale * (variance[i] + (latent ? 0.0 : model->noise));
-        }
+    return model->lik == NULL ? model->own : NULL;
+}
+
+thiele_status thi_model_need_likelihood(const thiele_model *model, thiele_context *ctx)
+{
+    return model->lik != NULL
+               ? THIELE_OK
+               : thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                          "the model's likelihood is '%s', which is not built in: give it again (--likelihood "
+                          "plugin:FILE.so), or ask for the latent function (--latent)",
+                          model->own);
+}
+
+/* Whether a likelihood can be the one that the model was fitted with. */
+static thiele_status check_own(const thiele_model *model, thiele_context *ctx, const thiele_likelihood *lik)
+{
+    if (strcmp(thiele_likelihood_name(lik), model->own) != 0) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the model was fitted with likelihood '%s', not '%s'", model->own,
+                        thiele_likelihood_name(lik));
     }
+    if (lik->parameters != model->own_count || lik->latents != model->latents ||
+        lik->outputs != model->encoder.targets) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "likelihood '%s' has other numbers of outputs, latent functions or parameters than when the "
+                        "model was fitted",
+                        model->own);
+    }
+    return THIELE_OK;
+}
+
+thiele_status thiele_model_attach(thiele_model *model, thiele_context *ctx, const thiele_likelihood *likelihood)
+{
+    if (model->own == NULL || model->lik != NULL) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the model has its likelihood already");
+    }
+    thiele_likelihood *lik = NULL;
+    thiele_status status;
+    THI_TRY(check_own(model, ctx, likelihood));
+    THI_TRY(thi_likelihood_copy(&lik, ctx, likelihood));
+    for (int i = 0; i < model->own_count; i++) {
+        THI_TRY(thi_likelihood_set_phi(lik, ctx, i, model->own_value[i]));
+    }
+    model->lik = lik;
+    lik = NULL;
+out:
+    thiele_likelihood_destroy(lik);
+    return status;
 }

@@ -2,8 +2,7 @@
 #ifndef THI_MODEL_H
 #define THI_MODEL_H
 
-#include "data/data.h"
-#include "posterior/predictor.h"
+#include "fit/search.h"
 #include <thiele/model.h>
 
 enum { THI_WORST_MAX = 5 };
@@ -19,24 +18,31 @@ typedef struct thi_learned {
 
 struct thiele_model {
     thi_encoder encoder;
-    thi_predictor predictor; /* standardised units */
-    double noise;            /* variance, standardised units */
-    char *method;            /* "exact" */
-    char *why;               /* why this method, one clause */
-    char *kernel;            /* as given, without values */
+    thiele_likelihood *lik; /* units of the model; NULL: the user's own, not attached yet */
+    char *own;              /* the name of the user's own likelihood; NULL: a built-in one */
+    int own_count;          /* its parameters */
+    double *own_value;
+    char *expectation;     /* how (E, g, h) were had: "closed", "quadrature", ... */
+    int latents, groups;   /* groups of latent functions share one prior */
+    thi_predictor *latent; /* standardised units */
+    int components;
+    double *weight; /* of the components; one of 1 for a posterior that is no mixture */
+    char *method;   /* "exact", "dense", ... */
+    char *why;      /* why this method, one clause */
+    char *kernel;   /* as given, without values; several with ';' between them */
     thiele_stop stop;
     int64_t rows, evaluations;
     int iterations;
-    double log_marginal; /* of the targets in the units of the data */
-    double jitter;       /* added to the diagonal, standardised units */
+    double value;  /* the log evidence of the targets in the units of the data, or the bound on it */
+    double jitter; /* added to the diagonal, standardised units */
     int learned_count;
     thi_learned *learned;
-    double *loo_mean, *loo_variance; /* leave-one-out predictions, units of the data; rows numbers */
+    double *loo_mean, *loo_variance; /* leave-one-out predictions, units of the data; rows numbers; NULL: none */
     thiele_scores loo;
     int worst_count; /* the table's rows (from 0) that they miss by most, and by how many standard deviations */
     int64_t worst_row[THI_WORST_MAX];
     double worst_z[THI_WORST_MAX];
-    thiele_scores holdout; /* rows 0: none */
+    thiele_scores *holdout; /* one a target; rows 0: none */
 };
 
 /* The encoder's columns as the kernel's texts count and name them. */
@@ -48,15 +54,32 @@ typedef struct thi_kernel_columns {
 } thi_kernel_columns;
 thiele_status thi_kernel_columns_make(thi_kernel_columns *columns, thiele_context *ctx, const thi_encoder *encoder);
 void thi_kernel_columns_clear(thi_kernel_columns *columns);
-/* Refuses fit options that make no sense. */
-thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options);
 /* Parses a model from bytes in memory. */
 thiele_status thi_model_parse(thiele_model **out, thiele_context *ctx, const char *source, const unsigned char *bytes,
                               size_t length);
-/* From (mean, variance) of f in the model's units to those of y or f in the units of the data, in place. */
-void thi_model_to_data_units(const thiele_model *model, bool latent, int64_t n, double *mean, double *variance);
-/* All rows of the table in memory: X (D x n) and y (NULL when without target), owned by the caller, units of the model.
+/* All rows of the table in memory, units of the model; row: the table's row of each (may be NULL). */
+thiele_status thi_read_all(thiele_context *ctx, thi_reader *reader, thi_rows *rows, int64_t **row);
+/* Whether the targets are labels. */
+bool thi_model_has_classes(const thiele_model *model);
+bool thi_model_is_gaussian(const thiele_model *model);
+/* Refuses, naming the remedy, when the user's own likelihood is not attached. */
+thiele_status thi_model_need_likelihood(const thiele_model *model, thiele_context *ctx);
+
+/* --- marginals.c --- */
+/*
+ * Marginals of the latent functions at the n columns of X: mu, v are Q x n x K. offset (n, or NULL) is added to the
+ * first one. v may be NULL.
  */
-thiele_status thi_read_all(thiele_context *ctx, thi_reader *reader, double **X, double **y, int64_t **row, int64_t *n);
+thiele_status thi_model_marginals(const thiele_model *model, thiele_context *ctx, int64_t n, const double *X,
+                                  const double *offset, double *mu, double *v, int64_t *clipped);
+
+/* --- outputs.c: from marginals to predictions in the units of the data --- */
+/* How many numbers a row of predictions has: the targets, or the latent functions. */
+int thi_model_outputs(const thiele_model *model, bool latent);
+
+/* --- predict.c --- */
+/* Scores of all targets (scores: one each) of rows in memory. */
+thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows,
+                                   thiele_scores *scores);
 
 #endif

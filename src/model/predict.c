@@ -2,13 +2,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "likelihood/gaussian.h"
-#include "model/model.h"
+#include "model/outputs.h"
+#include "model/score.h"
 
 static const thiele_predict_options defaults = THIELE_PREDICT_OPTIONS_INIT;
 
 /* Limits that keep a block's arrays small. */
-enum { QUANTILES_MAX = 1000, SAMPLES_MAX = 100000, BLOCK = THI_PREDICT_BLOCK };
+enum { QUANTILES_MAX = 1000, SAMPLES_MAX = 100000 };
+/* Rows at a time: fewer where each has many numbers. Multiples of THI_PREDICT_BLOCK, so that no bit depends on it. */
+enum { BLOCK = 4 * THI_PREDICT_BLOCK, BLOCK_WIDE = THI_PREDICT_BLOCK, WIDE = 2000 };
 
 static thiele_status check_options(thiele_context *ctx, const thiele_predict_options *options)
 {
@@ -33,35 +35,52 @@ static thiele_status check_options(thiele_context *ctx, const thiele_predict_opt
 typedef struct pass {
     const thiele_model *model;
     thiele_context *ctx;
-    const thiele_predict_options *options;
+    int64_t block; /* rows at a time */
     thi_reader reader;
-    double *X, *y, *mean, *variance, *quantiles, *samples;
-    double *z; /* the standard normal's quantiles */
+    double *X, *y, *offset, *mu, *v;
     int64_t *row;
     int64_t clipped;
     double started;
 } pass;
 
+/* Why a target cannot be, for the reader. */
+static const char *refuses(const void *lik, double y)
+{
+    return thi_likelihood_refuses(lik, y);
+}
+
+static thi_reading reading_of(const thiele_model *model, const thiele_predict_options *options, bool with_target)
+{
+    bool numbers = with_target && model->lik != NULL && !thi_model_has_classes(model);
+    return (thi_reading){.target = with_target,
+                         .unseen_zero = options->unseen_zero != 0,
+                         .drop_missing = options->drop_missing != 0,
+                         .likelihood = model->lik != NULL ? thiele_likelihood_name(model->lik) : model->own,
+                         .refuses = numbers ? refuses : NULL,
+                         .user = model->lik};
+}
+
 static thiele_status pass_open(pass *p, const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                const thiele_predict_options *options, bool with_target)
 {
-    *p = (pass){.model = model, .ctx = ctx, .options = options, .started = thi_seconds()};
-    size_t D = (size_t)model->encoder.dims;
-    thiele_status status;
-    THI_TRY(check_options(ctx, options));
-    THI_TRY(thi_reader_open(&p->reader, ctx, &model->encoder, table, with_target, options->unseen_zero != 0,
-                            options->drop_missing != 0));
-    THI_TRY(thi_alloc(ctx, &p->X, BLOCK * D, sizeof *p->X));
-    THI_TRY(thi_alloc(ctx, &p->y, BLOCK, sizeof *p->y));
-    THI_TRY(thi_alloc(ctx, &p->mean, BLOCK, sizeof *p->mean));
-    THI_TRY(thi_alloc(ctx, &p->variance, BLOCK, sizeof *p->variance));
-    THI_TRY(thi_alloc(ctx, &p->row, BLOCK, sizeof *p->row));
-    THI_TRY(thi_alloc(ctx, &p->quantiles, BLOCK * (size_t)options->quantile_count, sizeof *p->quantiles));
-    THI_TRY(thi_alloc(ctx, &p->z, (size_t)options->quantile_count, sizeof *p->z));
-    for (int q = 0; q < options->quantile_count; q++) {
-        p->z[q] = thi_normal_quantile(options->quantiles[q]);
+    *p = (pass){.model = model, .ctx = ctx, .started = thi_seconds()};
+    thiele_status status = check_options(ctx, options);
+    if (status != THIELE_OK) {
+        return status;
     }
-    THI_TRY(thi_alloc(ctx, &p->samples, BLOCK * (size_t)options->samples, sizeof *p->samples));
+    int numbers = thi_model_outputs(model, options->latent != 0) * (options->quantile_count + options->samples);
+    p->block = numbers > WIDE ? BLOCK_WIDE : BLOCK;
+    p->block = p->block < table->rows ? p->block : (table->rows > 0 ? table->rows : 1);
+    size_t rows = (size_t)p->block;
+    size_t latents = rows * (size_t)(model->latents * model->components);
+    thi_reading how = reading_of(model, options, with_target);
+    THI_TRY(thi_reader_open(&p->reader, ctx, &model->encoder, table, &how));
+    THI_TRY(thi_alloc(ctx, &p->X, rows * (size_t)model->encoder.dims, sizeof *p->X));
+    THI_TRY(thi_alloc(ctx, &p->y, rows * (size_t)model->encoder.targets, sizeof *p->y));
+    THI_TRY(thi_alloc(ctx, &p->offset, rows, sizeof *p->offset));
+    THI_TRY(thi_alloc(ctx, &p->mu, latents, sizeof *p->mu));
+    THI_TRY(thi_alloc(ctx, &p->v, latents, sizeof *p->v));
+    THI_TRY(thi_alloc(ctx, &p->row, rows, sizeof *p->row));
 out:
     return status;
 }
@@ -71,29 +90,10 @@ static void pass_close(pass *p)
     thi_reader_close(&p->reader);
     thi_free(p->X);
     thi_free(p->y);
-    thi_free(p->mean);
-    thi_free(p->variance);
+    thi_free(p->offset);
+    thi_free(p->mu);
+    thi_free(p->v);
     thi_free(p->row);
-    thi_free(p->quantiles);
-    thi_free(p->z);
-    thi_free(p->samples);
-}
-
-/* Quantiles and draws of each row, from its mean and variance; a draw depends on the seed and the row alone. */
-static void elaborate(pass *p, int64_t n)
-{
-    int Q = p->options->quantile_count;
-    int S = p->options->samples;
-    for (int64_t i = 0; i < n; i++) {
-        double sd = sqrt(p->variance[i]);
-        thi_stream stream = {p->ctx->seed, THI_RANDOM_SAMPLE, (uint64_t)p->row[i]};
-        for (int q = 0; q < Q; q++) {
-            p->quantiles[i * Q + q] = p->mean[i] + sd * p->z[q];
-        }
-        for (int s = 0; s < S; s++) {
-            p->samples[i * S + s] = p->mean[i] + sd * thi_random_normal(stream, (uint64_t)s);
-        }
-    }
 }
 
 static thiele_status tell_progress(pass *p, int64_t done, int64_t total)
@@ -110,36 +110,40 @@ static thiele_status tell_progress(pass *p, int64_t done, int64_t total)
                           (long long)done, (long long)total);
 }
 
-/* Gets every predicted block of the pass's table, with the targets where they were read. */
-typedef thiele_status (*block_fn)(void *arg, const pass *p, int64_t kept);
+static thiele_status too_far(thiele_context *ctx, long long row)
+{
+    return thi_fail(ctx, THIELE_ERROR_NUMERIC,
+                    "row %lld: its inputs are so far out that the prediction overflows; correct them or leave the row "
+                    "out",
+                    row);
+}
+
+/* Gets the marginals of every block of the pass's table, with the targets where they were read. */
+typedef thiele_status (*block_fn)(void *arg, pass *p, int64_t kept);
+
+static thiele_status one_block(pass *p, int64_t first, int64_t count, block_fn fn, void *arg)
+{
+    int64_t kept;
+    double *y = p->reader.how.target ? p->y : NULL;
+    int Q = p->model->latents;
+    thiele_status status = thi_reader_read(&p->reader, p->ctx, first, count, p->X, y, p->offset, p->row, &kept);
+    if (status == THIELE_OK && kept > 0) {
+        status = thi_model_marginals(p->model, p->ctx, kept, p->X, p->offset, p->mu, p->v, &p->clipped);
+    }
+    for (int64_t i = 0; status == THIELE_OK && i < kept * Q * p->model->components; i++) {
+        if (!isfinite(p->mu[i]) || !isfinite(p->v[i])) {
+            status = too_far(p->ctx, thi_table_row_number(p->reader.table, p->row[i / Q % kept]));
+        }
+    }
+    return status == THIELE_OK ? fn(arg, p, kept) : status;
+}
 
 static thiele_status each_block(pass *p, block_fn fn, void *arg)
 {
     int64_t rows = p->reader.table->rows;
-    for (int64_t first = 0; first < rows; first += BLOCK) {
-        int64_t count = rows - first < BLOCK ? rows - first : BLOCK;
-        int64_t kept;
-        thiele_status status =
-            thi_reader_read(&p->reader, p->ctx, first, count, p->X, p->reader.target >= 0 ? p->y : NULL, p->row, &kept);
-        if (status == THIELE_OK && kept > 0) {
-            status =
-                thi_predictor_marginals(&p->model->predictor, p->ctx, kept, p->X, p->mean, p->variance, &p->clipped);
-        }
-        if (status != THIELE_OK) {
-            return status;
-        }
-        thi_model_to_data_units(p->model, p->options->latent != 0, kept, p->mean, p->variance);
-        for (int64_t i = 0; i < kept; i++) {
-            if (!isfinite(p->mean[i]) || !isfinite(p->variance[i])) {
-                return thi_fail(
-                    p->ctx, THIELE_ERROR_NUMERIC,
-                    "row %lld: its inputs are so far out that the prediction overflows; correct them or leave the "
-                    "row out",
-                    (long long)thi_table_row_number(p->reader.table, p->row[i]));
-            }
-        }
-        elaborate(p, kept);
-        status = fn(arg, p, kept);
+    for (int64_t first = 0; first < rows; first += p->block) {
+        int64_t count = rows - first < p->block ? rows - first : p->block;
+        thiele_status status = one_block(p, first, count, fn, arg);
         if (status == THIELE_OK) {
             status = tell_progress(p, first + count, rows);
         }
@@ -158,14 +162,26 @@ static thiele_status each_block(pass *p, block_fn fn, void *arg)
  */
 
 typedef struct sink_call {
+    thi_outputs outputs;
     thiele_prediction_fn sink;
     void *user;
 } sink_call;
 
-static thiele_status call_sink(void *arg, const pass *p, int64_t kept)
+static thiele_status call_sink(void *arg, pass *p, int64_t kept)
 {
-    const sink_call *call = arg;
-    thiele_prediction block = {kept, p->row, p->mean, p->variance, p->quantiles, p->samples};
+    sink_call *call = arg;
+    thi_outputs *o = &call->outputs;
+    thiele_status status = thi_outputs_make(o, p->ctx, kept, p->row, p->mu, p->v);
+    for (int64_t i = 0; status == THIELE_OK && o->classes == 0 && i < kept * o->outputs; i++) {
+        if (!isfinite(o->mean[i])) {
+            status = too_far(p->ctx, thi_table_row_number(p->reader.table, p->row[i / o->outputs]));
+        }
+    }
+    if (status != THIELE_OK) {
+        return status;
+    }
+    thiele_prediction block = {kept,        o->outputs,     o->classes,   p->row,    o->mean,
+                               o->variance, o->probability, o->quantiles, o->samples};
     return call->sink(&block, call->user);
 }
 
@@ -173,88 +189,187 @@ thiele_status thiele_model_predict(const thiele_model *model, thiele_context *ct
                                    const thiele_predict_options *options, thiele_prediction_fn sink, void *user)
 {
     pass p;
-    sink_call call = {sink, user};
-    thiele_status status = pass_open(&p, model, ctx, table, options != NULL ? options : &defaults, false);
+    sink_call call = {.sink = sink, .user = user};
+    options = options != NULL ? options : &defaults;
+    thiele_status status = pass_open(&p, model, ctx, table, options, false);
+    if (status == THIELE_OK) {
+        status = thi_outputs_open(&call.outputs, ctx, model, options, p.block);
+    }
     if (status == THIELE_OK) {
         status = each_block(&p, call_sink, &call);
     }
     pass_close(&p);
+    thi_outputs_close(&call.outputs);
     return status;
 }
 
 /* --- to scores -------------------------------------------------------------------------------------------------------
  */
 
-/* All rows' targets and predictions. */
-typedef struct collected {
-    double *y, *mean, *variance;
-    int64_t n;
-} collected;
-
-static thiele_status collect(void *arg, const pass *p, int64_t kept)
+static thiele_status collect(void *arg, pass *p, int64_t kept)
 {
-    collected *all = arg;
-    const thi_encoder *encoder = &p->model->encoder;
-    for (int64_t i = 0; i < kept; i++) {
-        all->y[all->n + i] = encoder->target_center + encoder->target_scale * p->y[i];
-        all->mean[all->n + i] = p->mean[i];
-        all->variance[all->n + i] = p->variance[i];
-    }
-    all->n += kept;
-    return THIELE_OK;
+    return thi_scorer_add(arg, p->ctx, kept, p->y, p->mu, p->v);
 }
 
 thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                  const thiele_predict_options *options, thiele_scores *scores)
 {
     pass p;
-    collected all = {0};
-    size_t rows = (size_t)thiele_table_rows(table);
+    thi_scorer scorer = {0};
     thiele_status status;
     THI_TRY(pass_open(&p, model, ctx, table, options != NULL ? options : &defaults, true));
-    THI_TRY(thi_alloc(ctx, &all.y, rows, sizeof *all.y));
-    THI_TRY(thi_alloc(ctx, &all.mean, rows, sizeof *all.mean));
-    THI_TRY(thi_alloc(ctx, &all.variance, rows, sizeof *all.variance));
-    THI_TRY(each_block(&p, collect, &all));
-    if (all.n == 0) {
-        THI_TRY(thi_fail(ctx, THIELE_ERROR_DATA, "no row is left to score"));
-    }
-    THI_TRY(thiele_score_gaussian(ctx, all.n, all.y, all.mean, all.variance, model->encoder.target_mean,
-                                  model->encoder.target_variance, scores));
+    THI_TRY(thi_scorer_open(&scorer, ctx, model, table->rows));
+    THI_TRY(each_block(&p, collect, &scorer));
+    THI_TRY(thi_scorer_finish(&scorer, ctx, scores));
 out:
     pass_close(&p);
-    thi_free(all.y);
-    thi_free(all.mean);
-    thi_free(all.variance);
+    thi_scorer_close(&scorer);
     return status;
 }
 
-/* --- rows given as numbers, and all rows together
- * --------------------------------------------------------------------- */
+thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows,
+                                   thiele_scores *scores)
+{
+    size_t latents = (size_t)rows->n * (size_t)(model->latents * model->components);
+    thi_scorer scorer = {0};
+    double *mu = NULL;
+    double *v = NULL;
+    int64_t clipped = 0;
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &mu, latents, sizeof *mu));
+    THI_TRY(thi_alloc(ctx, &v, latents, sizeof *v));
+    THI_TRY(thi_scorer_open(&scorer, ctx, model, rows->n));
+    THI_TRY(thi_model_marginals(model, ctx, rows->n, rows->X, rows->offset, mu, v, &clipped));
+    THI_TRY(thi_scorer_add(&scorer, ctx, rows->n, rows->y, mu, v));
+    THI_TRY(thi_scorer_finish(&scorer, ctx, scores));
+out:
+    thi_scorer_close(&scorer);
+    thi_free(mu);
+    thi_free(v);
+    return status;
+}
+
+/* --- rows given as numbers, and all rows together --------------------------------------------------------------------
+ */
+
+/* Marginals of rows given as numbers; mu and v are allocated here (v NULL when not wanted). */
+static thiele_status marginals_of(const thiele_model *model, thiele_context *ctx, int64_t n, const double *x,
+                                  bool with_variance, double **mu, double **v)
+{
+    int D = model->encoder.dims;
+    size_t latents = (size_t)n * (size_t)(model->latents * model->components);
+    double *X = NULL;
+    int64_t clipped = 0;
+    *mu = *v = NULL;
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &X, (size_t)n * (size_t)D, sizeof *X));
+    THI_TRY(thi_alloc(ctx, mu, latents, sizeof **mu));
+    if (with_variance) {
+        THI_TRY(thi_alloc(ctx, v, latents, sizeof **v));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        THI_TRY(thi_encode_row(&model->encoder, ctx, x + i * model->encoder.inputs, X + i * D));
+    }
+    THI_TRY(thi_model_marginals(model, ctx, n, X, NULL, *mu, *v, &clipped));
+out:
+    thi_free(X);
+    return status;
+}
+
+/* Moments, or probabilities, of rows given as numbers. */
+static thiele_status predict_numbers(const thiele_model *model, thiele_context *ctx, int64_t n, const double *x,
+                                     thi_outputs *o, const thiele_predict_options *options)
+{
+    double *mu = NULL;
+    double *v = NULL;
+    thiele_status status;
+    THI_TRY(thi_outputs_open(o, ctx, model, options, n));
+    THI_TRY(marginals_of(model, ctx, n, x, true, &mu, &v));
+    THI_TRY(thi_outputs_make(o, ctx, n, NULL, mu, v));
+out:
+    thi_free(mu);
+    thi_free(v);
+    return status;
+}
+
+/* The mean of a Gaussian needs no variance: the part that costs most. */
+static thiele_status mean_only(const thiele_model *model, thiele_context *ctx, int64_t n, const double *x, double *mean)
+{
+    const thi_target *target = model->encoder.target;
+    double *mu = NULL;
+    double *none = NULL;
+    thiele_status status = marginals_of(model, ctx, n, x, false, &mu, &none);
+    for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
+        mean[i] = target->center + target->scale * mu[i];
+    }
+    thi_free(mu);
+    return status;
+}
 
 thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_context *ctx, int64_t n, const double *x,
                                         int latent, double *mean, double *variance)
 {
-    int D = model->encoder.dims;
-    int inputs = model->encoder.inputs;
-    double *X;
-    int64_t clipped = 0;
+    thiele_predict_options options = THIELE_PREDICT_OPTIONS_INIT;
+    thi_outputs o = {0};
+    options.latent = latent;
     if (n < 0 || x == NULL || mean == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                         "predicting rows needs their number, their values and room for the means");
     }
-    thiele_status status = thi_alloc(ctx, &X, (size_t)n * (size_t)D, sizeof *X);
-    for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
-        status = thi_encode_row(&model->encoder, ctx, x + i * inputs, X + i * D);
+    if (!latent && thi_model_has_classes(model)) {
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "column '%s' holds labels: predict their probabilities",
+                        model->encoder.target->name);
     }
+    if (variance == NULL && thi_model_is_gaussian(model) && model->components == 1) {
+        return mean_only(model, ctx, n, x, mean);
+    }
+    thiele_status status = predict_numbers(model, ctx, n, x, &o, &options);
     if (status == THIELE_OK) {
-        status = thi_predictor_marginals(&model->predictor, ctx, n, X, mean, variance, &clipped);
+        memcpy(mean, o.mean, (size_t)(n * o.outputs) * sizeof *mean);
     }
-    if (status == THIELE_OK) {
-        thi_model_to_data_units(model, latent != 0, n, mean, variance);
+    if (status == THIELE_OK && variance != NULL) {
+        memcpy(variance, o.variance, (size_t)(n * o.outputs) * sizeof *variance);
     }
-    thi_free(X);
+    thi_outputs_close(&o);
     return status;
+}
+
+thiele_status thiele_model_predict_probabilities(const thiele_model *model, thiele_context *ctx, int64_t n,
+                                                 const double *x, double *probability)
+{
+    thi_outputs o = {0};
+    if (n < 0 || x == NULL || probability == NULL) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "predicting rows needs their number, their values and room for the probabilities");
+    }
+    if (!thi_model_has_classes(model)) {
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "column '%s' holds numbers: it has no classes",
+                        model->encoder.target->name);
+    }
+    thiele_status status = predict_numbers(model, ctx, n, x, &o, &defaults);
+    if (status == THIELE_OK) {
+        memcpy(probability, o.probability, (size_t)(n * o.classes) * sizeof *probability);
+    }
+    thi_outputs_close(&o);
+    return status;
+}
+
+static thiele_status check_joint(const thiele_model *model, thiele_context *ctx, const thiele_predict_options *options)
+{
+    if (options->drop_missing) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a joint prediction is of all rows: it can leave none out");
+    }
+    if (model->latents > 1 || model->components > 1) {
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
+                        "a joint prediction is of one latent function with one component; this model has %d and %d",
+                        model->latents, model->components);
+    }
+    if (!options->latent && !thi_model_is_gaussian(model)) {
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
+                        "observations that are not Gaussian have no joint covariance to write: ask for the latent "
+                        "function (--latent)");
+    }
+    return THIELE_OK;
 }
 
 thiele_status thiele_model_predict_joint(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
@@ -262,28 +377,29 @@ thiele_status thiele_model_predict_joint(const thiele_model *model, thiele_conte
 {
     options = options != NULL ? options : &defaults;
     thi_reader reader = {0};
-    double *X = NULL;
-    double *y = NULL;
-    int64_t n;
-    double scale = model->encoder.target_scale;
+    thi_rows rows = {0};
+    double unit = 1.0;
+    double offset = 0.0;
     thiele_status status;
     THI_TRY(check_options(ctx, options));
-    if (options->drop_missing) {
-        THI_TRY(thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a joint prediction is of all rows: it can leave none out"));
+    THI_TRY(check_joint(model, ctx, options));
+    thi_reading how = reading_of(model, options, false);
+    THI_TRY(thi_reader_open(&reader, ctx, &model->encoder, table, &how));
+    THI_TRY(thi_read_all(ctx, &reader, &rows, NULL));
+    THI_TRY(thi_predictor_joint(model->latent, ctx, 0, rows.n, rows.X, mean, covariance));
+    if (model->lik != NULL) {
+        thi_latent_unit(model->lik, &model->encoder, 0, &unit, &offset);
     }
-    THI_TRY(thi_reader_open(&reader, ctx, &model->encoder, table, false, options->unseen_zero != 0, false));
-    THI_TRY(thi_read_all(ctx, &reader, &X, &y, NULL, &n));
-    THI_TRY(thi_predictor_joint(&model->predictor, ctx, n, X, mean, covariance));
-    thi_model_to_data_units(model, true, n, mean, NULL);
-    for (int64_t i = 0; i < n && !options->latent; i++) {
-        covariance[i * (n + 1)] += model->noise;
+    for (int64_t i = 0; i < rows.n; i++) {
+        double shift = rows.offset != NULL ? rows.offset[i] : 0.0;
+        mean[i] = offset + unit * (mean[i] + shift);
+        covariance[i * (rows.n + 1)] += options->latent ? 0.0 : model->lik->value[0];
     }
-    for (int64_t i = 0; i < n * n; i++) {
-        covariance[i] *= scale * scale;
+    for (int64_t i = 0; i < rows.n * rows.n; i++) {
+        covariance[i] *= unit * unit;
     }
 out:
     thi_reader_close(&reader);
-    thi_free(X);
-    thi_free(y);
+    thi_rows_free(&rows);
     return status;
 }

@@ -6,8 +6,10 @@
 
 typedef struct writer {
     thiele_context *ctx;
+    const thiele_model *model;
     const thiele_table *table;
     const thiele_predict_options *options;
+    int classes; /* 0 unless labels are predicted */
     thi_file file;
     int *id; /* columns to copy */
     int ids;
@@ -59,6 +61,29 @@ static thiele_status end_line(writer *w)
     return fwrite(w->line.data, 1, length, w->file.stream) == length ? THIELE_OK : thi_file_failed(&w->file, w->ctx);
 }
 
+/* "p.yes" */
+static void add_suffixed(writer *w, const char *name, const char *suffix)
+{
+    w->cell.length = 0;
+    thi_text_add(&w->cell, "%s.%s", name, suffix);
+    if (w->cell.status == THIELE_OK) {
+        add_field(w, w->cell.data, w->cell.length);
+    }
+}
+
+/* "mean" of the only output, "mean.height" or "mean.f2" of several. */
+static void add_output_name(writer *w, const char *name, int output)
+{
+    bool latent = w->options->latent != 0;
+    char number[24];
+    if (w->classes > 0 || thi_model_outputs(w->model, latent) == 1) {
+        add_name(w, name);
+        return;
+    }
+    snprintf(number, sizeof number, "f%d", output + 1);
+    add_suffixed(w, name, latent ? number : w->model->encoder.target[output].name);
+}
+
 /* Once, before the first row, so that a table that is refused leaves nothing behind. */
 static thiele_status write_header(writer *w)
 {
@@ -70,61 +95,114 @@ static thiele_status write_header(writer *w)
     for (int i = 0; i < w->ids; i++) {
         add_name(w, w->table->name[w->id[i]]);
     }
-    add_name(w, "mean");
-    add_name(w, "sd");
-    for (int q = 0; q < w->options->quantile_count; q++) {
-        name[0] = 'q';
-        thi_format_number(name + 1, w->options->quantiles[q]);
-        add_name(w, name);
+    int outputs = w->classes > 0 ? 0 : thi_model_outputs(w->model, w->options->latent != 0);
+    for (int c = 0; c < w->classes; c++) {
+        if (c == 0) {
+            add_name(w, "label");
+        }
+        add_suffixed(w, "p", w->model->encoder.target->level[c]);
     }
-    for (int s = 0; s < w->options->samples; s++) {
-        snprintf(name, sizeof name, "s%d", s + 1);
-        add_name(w, name);
+    for (int p = 0; p < outputs; p++) {
+        add_output_name(w, "mean", p);
+        add_output_name(w, "sd", p);
+    }
+    for (int p = 0; p < (w->classes > 0 ? 1 : outputs); p++) {
+        for (int q = 0; q < w->options->quantile_count; q++) {
+            name[0] = 'q';
+            thi_format_number(name + 1, w->options->quantiles[q]);
+            add_output_name(w, name, p);
+        }
+        for (int s = 0; s < w->options->samples; s++) {
+            snprintf(name, sizeof name, "s%d", s + 1);
+            add_output_name(w, name, p);
+        }
     }
     return end_line(w);
+}
+
+static thiele_status write_ids(writer *w, int64_t row)
+{
+    for (int c = 0; c < w->ids; c++) {
+        const char *text;
+        size_t length;
+        w->cell.length = 0;
+        thiele_status status = thi_table_cell(w->table, w->ctx, row, w->id[c], &w->cell, &text, &length);
+        if (status != THIELE_OK) {
+            return status;
+        }
+        add_field(w, text, length);
+    }
+    return THIELE_OK;
+}
+
+static void write_label(writer *w, int index)
+{
+    add_name(w, w->model->encoder.target->level[index]);
+}
+
+static void write_classes(writer *w, const thiele_prediction *block, int64_t i)
+{
+    const double *probability = block->probability + i * block->classes;
+    int best = 0;
+    for (int c = 1; c < block->classes; c++) {
+        best = probability[c] > probability[best] ? c : best;
+    }
+    write_label(w, best);
+    for (int c = 0; c < block->classes; c++) {
+        add_number(w, probability[c]);
+    }
+    for (int q = 0; q < w->options->quantile_count; q++) {
+        write_label(w, (int)block->quantiles[i * w->options->quantile_count + q]);
+    }
+    for (int s = 0; s < w->options->samples; s++) {
+        write_label(w, (int)block->samples[i * w->options->samples + s]);
+    }
+}
+
+static void write_numbers(writer *w, const thiele_prediction *block, int64_t i)
+{
+    int Q = w->options->quantile_count;
+    int S = w->options->samples;
+    int64_t first = i * block->outputs;
+    for (int64_t at = first; at < first + block->outputs; at++) {
+        add_number(w, block->mean[at]);
+        add_number(w, sqrt(block->variance[at]));
+    }
+    for (int64_t at = first; at < first + block->outputs; at++) {
+        for (int q = 0; q < Q; q++) {
+            add_number(w, block->quantiles[at * Q + q]);
+        }
+        for (int s = 0; s < S; s++) {
+            add_number(w, block->samples[at * S + s]);
+        }
+    }
 }
 
 static thiele_status write_block(const thiele_prediction *block, void *user)
 {
     writer *w = user;
-    int Q = w->options->quantile_count;
-    int S = w->options->samples;
-    thiele_status begun = write_header(w);
-    if (begun != THIELE_OK) {
-        return begun;
-    }
-    for (int64_t i = 0; i < block->rows; i++) {
-        for (int c = 0; c < w->ids; c++) {
-            const char *text;
-            size_t length;
-            w->cell.length = 0;
-            thiele_status status = thi_table_cell(w->table, w->ctx, block->row[i], w->id[c], &w->cell, &text, &length);
-            if (status != THIELE_OK) {
-                return status;
-            }
-            add_field(w, text, length);
-        }
-        add_number(w, block->mean[i]);
-        add_number(w, sqrt(block->variance[i]));
-        for (int q = 0; q < Q; q++) {
-            add_number(w, block->quantiles[i * Q + q]);
-        }
-        for (int s = 0; s < S; s++) {
-            add_number(w, block->samples[i * S + s]);
-        }
-        thiele_status status = end_line(w);
+    thiele_status status = write_header(w);
+    for (int64_t i = 0; status == THIELE_OK && i < block->rows; i++) {
+        status = write_ids(w, block->row[i]);
         if (status != THIELE_OK) {
             return status;
         }
+        if (block->classes > 0) {
+            write_classes(w, block, i);
+        } else {
+            write_numbers(w, block, i);
+        }
+        status = end_line(w);
     }
-    return THIELE_OK;
+    return status;
 }
 
 thiele_status thiele_model_predict_file(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                         const thiele_predict_options *options, const char *path)
 {
     static const thiele_predict_options defaults = THIELE_PREDICT_OPTIONS_INIT;
-    writer w = {.ctx = ctx, .table = table, .options = options != NULL ? options : &defaults};
+    writer w = {.ctx = ctx, .model = model, .table = table, .options = options != NULL ? options : &defaults};
+    w.classes = w.options->latent ? 0 : thiele_model_classes(model);
     thi_text_init(&w.line, ctx);
     thi_text_init(&w.cell, ctx);
     thiele_status status;

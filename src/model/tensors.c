@@ -152,6 +152,13 @@ static thiele_status read_entry(thi_tensors *t, thiele_context *ctx, const char 
     if (t->count >= THI_TENSORS_MAX) {
         return bad(ctx, source, "it has too many tensors");
     }
+    thiele_status status = thi_grow(ctx, &t->tensor, (size_t)t->count + 1, sizeof *t->tensor);
+    if (status == THIELE_OK) {
+        status = thi_grow(ctx, &t->name, (size_t)t->count + 1, sizeof(char *));
+    }
+    if (status != THIELE_OK) {
+        return status;
+    }
     thi_tensor *tensor = &t->tensor[t->count];
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     const json_t *range = json_object_get(entry, "data_offsets");
@@ -163,7 +170,7 @@ static thiele_status read_entry(thi_tensors *t, thiele_context *ctx, const char 
         (uint64_t)end > data_length) {
         return bad(ctx, source, "the table of its tensors does not fit its data (cut short or altered?)");
     }
-    thiele_status status = thi_strdup(ctx, &t->name[t->count], name);
+    status = thi_strdup(ctx, &t->name[t->count], name);
     if (status == THIELE_OK) {
         tensor->name = t->name[t->count];
         tensor->data = t->values + begin / 8;
@@ -258,6 +265,8 @@ void thi_tensors_clear(thi_tensors *tensors)
     for (int t = 0; t < tensors->count; t++) {
         thi_free(tensors->name[t]);
     }
+    thi_free(tensors->name);
+    thi_free(tensors->tensor);
     thi_free(tensors->model_json);
     *tensors = (thi_tensors){0};
 }
@@ -270,6 +279,11 @@ static const thi_tensor *find(const thi_tensors *tensors, const char *name)
         }
     }
     return NULL;
+}
+
+bool thi_tensors_have(const thi_tensors *tensors, const char *name)
+{
+    return find(tensors, name) != NULL;
 }
 
 thiele_status thi_tensors_view(const thi_tensors *tensors, thiele_context *ctx, const char *name, int dims,

@@ -8,7 +8,7 @@
 
 #include "linalg/linalg.h"
 
-enum { THI_TENSORS_MAX = 32, THI_TENSOR_DIMS_MAX = 2 };
+enum { THI_TENSORS_MAX = 100000, THI_TENSOR_DIMS_MAX = 2 };
 
 /* One array of doubles. Shapes are row-major, as the layout wants: our D x n matrix of n rows is {n, D}. */
 typedef struct thi_tensor {
@@ -26,8 +26,8 @@ thiele_status thi_tensors_write(thiele_context *ctx, thi_file *file, const char 
 typedef struct thi_tensors {
     char *model_json;
     int count;
-    char *name[THI_TENSORS_MAX];
-    thi_tensor tensor[THI_TENSORS_MAX];
+    char **name;
+    thi_tensor *tensor;
     const double *values; /* all data, borrowed from the bytes */
 } thi_tensors;
 
@@ -36,6 +36,7 @@ typedef struct thi_tensors {
 thiele_status thi_tensors_read(thi_tensors *tensors, thiele_context *ctx, const char *source,
                                const unsigned char *bytes, size_t length);
 void thi_tensors_clear(thi_tensors *tensors);
+bool thi_tensors_have(const thi_tensors *tensors, const char *name);
 /* The named tensor of exactly this shape, every number finite, borrowed. Error: FORMAT. */
 thiele_status thi_tensors_view(const thi_tensors *tensors, thiele_context *ctx, const char *name, int dims,
                                const int64_t *shape, const double **out);

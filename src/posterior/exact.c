@@ -49,12 +49,13 @@ static thiele_status explain(thiele_context *ctx)
         reason);
 }
 
-thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const thi_prior *prior)
+thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const thi_prior *prior, double noise)
 {
     int64_t n = exact->n;
     int D = prior->kernel->dims;
     thi_inputs_clear(&exact->inputs);
     exact->factored = false;
+    exact->noise = noise;
     thiele_status status = thi_inputs_make(&exact->inputs, ctx, prior->kernel, n, exact->X);
     if (status == THIELE_OK) {
         status = thi_kernel_fill(prior->kernel, ctx, &exact->inputs, &exact->inputs, exact->L, true);
@@ -63,7 +64,7 @@ thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const t
         return status;
     }
     for (int64_t i = 0; i < n; i++) {
-        exact->L.data[i + i * exact->L.ld] += prior->noise;
+        exact->L.data[i + i * exact->L.ld] += noise;
     }
     status = thi_chol_jitter(ctx, exact->L, &exact->jitter);
     if (status != THIELE_OK) {
@@ -119,7 +120,7 @@ thiele_status thi_exact_gradient(thi_exact *exact, thiele_context *ctx, const th
                   NULL);
     double trace = 0.0;
     thi_reduce(blocks, 1, t.trace, &trace);
-    *log_noise_bar += prior->noise * trace;
+    *log_noise_bar += exact->noise * trace;
 out:
     thi_free(t.trace);
     return status;

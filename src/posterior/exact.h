@@ -8,16 +8,7 @@
 #ifndef THI_EXACT_H
 #define THI_EXACT_H
 
-#include "kernel/kernel.h"
-#include "kernel/mean.h"
-
-/* What is conditioned on what. The kernel, parameters and data are borrowed. */
-typedef struct thi_prior {
-    const thiele_kernel *kernel;
-    thi_mean mean;
-    const double *mean_parameter;
-    double noise; /* variance */
-} thi_prior;
+#include "posterior/prior.h"
 
 typedef struct thi_exact {
     int64_t n;
@@ -26,6 +17,7 @@ typedef struct thi_exact {
     thi_matrix L;        /* n x n */
     double *alpha;       /* n */
     double log_marginal; /* log p(y) */
+    double noise;        /* variance */
     double jitter;       /* added to the diagonal beside the noise */
     bool factored;       /* L is the factor, not the inverse */
 } thi_exact;
@@ -34,8 +26,8 @@ typedef struct thi_exact {
 double thi_exact_bytes(int64_t n);
 thiele_status thi_exact_open(thi_exact *exact, thiele_context *ctx, int64_t n, const double *X, const double *y);
 void thi_exact_close(thi_exact *exact);
-/* Factors, solves, log_marginal. n^3/3 flops. Error: NUMERIC, naming the likely cause. */
-thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const thi_prior *prior);
+/* Factors, solves, log_marginal; noise is a variance. n^3/3 flops. Error: NUMERIC, naming the likely cause. */
+thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const thi_prior *prior, double noise);
 /*
  * After thi_exact_condition with the same prior: adds d log p(y) / d log theta, / d mean parameters, / d log noise. L
  * becomes the inverse: condition again before predicting. 2 n^3/3 flops.

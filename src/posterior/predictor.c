@@ -12,21 +12,43 @@ static thiele_status copy_doubles(thiele_context *ctx, double **out, size_t coun
     return status;
 }
 
-thiele_status thi_predictor_freeze(thi_predictor *predictor, thiele_context *ctx, thi_exact *exact,
-                                   const thi_prior *prior)
+/* What every predictor copies from its prior and its basis. */
+static thiele_status copy_prior(thi_predictor *p, thiele_context *ctx, const thi_prior *prior, const double *basis)
 {
     size_t D = (size_t)prior->kernel->dims;
     size_t means = (size_t)thi_mean_parameters(prior->mean, prior->kernel->dims);
-    *predictor = (thi_predictor){.mean = prior->mean, .n = exact->n, .L = exact->L, .a = exact->alpha};
+    thiele_status status;
+    THI_TRY(copy_doubles(ctx, &p->basis, D * (size_t)p->n, basis));
+    THI_TRY(copy_doubles(ctx, &p->mean_parameter, means, prior->mean_parameter));
+    THI_TRY(thi_kernel_copy(&p->kernel, ctx, prior->kernel));
+    THI_TRY(thi_predictor_finish(p, ctx));
+out:
+    return status;
+}
+
+thiele_status thi_predictor_freeze(thi_predictor *predictor, thiele_context *ctx, thi_exact *exact,
+                                   const thi_prior *prior)
+{
+    *predictor = (thi_predictor){.mean = prior->mean, .n = exact->n, .components = 1, .L = exact->L, .a = exact->alpha};
     exact->L = (thi_matrix){0};
     exact->alpha = NULL;
-    thiele_status status;
-    THI_TRY(copy_doubles(ctx, &predictor->basis, D * (size_t)exact->n, exact->X));
-    THI_TRY(copy_doubles(ctx, &predictor->mean_parameter, means, prior->mean_parameter));
-    THI_TRY(thi_kernel_copy(&predictor->kernel, ctx, prior->kernel));
-    THI_TRY(thi_predictor_finish(predictor, ctx));
-out:
+    thiele_status status = copy_prior(predictor, ctx, prior, exact->X);
     thi_exact_close(exact);
+    if (status != THIELE_OK) {
+        thi_predictor_clear(predictor);
+    }
+    return status;
+}
+
+thiele_status thi_predictor_begin(thi_predictor *predictor, thiele_context *ctx, const thi_prior *prior, int64_t n,
+                                  const double *basis, int components)
+{
+    *predictor = (thi_predictor){.mean = prior->mean, .n = n, .components = components};
+    thiele_status status;
+    THI_TRY(copy_prior(predictor, ctx, prior, basis));
+    THI_TRY(thi_alloc(ctx, &predictor->a, (size_t)n * (size_t)components, sizeof *predictor->a));
+    THI_TRY(thi_matrix_alloc(&predictor->L, ctx, n, n));
+out:
     if (status != THIELE_OK) {
         thi_predictor_clear(predictor);
     }
@@ -45,78 +67,234 @@ void thi_predictor_clear(thi_predictor *predictor)
     thi_free(predictor->mean_parameter);
     thi_free(predictor->basis);
     thi_free(predictor->a);
+    thi_free(predictor->scale);
     thi_free(predictor->L.data);
+    for (int k = 0; predictor->R != NULL && k < predictor->components; k++) {
+        thi_free(predictor->R[k].data);
+    }
+    thi_free(predictor->R);
     *predictor = (thi_predictor){0};
 }
 
-/* mean_j = m(x_j) + k_j'a for the columns of Kzx */
-static void means(const thi_predictor *p, int64_t n, const double *X, thi_matrix Kzx, double *mean)
+/* --- a block of rows -------------------------------------------------------------------------------------------------
+ */
+
+/* Work space of a block: k(basis, x), and where R is given a second matrix. */
+typedef struct space {
+    thi_matrix K, R;
+} space;
+
+static int64_t most_rows(const thi_predictor *p)
 {
-    thi_mean_fill(p->mean, p->mean_parameter, n, p->kernel->dims, X, mean);
-    thi_blas_gemv(THI_T, 1.0, Kzx, p->a, 1.0, mean);
+    int64_t rows = 0;
+    for (int k = 0; p->R != NULL && k < p->components; k++) {
+        rows = p->R[k].rows > rows ? p->R[k].rows : rows;
+    }
+    return rows;
 }
 
-/* One block: Kzx is filled here and overwritten by L^-1 Kzx. */
+static thiele_status space_open(space *s, thiele_context *ctx, const thi_predictor *p, int64_t columns, bool variance)
+{
+    *s = (space){0};
+    thiele_status status = thi_matrix_alloc(&s->K, ctx, p->n, columns);
+    if (status == THIELE_OK && variance && p->plus != THI_PLUS_NONE) {
+        status = thi_matrix_alloc(&s->R, ctx, most_rows(p), columns);
+    }
+    return status;
+}
+
+static void space_close(space *s)
+{
+    thi_free(s->K.data);
+    thi_free(s->R.data);
+}
+
+static thi_matrix first_columns(thi_matrix A, int64_t rows, int64_t n)
+{
+    return thi_matrix_view(A.data, rows, n, A.ld);
+}
+
+/* Ru = R_k u for the columns u of K (k(basis, x), or w where R takes that); a view of the work space. */
+static thiele_status apply_plus(const thi_predictor *p, thiele_context *ctx, int component, const space *s,
+                                thi_matrix *Ru)
+{
+    thi_matrix R = p->R[component];
+    *Ru = first_columns(s->R, R.rows, s->K.cols);
+    if (p->plus != THI_PLUS_TRIANGLE) {
+        return thi_multiply(ctx, THI_N, THI_N, 1.0, R, s->K, 0.0, *Ru, false);
+    }
+    for (int64_t j = 0; j < s->K.cols; j++) {
+        memcpy(Ru->data + j * Ru->ld, s->K.data + j * s->K.ld, (size_t)p->n * sizeof(double));
+    }
+    return thi_tri_multiply(ctx, THI_T, R, *Ru);
+}
+
+/* variance (n x components) += |R u|^2 */
+static thiele_status add_plus(const thi_predictor *p, thiele_context *ctx, const space *s, double *variance)
+{
+    int64_t n = s->K.cols;
+    for (int k = 0; k < p->components; k++) {
+        thi_matrix Ru;
+        thiele_status status = apply_plus(p, ctx, k, s, &Ru);
+        if (status != THIELE_OK) {
+            return status;
+        }
+        for (int64_t j = 0; j < n; j++) {
+            const double *u = Ru.data + j * Ru.ld;
+            variance[k * n + j] += thi_blas_dot(Ru.rows, u, u);
+        }
+    }
+    return THIELE_OK;
+}
+
+/* Overwrites K = k(basis, x) by w = L^-1 (scale . K). */
+static thiele_status whiten(const thi_predictor *p, thiele_context *ctx, thi_matrix K)
+{
+    for (int64_t j = 0; p->scale != NULL && j < K.cols; j++) {
+        for (int64_t i = 0; i < p->n; i++) {
+            K.data[i + j * K.ld] *= p->scale[i];
+        }
+    }
+    return thi_tri_solve(ctx, THI_N, p->L, K);
+}
+
+/* variance (n x components) = k(x, x) - |w|^2 + |R u|^2; K is overwritten by w. */
+static thiele_status variances(const thi_predictor *p, thiele_context *ctx, const thi_inputs *inputs, const space *s,
+                               double *variance)
+{
+    int64_t n = s->K.cols;
+    bool on_kernel = p->plus == THI_PLUS_KERNEL;
+    thiele_status status;
+    THI_TRY(thi_kernel_fill_diagonal(p->kernel, ctx, inputs, variance));
+    for (int k = 1; k < p->components; k++) {
+        memcpy(variance + k * n, variance, (size_t)n * sizeof *variance);
+    }
+    if (on_kernel) {
+        THI_TRY(add_plus(p, ctx, s, variance));
+    }
+    THI_TRY(whiten(p, ctx, s->K));
+    for (int64_t j = 0; j < n; j++) {
+        const double *w = s->K.data + j * s->K.ld;
+        double explained = thi_blas_dot(p->n, w, w);
+        for (int k = 0; k < p->components; k++) {
+            variance[k * n + j] -= explained;
+        }
+    }
+    if (p->plus != THI_PLUS_NONE && !on_kernel) {
+        THI_TRY(add_plus(p, ctx, s, variance));
+    }
+out:
+    return status;
+}
+
+/* mean (n x components): m(x_j) + k_j'a */
+static void means(const thi_predictor *p, int64_t n, const double *X, thi_matrix Kzx, double *mean)
+{
+    for (int k = 0; k < p->components; k++) {
+        thi_mean_fill(p->mean, p->mean_parameter, n, p->kernel->dims, X, mean + k * n);
+        thi_blas_gemv(THI_T, 1.0, Kzx, p->a + k * p->n, 1.0, mean + k * n);
+    }
+}
+
+/* One block, n x components results. */
 static thiele_status block_marginals(const thi_predictor *p, thiele_context *ctx, int64_t n, const double *X,
-                                     thi_matrix Kzx, double *mean, double *variance, int64_t *clipped)
+                                     const space *s, double *mean, double *variance)
 {
     thi_inputs inputs;
     thiele_status status = thi_inputs_make(&inputs, ctx, p->kernel, n, X);
     if (status != THIELE_OK) {
         return status;
     }
-    THI_TRY(thi_kernel_fill(p->kernel, ctx, &p->inputs, &inputs, Kzx, false));
-    means(p, n, X, Kzx, mean);
-    if (variance == NULL) {
-        goto out;
-    }
-    THI_TRY(thi_kernel_fill_diagonal(p->kernel, ctx, &inputs, variance));
-    THI_TRY(thi_tri_solve(ctx, THI_N, p->L, Kzx));
-    for (int64_t j = 0; j < n; j++) {
-        const double *w = Kzx.data + j * Kzx.ld;
-        variance[j] -= thi_blas_dot(p->n, w, w);
-        if (variance[j] < 0.0) {
-            variance[j] = 0.0;
-            *clipped += 1;
-        }
+    THI_TRY(thi_kernel_fill(p->kernel, ctx, &p->inputs, &inputs, s->K, false));
+    means(p, n, X, s->K, mean);
+    if (variance != NULL) {
+        THI_TRY(variances(p, ctx, &inputs, s, variance));
     }
 out:
     thi_inputs_clear(&inputs);
     return status;
+}
+
+/* --- all rows --------------------------------------------------------------------------------------------------------
+ */
+
+/* Copies a block's columns to their place among all rows; a negative variance becomes zero. */
+static void place(int64_t count, int components, const double *block, int64_t n, int64_t first, double *out,
+                  int64_t *clipped)
+{
+    for (int k = 0; k < components; k++) {
+        for (int64_t i = 0; i < count; i++) {
+            double value = block[k * count + i];
+            bool negative = clipped != NULL && value < 0.0;
+            out[k * n + first + i] = negative ? 0.0 : value;
+            if (negative) {
+                *clipped += 1;
+            }
+        }
+    }
 }
 
 thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                                       double *mean, double *variance, int64_t *clipped)
 {
     int D = predictor->kernel->dims;
-    thi_matrix Kzx;
-    thiele_status status = thi_matrix_alloc(&Kzx, ctx, predictor->n, n < THI_PREDICT_BLOCK ? n : THI_PREDICT_BLOCK);
-    for (int64_t first = 0; status == THIELE_OK && first < n; first += THI_PREDICT_BLOCK) {
+    int K = predictor->components;
+    int64_t columns = n < THI_PREDICT_BLOCK ? n : THI_PREDICT_BLOCK;
+    double *block = NULL;
+    space s;
+    thiele_status status;
+    THI_TRY(space_open(&s, ctx, predictor, columns, variance != NULL));
+    THI_TRY(thi_alloc(ctx, &block, (size_t)(2 * columns * K), sizeof *block));
+    for (int64_t first = 0; first < n; first += THI_PREDICT_BLOCK) {
         int64_t count = n - first < THI_PREDICT_BLOCK ? n - first : THI_PREDICT_BLOCK;
-        status = block_marginals(predictor, ctx, count, X + first * D, thi_matrix_block(Kzx, 0, 0, predictor->n, count),
-                                 mean + first, variance != NULL ? variance + first : NULL, clipped);
+        space part = {first_columns(s.K, predictor->n, count), s.R};
+        double *block_variance = variance != NULL ? block + columns * K : NULL;
+        THI_TRY(block_marginals(predictor, ctx, count, X + first * D, &part, block, block_variance));
+        place(count, K, block, n, first, mean, NULL);
+        if (variance != NULL) {
+            place(count, K, block_variance, n, first, variance, clipped);
+        }
     }
-    thi_free(Kzx.data);
+out:
+    space_close(&s);
+    thi_free(block);
     return status;
 }
 
-thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
-                                  double *mean, double *covariance)
+/* C (lower triangle) += (R u)'(R u) */
+static thiele_status joint_plus(const thi_predictor *p, thiele_context *ctx, int component, const space *s,
+                                thi_matrix C)
 {
-    thi_matrix Kzx = {0};
+    thi_matrix Ru;
+    thiele_status status = apply_plus(p, ctx, component, s, &Ru);
+    return status == THIELE_OK ? thi_multiply(ctx, THI_T, THI_N, 1.0, Ru, Ru, 1.0, C, true) : status;
+}
+
+thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context *ctx, int component, int64_t n,
+                                  const double *X, double *mean, double *covariance)
+{
+    space s = {0};
     thi_inputs inputs = {0};
     thi_matrix C = thi_matrix_view(covariance, n, n, n);
+    bool on_kernel = predictor->plus == THI_PLUS_KERNEL;
     thiele_status status;
     THI_TRY(thi_inputs_make(&inputs, ctx, predictor->kernel, n, X));
-    THI_TRY(thi_matrix_alloc(&Kzx, ctx, predictor->n, n));
-    THI_TRY(thi_kernel_fill(predictor->kernel, ctx, &predictor->inputs, &inputs, Kzx, false));
-    means(predictor, n, X, Kzx, mean);
-    THI_TRY(thi_tri_solve(ctx, THI_N, predictor->L, Kzx));
+    THI_TRY(space_open(&s, ctx, predictor, n, true));
+    THI_TRY(thi_kernel_fill(predictor->kernel, ctx, &predictor->inputs, &inputs, s.K, false));
+    thi_mean_fill(predictor->mean, predictor->mean_parameter, n, predictor->kernel->dims, X, mean);
+    thi_blas_gemv(THI_T, 1.0, s.K, predictor->a + component * predictor->n, 1.0, mean);
     THI_TRY(thi_kernel_fill(predictor->kernel, ctx, &inputs, &inputs, C, true));
-    THI_TRY(thi_multiply(ctx, THI_T, THI_N, -1.0, Kzx, Kzx, 1.0, C, true));
+    if (on_kernel) {
+        THI_TRY(joint_plus(predictor, ctx, component, &s, C));
+    }
+    THI_TRY(whiten(predictor, ctx, s.K));
+    THI_TRY(thi_multiply(ctx, THI_T, THI_N, -1.0, s.K, s.K, 1.0, C, true));
+    if (predictor->plus != THI_PLUS_NONE && !on_kernel) {
+        THI_TRY(joint_plus(predictor, ctx, component, &s, C));
+    }
     thi_symmetrise(C);
 out:
     thi_inputs_clear(&inputs);
-    thi_free(Kzx.data);
+    space_close(&s);
     return status;
 }

@@ -1,12 +1,22 @@
 /*
- * The one immutable predictor (MATH.md section 7): every posterior ends as
- *   mean(x) = k(x, basis) a + m(x)          var(x) = k(x, x) - |L^-1 k(basis, x)|^2
- * in the coordinates and units that the model was fitted in.
+ * The one immutable predictor of a latent function (MATH.md section 7). A posterior with K components (one, unless it
+ * is a mixture) ends as mean_k(x) = m(x) + k(x, basis) a_k var_k(x)  = k(x, x) - |w|^2 + |R_k u|^2,   w = L^-1 (scale .
+ * k(basis, x)),  u = w or k(basis, x) in the coordinates and units that the model was fitted in. Exact regression has
+ * neither scale nor R; inducing-point posteriors have L = chol(Kzz), R = Ls' on w; dense sites have scale =
+ * sqrt(lambda) and, where some lambda is negative, R on k.
  */
 #ifndef THI_PREDICTOR_H
 #define THI_PREDICTOR_H
 
 #include "posterior/exact.h"
+
+/* How the matrix R of a component is given. */
+typedef enum thi_plus {
+    THI_PLUS_NONE,     /* there is none */
+    THI_PLUS_TRIANGLE, /* lower triangle of Ls (n x n); R = Ls', applied to w */
+    THI_PLUS_WHITE,    /* r x n, applied to w */
+    THI_PLUS_KERNEL    /* r x n, applied to k(basis, x) */
+} thi_plus;
 
 typedef struct thi_predictor {
     thiele_kernel *kernel; /* owned, as is all of it */
@@ -14,8 +24,12 @@ typedef struct thi_predictor {
     double *mean_parameter;
     int64_t n;
     double *basis; /* D x n */
-    double *a;     /* n */
+    int components;
+    double *a;     /* n x components */
+    double *scale; /* n, or NULL: 1 */
     thi_matrix L;  /* n x n, lower triangle */
+    thi_plus plus;
+    thi_matrix *R; /* one a component; NULL without */
     thi_inputs inputs;
 } thi_predictor;
 
@@ -25,6 +39,12 @@ typedef struct thi_predictor {
  */
 thiele_status thi_predictor_freeze(thi_predictor *predictor, thiele_context *ctx, thi_exact *exact,
                                    const thi_prior *prior);
+/*
+ * The beginning of a predictor over n basis points: copies of them, of the kernel and of the mean, zeroed weights and
+ * L, no R. The caller fills these in; thi_predictor_clear takes it back at any time.
+ */
+thiele_status thi_predictor_begin(thi_predictor *predictor, thiele_context *ctx, const thi_prior *prior, int64_t n,
+                                  const double *basis, int components);
 /* For a predictor whose fields were read from a file: makes what is derived from them. */
 thiele_status thi_predictor_finish(thi_predictor *predictor, thiele_context *ctx);
 void thi_predictor_clear(thi_predictor *predictor);
@@ -32,14 +52,14 @@ void thi_predictor_clear(thi_predictor *predictor);
 /* Rows predicted at a time. */
 enum { THI_PREDICT_BLOCK = 512 };
 /*
- * Mean and, unless variance is NULL, variance of f at the n columns of X (D x n). A variance that rounding made
- * negative is set to zero and counted in *clipped. n (basis) x THI_PREDICT_BLOCK doubles; 2 D + n_basis flops an entry
- * of k(basis, X).
+ * Mean and, unless variance is NULL, variance of f at the n columns of X (D x n), n x components each. A variance that
+ * rounding made negative is set to zero and counted in *clipped. n (basis) x THI_PREDICT_BLOCK doubles; 2 D + n_basis
+ * flops an entry of k(basis, X), and as many again as R has.
  */
 thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                                       double *mean, double *variance, int64_t *clipped);
-/* Mean and covariance (n x n, full symmetric) of f at all columns of X together. */
-thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
-                                  double *mean, double *covariance);
+/* Mean and covariance (n x n, full symmetric) of f at all columns of X together, of one component. */
+thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context *ctx, int component, int64_t n,
+                                  const double *X, double *mean, double *covariance);
 
 #endif

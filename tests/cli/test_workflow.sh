@@ -20,8 +20,8 @@ run fit train.csv --target strength --id row --holdout 0.25 --json -o model.thie
 expect_done
 expect_json "$out"
 expect_that "$out" 'd["saved"] == "model.thiele" and d["seconds"] >= 0'
-expect_that "$out" 'd["model"]["columns"]["target"]["name"] == "strength"'
-expect_that "$out" 'd["model"]["holdout"]["rows"] == 30'
+expect_that "$out" 'd["model"]["columns"]["targets"][0]["name"] == "strength"'
+expect_that "$out" 'd["model"]["holdout"][0]["rows"] == 30'
 run fit train.csv --target strength --inputs x1,x2 --kernel 'se(ard)' --mean linear --set 'noise~1' -o two.thiele
 expect_done
 expect_out 'se'

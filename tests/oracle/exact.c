@@ -44,7 +44,7 @@ static thiele_status check_joint(oracle_case *c, const thi_predictor *predictor,
     thiele_status status = THIELE_OK;
     THI_TRY(thi_matrix_alloc(&mean, c->ctx, X.cols, 1));
     THI_TRY(thi_matrix_alloc(&covariance, c->ctx, X.cols, X.cols));
-    THI_TRY(thi_predictor_joint(predictor, c->ctx, X.cols, X.data, mean.data, covariance.data));
+    THI_TRY(thi_predictor_joint(predictor, c->ctx, 0, X.cols, X.data, mean.data, covariance.data));
     THI_TRY(oracle_check(c, "pred_cov_latent", ORACLE_MATRIX, covariance));
 out:
     thi_free(mean.data);
@@ -53,19 +53,19 @@ out:
 }
 
 /* The gradient uses up the factor, so the regression is conditioned once more before it is frozen. */
-static thiele_status check_regression(oracle_case *c, const thi_prior *prior, thi_matrix X, thi_matrix y,
+static thiele_status check_regression(oracle_case *c, const thi_prior *prior, double noise, thi_matrix X, thi_matrix y,
                                       thi_matrix Xtest)
 {
     thi_exact exact = {0};
     thi_predictor predictor = {0};
     thiele_status status = THIELE_OK;
     THI_TRY(thi_exact_open(&exact, c->ctx, X.cols, X.data, y.data));
-    THI_TRY(thi_exact_condition(&exact, c->ctx, prior));
+    THI_TRY(thi_exact_condition(&exact, c->ctx, prior, noise));
     THI_TRY(oracle_check_number(c, "log_marginal_likelihood", exact.log_marginal));
     THI_TRY(check_gradient(c, &exact, prior));
-    THI_TRY(thi_exact_condition(&exact, c->ctx, prior));
+    THI_TRY(thi_exact_condition(&exact, c->ctx, prior, noise));
     THI_TRY(thi_predictor_freeze(&predictor, c->ctx, &exact, prior));
-    THI_TRY(check_marginals(c, &predictor, Xtest, prior->noise));
+    THI_TRY(check_marginals(c, &predictor, Xtest, noise));
     THI_TRY(check_joint(c, &predictor, Xtest));
 out:
     thi_exact_close(&exact);
@@ -78,16 +78,17 @@ thiele_status oracle_exact_gpr(oracle_case *c)
     thi_matrix X = {0}, y = {0}, Xtest = {0};
     thiele_kernel *kernel = NULL;
     thi_prior prior = {.mean = THI_MEAN_ZERO};
+    double noise = 0.0;
     thiele_status status = THIELE_OK;
     THI_TRY(oracle_read(c, c->inputs, "X", ORACLE_ROWS, &X));
     THI_TRY(oracle_read(c, c->inputs, "y", ORACLE_VECTOR, &y));
     THI_TRY(oracle_read(c, c->inputs, "Xtest", ORACLE_ROWS, &Xtest));
     THI_TRY(oracle_expect_shape(c, "y", y, X.cols, 1));
     THI_TRY(oracle_expect_shape(c, "Xtest", Xtest, X.rows, Xtest.cols));
-    THI_TRY(oracle_read_number(c, c->inputs, "noise_variance", &prior.noise));
+    THI_TRY(oracle_read_number(c, c->inputs, "noise_variance", &noise));
     THI_TRY(oracle_read_kernel(c, (int)X.rows, &kernel));
     prior.kernel = kernel;
-    THI_TRY(check_regression(c, &prior, X, y, Xtest));
+    THI_TRY(check_regression(c, &prior, noise, X, y, Xtest));
 out:
     thi_free(X.data);
     thi_free(y.data);

@@ -45,7 +45,7 @@ static int class_count(const json_t *json)
     return cuts > 0 ? (int)cuts + 1 : (int)json_number_value(json_object_get(json, "classes"));
 }
 
-static thiele_status read_likelihood(oracle_case *c, json_t *json, thiele_likelihood **out)
+thiele_status oracle_read_likelihood(oracle_case *c, json_t *json, thiele_likelihood **out)
 {
     const char *name = NULL, *field, *separator = "(";
     char *text = NULL;
@@ -192,7 +192,7 @@ static thiele_status check_table(oracle_case *c)
     thiele_likelihood *lik = NULL;
     answers a = {0};
     thiele_status status = THIELE_OK;
-    THI_TRY(read_likelihood(c, json_object_get(c->inputs, "likelihood"), &lik));
+    THI_TRY(oracle_read_likelihood(c, json_object_get(c->inputs, "likelihood"), &lik));
     THI_TRY(read_rows(c, "m", &m));
     THI_TRY(read_rows(c, "v", &v));
     THI_TRY(read_rows(c, "y", &y));
@@ -227,7 +227,7 @@ static thiele_status compute_item(oracle_case *c, json_t *item, int64_t i, answe
     THI_TRY(oracle_read_number(c, item, "y", &y));
     THI_TRY(oracle_read_number(c, item, "m", &m));
     THI_TRY(oracle_read_number(c, item, "v", &v));
-    THI_TRY(read_likelihood(c, json_object_get(item, "likelihood"), &lik));
+    THI_TRY(oracle_read_likelihood(c, json_object_get(item, "likelihood"), &lik));
     THI_TRY(
         compute(c, lik, thi_matrix_view(&y, 1, 1, 1), thi_matrix_view(&m, 1, 1, 1), thi_matrix_view(&v, 1, 1, 1), &a));
     all->E.data[i] = a.E.data[0];

@@ -23,9 +23,9 @@ static thiele_status training_moments(oracle_case *c, double *mean, double *vari
         table_rows.data[2 * i + 1] = y.data[i];
     }
     THI_TRY(thiele_table_from_rows(&table, c->ctx, y.rows, 2, table_rows.data, (const char *const[]){"row", "y"}));
-    THI_TRY(thi_encoder_learn(&encoder, c->ctx, table, &options));
-    *mean = encoder.target_mean;
-    *variance = encoder.target_variance;
+    THI_TRY(thi_encoder_learn(&encoder, c->ctx, table, &options, NULL));
+    *mean = encoder.target[0].mean;
+    *variance = encoder.target[0].variance;
 out:
     thi_encoder_clear(&encoder);
     thiele_table_destroy(table);

@@ -30,7 +30,8 @@ static const struct kind {
     {"kernels_", oracle_kernels},
     {"exact_gpr_", oracle_exact_gpr},
     {"metrics", oracle_metrics},
-    {"likelihood_", oracle_likelihood},
+    {"likelihood_", oracle_likelihood}, {"svgp_elbo_", oracle_svgp}, {"vfe_", oracle_vfe},
+    {"sites_", oracle_sites},           {"mog_", oracle_mog},
 };
 
 typedef struct tally {

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "linalg/linalg.h"
 #include <thiele/kernel.h>
+#include <thiele/likelihood.h>
 
 typedef struct oracle_case {
     thiele_context *ctx;
@@ -45,10 +46,17 @@ thiele_status oracle_check_number(oracle_case *c, const char *field, double got)
 /* kernels.c. The kernel described by inputs.kernel, over `dims` columns, with its values. */
 thiele_status oracle_read_kernel(oracle_case *c, int dims, thiele_kernel **out);
 
+/* likelihood.c. The likelihood that a JSON object describes. */
+thiele_status oracle_read_likelihood(oracle_case *c, json_t *json, thiele_likelihood **out);
+
 /* The kinds, one function each. */
 thiele_status oracle_kernels(oracle_case *c);
 thiele_status oracle_exact_gpr(oracle_case *c);
 thiele_status oracle_metrics(oracle_case *c);
 thiele_status oracle_likelihood(oracle_case *c);
+thiele_status oracle_svgp(oracle_case *c);
+thiele_status oracle_vfe(oracle_case *c);
+thiele_status oracle_sites(oracle_case *c);
+thiele_status oracle_mog(oracle_case *c);
 
 #endif

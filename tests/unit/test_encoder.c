@@ -2,8 +2,7 @@
  * The encoder: which columns become which dimensions, that standardised columns have mean 0 and variance 1, what is
  * refused and in which words, reading new tables by name, and the way through JSON and back.
  */
-#include "data/data.h"
-#include "testing_context.h"
+#include "encoder_testing.h"
 
 static const char *const small = "id,x,site,y\n"
                                  "1,1,south,10\n"
@@ -11,25 +10,11 @@ static const char *const small = "id,x,site,y\n"
                                  "3,4, south ,30\n"
                                  "4,9,\"east\",60\n";
 
-static thiele_table *parse(const char *text)
-{
-    thiele_table *table;
-    assert_ok(ctx, thi_table_parse_csv(&table, ctx, text, strlen(text), "t.csv", NULL));
-    return table;
-}
-
-static thiele_fit_options options_for(const char *target)
-{
-    thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = target;
-    return options;
-}
-
 static thi_encoder learn(const char *text, thiele_fit_options options)
 {
     thi_encoder encoder;
     thiele_table *table = parse(text);
-    assert_ok(ctx, thi_encoder_learn(&encoder, ctx, table, &options));
+    assert_ok(ctx, thi_encoder_learn(&encoder, ctx, table, &options, NULL));
     thiele_table_destroy(table);
     return encoder;
 }
@@ -38,7 +23,7 @@ static void assert_refused(const char *text, thiele_fit_options options, thiele_
 {
     thi_encoder encoder;
     thiele_table *table = parse(text);
-    assert_fails(ctx, thi_encoder_learn(&encoder, ctx, table, &options), code, part);
+    assert_fails(ctx, thi_encoder_learn(&encoder, ctx, table, &options, NULL), code, part);
     assert_null(encoder.input);
     thiele_table_destroy(table);
 }
@@ -62,8 +47,9 @@ static int64_t read_all(const thi_encoder *encoder, const char *text, bool with_
     thi_reader reader;
     int64_t kept;
     thiele_table *table = parse(text);
-    assert_ok(ctx, thi_reader_open(&reader, ctx, encoder, table, with_target, false, drop));
-    assert_ok(ctx, thi_reader_read(&reader, ctx, 0, table->rows, X, y, row, &kept));
+    assert_ok(ctx, thi_reader_open(&reader, ctx, encoder, table,
+                                   &(thi_reading){.target = with_target, .drop_missing = drop}));
+    assert_ok(ctx, thi_reader_read(&reader, ctx, 0, table->rows, X, y, NULL, row, &kept));
     thi_reader_close(&reader);
     thiele_table_destroy(table);
     return kept;
@@ -83,7 +69,7 @@ static void test_small(void **state)
     /* x: mean 4, squares 9 + 4 + 0 + 25; y: mean 30, squares 400 + 100 + 0 + 900 */
     assert_near(encoder.center[0], 4, 1e-15, 0);
     assert_near(encoder.scale[0], sqrt(38.0 / 4), 1e-15, 0);
-    assert_near(encoder.target_variance, 350, 1e-14, 0);
+    assert_near(encoder.target[0].variance, 350, 1e-14, 0);
     assert_int_equal(read_all(&encoder, small, true, false, X, y, row), 4);
     const double want[16] = {-3, 0, 0, 1, -2, 0, 1, 0, 0, 0, 0, 1, 5, 1, 0, 0}, target[4] = {-20, -10, 0, 30};
     for (int i = 0; i < 16; i++) {
@@ -97,7 +83,7 @@ static void test_small(void **state)
     options.raw = 1;
     encoder = learn(small, options);
     read_all(&encoder, small, true, false, X, y, row);
-    assert_true(X[0] == 1 && X[12] == 9 && y[3] == 60 && encoder.target_mean == 30);
+    assert_true(X[0] == 1 && X[12] == 9 && y[3] == 60 && encoder.target[0].mean == 30);
     thi_encoder_clear(&encoder);
 }
 
@@ -108,7 +94,7 @@ static void test_choice(void **state)
     options.inputs = "site, 1";
     thi_encoder encoder = learn(small, options);
     assert_dims(&encoder, "site=east site=north site=south id");
-    assert_string_equal(encoder.target, "y");
+    assert_string_equal(encoder.target[0].name, "y");
     thi_encoder_clear(&encoder);
     options.inputs = NULL;
     options.ignore = "3,x";
@@ -130,7 +116,7 @@ static void test_refusals(void **state)
     options.inputs = "x,z";
     assert_refused(small, options, THIELE_ERROR_COLUMN, "no column 'z'");
     options.inputs = "x,y";
-    assert_refused(small, options, THIELE_ERROR_ARGUMENT, "'y' is the target");
+    assert_refused(small, options, THIELE_ERROR_ARGUMENT, "'y' is a target and cannot be an input as well");
     options.inputs = "x,2";
     assert_refused(small, options, THIELE_ERROR_ARGUMENT, "'x' is listed twice");
     options.inputs = "x";
@@ -142,7 +128,8 @@ static void test_refusals(void **state)
     assert_refused("x,k,y\n1,a,1\n2,a,2\n", options, THIELE_ERROR_DATA, "column 'k' is the same (a) in every row");
     assert_refused("x,y\n1,5\n2,5\n", options, THIELE_ERROR_DATA, "the target 'y' is the same (5) in every row");
     assert_refused("x,y\n1,red\n2,blue\n", options, THIELE_ERROR_DATA,
-                   "the target 'y' is text: regression needs numbers");
+                   "the target 'y' is text, and likelihood 'gaussian' needs numbers; text can be a class: --likelihood "
+                   "bernoulli for two labels, softmax for more");
     assert_refused("x,y\n1,1\n2,n/a\n3,2\n", options, THIELE_ERROR_DATA, "column 'y', row 2: 'n/a' is not a number");
     assert_refused("x,y\n1,1\n2,2\noops,3\n", options, THIELE_ERROR_DATA, "column 'x', row 3: 'oops' is not a number");
     assert_refused("x,y\n1,1\n,2\n3,3\n", options, THIELE_ERROR_DATA,
@@ -200,7 +187,7 @@ static void test_drop_missing(void **state)
     int64_t row[7];
     assert_dims(&encoder, "s=a s=b s=c x t=u t=v t=w");
     assert_near(encoder.center[3], 5, 1e-15, 0);
-    assert_near(encoder.target_mean, 4, 1e-15, 0);
+    assert_near(encoder.target[0].mean, 4, 1e-15, 0);
     assert_int_equal(read_all(&encoder, text, true, true, X, y, row), 3);
     assert_true(row[0] == 0 && row[1] == 2 && row[2] == 6);
     assert_true(X[1 * 7 + 1] == 1 && X[2 * 7 + 6] == 1 && X[2 * 7 + 0] == 0);
@@ -224,14 +211,14 @@ static void test_moments(void **state)
     thi_reader reader;
     const thiele_fit_options options = options_for("x3");
     assert_ok(ctx, thiele_table_from_rows(&table, ctx, ROWS, COLUMNS, values, NULL));
-    assert_ok(ctx, thi_encoder_learn(&encoder, ctx, table, &options));
-    assert_ok(ctx, thi_encoder_learn(&again, ctx, table, &options));
+    assert_ok(ctx, thi_encoder_learn(&encoder, ctx, table, &options, NULL));
+    assert_ok(ctx, thi_encoder_learn(&again, ctx, table, &options, NULL));
     assert_memory_equal(encoder.scale, again.scale, 2 * sizeof(double));
-    assert_ok(ctx, thi_reader_open(&reader, ctx, &encoder, table, true, false, false));
+    assert_ok(ctx, thi_reader_open(&reader, ctx, &encoder, table, &(thi_reading){.target = true}));
     double sum[3] = {0}, square[3] = {0};
     for (int64_t first = 0; first < ROWS; first += THI_TABLE_BLOCK) {
         int64_t count = ROWS - first < THI_TABLE_BLOCK ? ROWS - first : THI_TABLE_BLOCK;
-        assert_ok(ctx, thi_reader_read(&reader, ctx, first, count, X, y, NULL, &count));
+        assert_ok(ctx, thi_reader_read(&reader, ctx, first, count, X, y, NULL, NULL, &count));
         for (int64_t n = 0; n < count; n++) {
             const double v[3] = {X[2 * n], X[2 * n + 1], y[n]};
             for (int d = 0; d < 3; d++) {
@@ -275,9 +262,9 @@ static void test_new_table(void **state)
     assert_memory_equal(X, want, sizeof want);
     thi_reader reader;
     thiele_table *table = parse("x,z\n1,2\n");
-    assert_fails(ctx, thi_reader_open(&reader, ctx, &encoder, table, true, false, false), THIELE_ERROR_COLUMN,
-                 "t.csv has no column 'site', 'y' (the target): the model needs them");
-    assert_fails(ctx, thi_reader_open(&reader, ctx, &encoder, table, false, false, false), THIELE_ERROR_COLUMN,
+    assert_fails(ctx, thi_reader_open(&reader, ctx, &encoder, table, &(thi_reading){.target = true}),
+                 THIELE_ERROR_COLUMN, "t.csv has no column 'site', 'y' (the target): the model needs them");
+    assert_fails(ctx, thi_reader_open(&reader, ctx, &encoder, table, &(thi_reading){0}), THIELE_ERROR_COLUMN,
                  "t.csv has no column 'site': the model needs it");
     thiele_table_destroy(table);
     thi_encoder_clear(&encoder);
@@ -291,16 +278,16 @@ static void test_unseen(void **state)
     thi_reader reader;
     double X[12];
     int64_t kept;
-    assert_ok(ctx, thi_reader_open(&reader, ctx, &encoder, table, false, false, false));
+    assert_ok(ctx, thi_reader_open(&reader, ctx, &encoder, table, &(thi_reading){0}));
     assert_fails(
-        ctx, thi_reader_read(&reader, ctx, 0, 3, X, NULL, NULL, &kept), THIELE_ERROR_DATA,
+        ctx, thi_reader_read(&reader, ctx, 0, 3, X, NULL, NULL, NULL, &kept), THIELE_ERROR_DATA,
         "column 'site', row 2: level 'west' was not seen in training (it knows: east, north, south; use --unseen "
         "zero to treat it as none of them)");
-    assert_fails(ctx, thi_reader_read(&reader, ctx, 2, 1, X, NULL, NULL, &kept), THIELE_ERROR_DATA,
+    assert_fails(ctx, thi_reader_read(&reader, ctx, 2, 1, X, NULL, NULL, NULL, &kept), THIELE_ERROR_DATA,
                  "row 3: level 'sout'");
     thi_reader_close(&reader);
-    assert_ok(ctx, thi_reader_open(&reader, ctx, &encoder, table, false, true, false));
-    assert_ok(ctx, thi_reader_read(&reader, ctx, 0, 3, X, NULL, NULL, &kept));
+    assert_ok(ctx, thi_reader_open(&reader, ctx, &encoder, table, &(thi_reading){.unseen_zero = true}));
+    assert_ok(ctx, thi_reader_read(&reader, ctx, 0, 3, X, NULL, NULL, NULL, &kept));
     const double want[12] = {1, 0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0};
     assert_memory_equal(X, want, sizeof want);
     thi_reader_close(&reader);
@@ -308,8 +295,8 @@ static void test_unseen(void **state)
     const int64_t rows[1] = {1};
     thiele_table *some;
     assert_ok(ctx, thiele_table_select(&some, ctx, table, rows, 1));
-    assert_ok(ctx, thi_reader_open(&reader, ctx, &encoder, some, false, false, false));
-    assert_fails(ctx, thi_reader_read(&reader, ctx, 0, 1, X, NULL, NULL, &kept), THIELE_ERROR_DATA,
+    assert_ok(ctx, thi_reader_open(&reader, ctx, &encoder, some, &(thi_reading){0}));
+    assert_fails(ctx, thi_reader_read(&reader, ctx, 0, 1, X, NULL, NULL, NULL, &kept), THIELE_ERROR_DATA,
                  "row 2: level 'west'");
     thi_reader_close(&reader);
     thiele_table_destroy(some);
@@ -332,8 +319,8 @@ static void test_numeric_levels(void **state)
     double X[6];
     int64_t kept;
     assert_ok(ctx, thiele_table_from_rows(&table, ctx, 2, 1, values, names));
-    assert_ok(ctx, thi_reader_open(&reader, ctx, &encoder, table, false, false, false));
-    assert_ok(ctx, thi_reader_read(&reader, ctx, 0, 2, X, NULL, NULL, &kept));
+    assert_ok(ctx, thi_reader_open(&reader, ctx, &encoder, table, &(thi_reading){0}));
+    assert_ok(ctx, thi_reader_read(&reader, ctx, 0, 2, X, NULL, NULL, NULL, &kept));
     const double want[6] = {0, 1, 0, 1, 0, 0};
     assert_memory_equal(X, want, sizeof want);
     thi_reader_close(&reader);
@@ -367,7 +354,7 @@ static void test_selection(void **state)
     thi_encoder encoder;
     const thiele_fit_options options = options_for("y");
     assert_ok(ctx, thiele_table_select(&some, ctx, table, rows, 3));
-    assert_ok(ctx, thi_encoder_learn(&encoder, ctx, some, &options));
+    assert_ok(ctx, thi_encoder_learn(&encoder, ctx, some, &options, NULL));
     assert_dims(&encoder, "k=4 k=5 k=a");
     thi_encoder_clear(&encoder);
     thiele_table_destroy(some);
@@ -390,9 +377,9 @@ static void test_json(void **state)
     assert_dims(&back, "id x site=east site=north site=south");
     assert_memory_equal(back.center, encoder.center, (size_t)encoder.dims * sizeof(double));
     assert_memory_equal(back.scale, encoder.scale, (size_t)encoder.dims * sizeof(double));
-    assert_string_equal(back.target, "y");
-    assert_true(back.target_center == encoder.target_center && back.target_scale == encoder.target_scale &&
-                back.target_mean == encoder.target_mean && back.target_variance == encoder.target_variance);
+    assert_string_equal(back.target[0].name, "y");
+    assert_true(back.target[0].center == encoder.target[0].center && back.target[0].scale == encoder.target[0].scale &&
+                back.target[0].mean == encoder.target[0].mean && back.target[0].variance == encoder.target[0].variance);
     json_t *again = thi_encoder_to_json(&back);
     assert_true(json_equal(json, again));
     json_decref(again);
@@ -423,21 +410,22 @@ static void test_bad_json(void **state)
         "{\"inputs\": [{\"name\": \"a\", \"levels\": [\"b\", \"a\"]}]}",
         "{\"inputs\": [{\"name\": \"a\", \"levels\": [\"a\", \"a\"]}]}",
         "{\"inputs\": [{\"name\": \"a\", \"levels\": [\"a\", \"b\"]}, {\"name\": \"a\", \"levels\": [\"a\", \"b\"]}]}",
-        "{\"inputs\": [{\"name\": \"a\", \"levels\": [\"a\", \"b\"]}], \"target\": 1}",
-        "{\"inputs\": [{\"name\": \"a\", \"levels\": [\"a\", \"b\"]}], \"target\": {\"name\": \"y\", \"center\": 0}}",
-        "{\"inputs\": [{\"name\": \"a\", \"levels\": [\"a\", \"b\"]}], \"target\": {\"name\": \"a\", \"center\": 0, "
-        "\"scale\": 1, \"mean\": 0, \"variance\": 1}}",
     };
     thi_encoder encoder;
+    json_t *rest = json_loads("{\"targets\": [{\"name\": \"y\", \"center\": 0, \"scale\": 1, \"mean\": 0, "
+                              "\"variance\": 1}], \"signs\": false, \"partial\": false}",
+                              0, NULL);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         json_t *json = json_loads(texts[i], 0, NULL);
         assert_non_null(json);
+        json_object_update(json, rest);
         if (thi_encoder_from_json(&encoder, ctx, json) != THIELE_ERROR_FORMAT) {
             fail_msg("accepted: %s", texts[i]);
         }
         assert_null(encoder.input);
         json_decref(json);
     }
+    json_decref(rest);
 }
 
 /* Every allocation failing in turn while learning, reading and loading. */
@@ -458,12 +446,13 @@ static void test_allocations(void **state)
         int64_t kept;
         assert_true(n < 1000);
         thi_fail_allocation(own, n, false);
-        status = thi_encoder_learn(&encoder, own, table, &options);
+        status = thi_encoder_learn(&encoder, own, table, &options, NULL);
         if (status == THIELE_OK) {
-            status = thi_reader_open(&reader, own, &encoder, table, true, false, true);
+            status =
+                thi_reader_open(&reader, own, &encoder, table, &(thi_reading){.target = true, .drop_missing = true});
         }
         if (status == THIELE_OK) {
-            status = thi_reader_read(&reader, own, 0, 4, X, y, NULL, &kept);
+            status = thi_reader_read(&reader, own, 0, 4, X, y, NULL, NULL, &kept);
         }
         if (status == THIELE_OK) {
             json_t *json = thi_encoder_to_json(&encoder);

@@ -44,17 +44,17 @@ static int teardown(void **state)
     return 0;
 }
 
-static thi_prior prior_of(const fixture *f, double noise)
+static thi_prior prior_of(const fixture *f)
 {
-    return (thi_prior){f->kernel, THI_MEAN_LINEAR, f->mean_parameter, noise};
+    return (thi_prior){f->kernel, THI_MEAN_LINEAR, f->mean_parameter};
 }
 
 static double evidence(fixture *f, int n, double noise)
 {
     thi_exact exact;
-    thi_prior prior = prior_of(f, noise);
+    thi_prior prior = prior_of(f);
     assert_ok(f->ctx, thi_exact_open(&exact, f->ctx, n, f->X, f->y));
-    assert_ok(f->ctx, thi_exact_condition(&exact, f->ctx, &prior));
+    assert_ok(f->ctx, thi_exact_condition(&exact, f->ctx, &prior, noise));
     double value = exact.log_marginal;
     thi_exact_close(&exact);
     return value;
@@ -70,9 +70,9 @@ static void test_gradient(void **state)
     double noise_bar = 0.0;
     double h = 1e-5;
     thi_exact exact;
-    thi_prior prior = prior_of(f, noise);
+    thi_prior prior = prior_of(f);
     assert_ok(f->ctx, thi_exact_open(&exact, f->ctx, N, f->X, f->y));
-    assert_ok(f->ctx, thi_exact_condition(&exact, f->ctx, &prior));
+    assert_ok(f->ctx, thi_exact_condition(&exact, f->ctx, &prior, noise));
     assert_ok(f->ctx, thi_exact_gradient(&exact, f->ctx, &prior, theta_bar, mean_bar, &noise_bar));
     thi_exact_close(&exact);
     thiele_kernel_get(f->kernel, theta);
@@ -105,9 +105,9 @@ static thi_predictor predictor_on(fixture *f, int n, const double *X, const doub
 {
     thi_exact exact;
     thi_predictor predictor;
-    thi_prior prior = prior_of(f, noise);
+    thi_prior prior = prior_of(f);
     assert_ok(f->ctx, thi_exact_open(&exact, f->ctx, n, X, y));
-    assert_ok(f->ctx, thi_exact_condition(&exact, f->ctx, &prior));
+    assert_ok(f->ctx, thi_exact_condition(&exact, f->ctx, &prior, noise));
     assert_ok(f->ctx, thi_predictor_freeze(&predictor, f->ctx, &exact, &prior));
     return predictor;
 }
@@ -138,9 +138,9 @@ static void test_leave_one_out(void **state)
     double mean[N];
     double variance[N];
     thi_exact exact;
-    thi_prior prior = prior_of(f, noise);
+    thi_prior prior = prior_of(f);
     assert_ok(f->ctx, thi_exact_open(&exact, f->ctx, N, f->X, f->y));
-    assert_ok(f->ctx, thi_exact_condition(&exact, f->ctx, &prior));
+    assert_ok(f->ctx, thi_exact_condition(&exact, f->ctx, &prior, noise));
     assert_ok(f->ctx, thi_exact_loo(&exact, f->ctx, mean, variance));
     thi_exact_close(&exact);
     for (int left = 0; left < N; left += 29) {
@@ -172,7 +172,7 @@ static void test_joint(void **state)
     int64_t clipped = 0;
     thi_predictor predictor = predictor_on(f, N, f->X, f->y, 0.07);
     assert_ok(f->ctx, thi_predictor_marginals(&predictor, f->ctx, M, f->Xtest, mean, variance, &clipped));
-    assert_ok(f->ctx, thi_predictor_joint(&predictor, f->ctx, M, f->Xtest, joint_mean, covariance));
+    assert_ok(f->ctx, thi_predictor_joint(&predictor, f->ctx, 0, M, f->Xtest, joint_mean, covariance));
     assert_all_near(joint_mean, mean, M, 1e-12, 1e-12);
     for (int i = 0; i < M; i++) {
         assert_near(covariance[i + i * M], variance[i], 1e-10, 1e-12);
@@ -220,9 +220,9 @@ static void test_threads(void **state)
         thiele_context *ctx = test_context(run == 0 ? 1 : 3);
         double mean_bar[D + 1] = {0};
         thi_exact exact;
-        thi_prior prior = prior_of(f, 0.2);
+        thi_prior prior = prior_of(f);
         assert_ok(ctx, thi_exact_open(&exact, ctx, BIG, X, y));
-        assert_ok(ctx, thi_exact_condition(&exact, ctx, &prior));
+        assert_ok(ctx, thi_exact_condition(&exact, ctx, &prior, 0.2));
         result[run][15] = exact.log_marginal;
         assert_ok(ctx, thi_exact_gradient(&exact, ctx, &prior, result[run], mean_bar, &result[run][14]));
         thi_exact_close(&exact);

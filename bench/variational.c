@@ -1,0 +1,153 @@
+/*
+ * bench-variational [numbers of threads...]: one step of a sparse variational regression, value and all gradients (q,
+ * kernel with ARD, inducing inputs), D = 8, against the bare matrix product of the BLAS on as many threads: 5 B M^2 + 4
+ * M^3 flops a step (MATH.md section 2) over the time over the rate of the product.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "posterior/variational.h"
+
+enum { D = 8 };
+
+static void check(thiele_context *ctx, thiele_status status)
+{
+    if (status != THIELE_OK) {
+        fprintf(stderr, "%s: %s\n", thiele_status_name(status), ctx != NULL ? thiele_context_message(ctx) : "");
+        exit(1);
+    }
+}
+
+static double *numbers(thiele_context *ctx, int64_t n, uint64_t row, double scale)
+{
+    double *x;
+    check(ctx, thi_alloc(ctx, &x, (size_t)n, sizeof *x));
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = scale * thi_random_normal((thi_stream){1, THI_RANDOM_DEMO, row}, (uint64_t)i);
+    }
+    return x;
+}
+
+/* The rate of the bare product, one on each thread at once. */
+static thiele_status one_gemm(void *arg, int64_t block, int thread)
+{
+    (void)thread;
+    thi_matrix *m = (thi_matrix *)arg + 3 * block;
+    thi_blas_gemm(THI_N, THI_N, 1.0, m[0], m[1], 0.0, m[2]);
+    return THIELE_OK;
+}
+
+static double gemm_rate(thiele_context *ctx, int threads)
+{
+    enum { N = 1500 };
+    thi_matrix *m;
+    double best = 1e300;
+    check(ctx, thi_alloc(ctx, &m, (size_t)(3 * threads), sizeof *m));
+    for (int k = 0; k < 3 * threads; k++) {
+        m[k] = thi_matrix_view(numbers(ctx, N * N, (uint64_t)k, 1.0), N, N, N);
+    }
+    for (int run = 0; run < 4; run++) {
+        double start = thi_seconds();
+        check(ctx, thi_parallel(ctx, threads, one_gemm, m));
+        double taken = thi_seconds() - start;
+        best = taken < best ? taken : best;
+    }
+    for (int k = 0; k < 3 * threads; k++) {
+        thi_free(m[k].data);
+    }
+    thi_free(m);
+    return threads * 2e-9 * N * N * N / best;
+}
+
+typedef struct workbench {
+    thiele_context *ctx;
+    int64_t B, M;
+    thi_prior prior;
+    thi_variational *v;
+    double *X, *y, *Z, *q, *q_bar, *theta_bar, *Z_bar, *mu, *variance, *g, *h;
+} workbench;
+
+/* Seconds of the parts of a step: begin, marginals, pull, end. */
+enum { PARTS = 4 };
+
+static void step(workbench *w, double *part)
+{
+    const double *Z = w->Z, noise = 0.1;
+    double kl, at[PARTS + 1];
+    thi_adjoints adjoints = {w->q_bar, &w->theta_bar, NULL, &w->Z_bar};
+    at[0] = thi_seconds();
+    check(w->ctx, thi_variational_begin(w->v, w->ctx, &w->prior, &Z, w->q, NULL, true));
+    at[1] = thi_seconds();
+    check(w->ctx, thi_variational_marginals(w->v, w->ctx, w->B, w->X, w->mu, w->variance));
+    for (int64_t i = 0; i < w->B; i++) {
+        w->g[i] = (w->y[i] - w->mu[i]) / noise;
+        w->h[i] = -0.5 / noise;
+    }
+    at[2] = thi_seconds();
+    check(w->ctx, thi_variational_pull(w->v, w->ctx, w->g, w->h));
+    at[3] = thi_seconds();
+    check(w->ctx, thi_variational_end(w->v, w->ctx, NULL, &kl, &adjoints));
+    at[4] = thi_seconds();
+    for (int p = 0; p < PARTS; p++) {
+        part[p] = at[p + 1] - at[p];
+    }
+}
+
+static void measure(thiele_context *ctx, int64_t B, int64_t M, double peak)
+{
+    workbench w = {.ctx = ctx, .B = B, .M = M};
+    thi_shape shape = {.latents = 1, .components = 1, .dims = D, .inducing = M, .capacity = B, .whitened = true};
+    thiele_kernel *kernel;
+    check(ctx, thiele_kernel_parse(&kernel, ctx, "matern52(ard, lengthscale~2)", D, NULL));
+    check(ctx, thi_variational_open(&w.v, ctx, &shape));
+    int64_t size = thi_variational_size(&shape);
+    w.prior = (thi_prior){kernel, THI_MEAN_ZERO, NULL};
+    double **arrays[] = {&w.X, &w.y, &w.Z, &w.q, &w.q_bar, &w.theta_bar, &w.Z_bar, &w.mu, &w.variance, &w.g, &w.h};
+    const int64_t sizes[] = {D * B, B, D * M, size, size, D + 1, D * M, B, B, B, B};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        *arrays[i] = numbers(ctx, sizes[i], (uint64_t)i, i == 3 ? 0.01 : 1.0);
+    }
+    double best = 1e300, total = 0.0, parts[PARTS] = {0.0};
+    for (int run = 0; run < 5 || (total < 1.0 && run < 400); run++) {
+        double part[PARTS], taken = 0.0;
+        step(&w, part);
+        for (int p = 0; p < PARTS; p++) {
+            taken += part[p];
+        }
+        for (int p = 0; p < PARTS && taken < best; p++) {
+            parts[p] = part[p];
+        }
+        best = taken < best ? taken : best;
+        total += taken;
+    }
+    double m = (double)M, flops = 5.0 * (double)B * m * m + 4.0 * m * m * m;
+    printf("B = %5lld  M = %5lld  threads = %d  %9.3f ms  %5.1f%% of the product   (begin %.3f, marginals %.3f, pull "
+           "%.3f, end %.3f)\n",
+           (long long)B, (long long)M, thiele_context_threads(ctx), 1e3 * best, 100.0 * flops / best * 1e-9 / peak,
+           1e3 * parts[0], 1e3 * parts[1], 1e3 * parts[2], 1e3 * parts[3]);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        thi_free(*arrays[i]);
+    }
+    thi_variational_close(w.v);
+    thiele_kernel_destroy(kernel);
+}
+
+int main(int argc, char **argv)
+{
+    static const int64_t shapes[][2] = {{256, 100}, {1000, 200}, {1000, 1000}, {4096, 500}};
+    int runs = argc > 1 ? argc - 1 : 2;
+    for (int run = 0; run < runs; run++) {
+        thiele_context_options options = THIELE_CONTEXT_OPTIONS_INIT;
+        thiele_context *ctx = NULL;
+        options.threads = argc > 1 ? atoi(argv[1 + run]) : run + 1;
+        check(NULL, thiele_context_create(&ctx, &options));
+        double peak = gemm_rate(ctx, thiele_context_threads(ctx));
+        printf("bare product, 1500^3 on each of %d threads: %.1f GF/s\n", thiele_context_threads(ctx), peak);
+        for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+            measure(ctx, shapes[k][0], shapes[k][1], peak);
+        }
+        thiele_context_destroy(ctx);
+    }
+    return 0;
+}

@@ -1,0 +1,133 @@
+/*
+ * Matches an encoder's columns to a table's by name: inputs, targets and exposure. All that are absent are named at
+ * once.
+ */
+#include "data/encoder.h"
+
+/* The names of columns that the table does not have. */
+typedef struct absence {
+    thi_text list;
+    int count;
+} absence;
+
+/* The table's column of this name, or -1, which is noted with what the column is for. */
+static int match(const thi_reader *reader, const char *name, const char *what, absence *absent)
+{
+    enum { NAMED = 10 };
+    int column = thi_table_column(reader->table, name);
+    if (column < 0 && absent->count++ < NAMED) {
+        thi_text_add(&absent->list, "%s'%s'%s", absent->count > 1 ? ", " : "", name, what);
+    } else if (column < 0 && absent->count == NAMED + 1) {
+        thi_text_add(&absent->list, ", ...");
+    }
+    return column;
+}
+
+static void match_inputs(thi_reader *reader, absence *absent)
+{
+    const thi_encoder *encoder = reader->encoder;
+    for (int i = 0; i < encoder->inputs; i++) {
+        int column = match(reader, encoder->input[i].name, "", absent);
+        reader->column[i] = column;
+        if (encoder->input[i].levels == 0) {
+            reader->numeric[reader->numerics++] = i;
+            reader->source[reader->width++] = column;
+        }
+    }
+}
+
+/* Labels are read as numbers where they are numbers and the column has nothing else, as texts otherwise. */
+static void match_targets(thi_reader *reader, absence *absent)
+{
+    const thi_encoder *encoder = reader->encoder;
+    const char *what = encoder->targets > 1 ? " (a target)" : " (the target)";
+    for (int p = 0; p < encoder->targets; p++) {
+        const thi_target *target = &encoder->target[p];
+        int64_t texts = 0, missing;
+        int column = match(reader, target->name, what, absent);
+        if (column >= 0 && target->level_value != NULL) {
+            thi_table_census(reader->table, column, &texts, &missing);
+        }
+        if (target->levels > 0 && (target->level_value == NULL || texts > 0)) {
+            reader->label_column = column;
+        } else {
+            reader->source[reader->width++] = column;
+            reader->targets++;
+        }
+    }
+}
+
+static void match_exposure(thi_reader *reader, thiele_context *ctx, absence *absent)
+{
+    const char *name = reader->encoder->exposure;
+    if (reader->how.target) {
+        reader->exposure = match(reader, name, " (the exposure)", absent);
+    } else {
+        reader->exposure = thi_table_column(reader->table, name);
+    }
+    if (reader->exposure >= 0) {
+        reader->source[reader->width++] = reader->exposure;
+    } else if (!reader->how.target) {
+        thi_log(ctx, THIELE_LOG_WARNING, "%s has no column '%s' (the exposure): it counts as 1 in every row",
+                thi_table_source(reader->table), name);
+    }
+}
+
+static thiele_status match_columns(thi_reader *reader, thiele_context *ctx)
+{
+    absence absent = {.count = 0};
+    thi_text_init(&absent.list, ctx);
+    match_inputs(reader, &absent);
+    if (reader->how.target) {
+        match_targets(reader, &absent);
+    }
+    if (reader->encoder->exposure != NULL) {
+        match_exposure(reader, ctx, &absent);
+    }
+    thiele_status status = absent.list.status;
+    if (status == THIELE_OK && absent.count > 0) {
+        status = thi_fail(ctx, THIELE_ERROR_COLUMN, "%s has no column %s: the model needs %s",
+                          thi_table_source(reader->table), absent.list.data, absent.count > 1 ? "them" : "it");
+    }
+    thi_text_clear(&absent.list);
+    return status;
+}
+
+thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi_encoder *encoder,
+                              const thiele_table *table, const thi_reading *how)
+{
+    const size_t inputs = (size_t)encoder->inputs, most = inputs + (size_t)encoder->targets + 1;
+    *reader = (thi_reader){.encoder = encoder,
+                           .table = table,
+                           .how = *how,
+                           .exposure = -1,
+                           .label_column = -1,
+                           .known_from = "those that the model knows"};
+    thiele_status status;
+    if (how->target && encoder->targets == 0) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the model has no target column");
+    }
+    THI_TRY(thi_alloc(ctx, &reader->column, inputs, sizeof *reader->column));
+    THI_TRY(thi_alloc(ctx, &reader->numeric, inputs, sizeof *reader->numeric));
+    THI_TRY(thi_alloc(ctx, &reader->source, most, sizeof *reader->source));
+    THI_TRY(match_columns(reader, ctx));
+    THI_TRY(thi_alloc(ctx, &reader->scratch, THI_TABLE_BLOCK, (size_t)reader->width * sizeof *reader->scratch));
+    if (how->target && encoder->target[0].levels > 0) {
+        THI_TRY(thi_label_index(&reader->label, ctx, encoder));
+        reader->labels = encoder->target[0].levels;
+    }
+    return THIELE_OK;
+out:
+    thi_reader_close(reader);
+    return status;
+}
+
+void thi_reader_close(thi_reader *reader)
+{
+    thi_free(reader->column);
+    thi_free(reader->numeric);
+    thi_free(reader->source);
+    thi_free(reader->scratch);
+    thi_free(reader->label);
+    *reader = (thi_reader){.exposure = -1, .label_column = -1};
+}

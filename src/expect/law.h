@@ -1,0 +1,70 @@
+/*
+ * The predictive distribution of one output of one row from its density alone: where its mass lies, its moments, its
+ * quantiles. For a user's own likelihood, which has nothing else. The density over y,
+ *   p(y) = sum_k pi_k int p(y | f) N(f; mu_k, diag v_k) df,
+ * is integrated by cells of 16 nodes on an axis that has no ends (y, log y or the log odds of y; counts as they are).
+ * Some 1000 densities a row, each an integral over f.
+ */
+#ifndef THI_LAW_H
+#define THI_LAW_H
+
+#include "expect/integrate.h"
+
+enum { THI_CELL_NODES = 16, THI_CELLS_MAX = 2048, THI_LAW_BORDERS = 2720, THI_LAW_PEAKS = 8 };
+
+/* The axis: from its places to values of y and back; log of |dy/dx|. */
+double thi_to_support(thi_support support, double x);
+double thi_from_support(thi_support support, double y);
+
+/* The axis from low to high, or the counts low, ..., high - 1. Densities are relative to that at the highest peak. */
+typedef struct thi_cell {
+    double low, high;
+    double before;                /* the mass of all cells to the left */
+    double sum[3];                /* mass, and first and second moment about the highest peak */
+    double value[THI_CELL_NODES]; /* the density at the nodes (of each count, where there are no more than nodes) */
+} thi_cell;
+
+typedef struct thi_peak {
+    double at, top; /* on the axis, and the log density there */
+    double width;   /* within which it is flat */
+} thi_peak;
+
+typedef struct thi_law {
+    thi_expect *expect;
+    thiele_context *ctx;
+    thi_support support;
+    thi_marginals row; /* one row */
+    int output;
+    double *y; /* P: the outputs that are known, NaN for the others */
+    thi_peak peak;
+    double floor; /* log densities far below this need not be exact */
+    double tail;  /* the density falls as |y|^tail at worst; minus infinity when faster than any power */
+    int cells;
+    thi_cell *cell; /* ascending */
+    double mean, variance;
+    /* work space */
+    thi_cell *stack;
+    double *points, *mu, *v, *log_p, *border;
+} thi_law;
+
+thiele_status thi_law_create(thi_law **out, thi_expect *expect, thiele_context *ctx);
+void thi_law_destroy(thi_law *law);
+/* The one of a work space, made when it is first asked for. */
+thiele_status thi_space_law(thi_expect *expect, thiele_context *ctx, thi_law **law);
+/*
+ * The distribution of an output. known: P values, NaN where there is none (the output's own is not used); the
+ * distribution is that of the output given the others. Errors: NUMERIC when no mass is found or a density is NaN.
+ */
+thiele_status thi_law_fit(thi_law *law, thiele_context *ctx, const thi_marginals *row, int output, const double *known);
+/* The y with P(Y <= y) = p, or the smallest count with P(Y <= y) >= p. */
+thiele_status thi_law_quantile(thi_law *law, double p, double *y);
+
+/* Log densities along the axis, at most THI_EXPECT_BLOCK places; minus infinity beyond its ends. */
+thiele_status thi_law_densities(thi_law *law, int count, const double *x, double *log_p);
+/*
+ * peaks.c: finds the peaks; sets law->peak to the highest, law->tail, and law->border to ascending places between which
+ * all mass lies, dense around each peak; their number in *borders.
+ */
+thiele_status thi_law_borders(thi_law *law, int *borders);
+
+#endif

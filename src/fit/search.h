@@ -1,0 +1,59 @@
+/*
+ * Maximising a method's log evidence (or bound) over the hyperparameters: several starts are tried on a random subset
+ * of the rows, which costs little; the best of them is polished on all rows.
+ */
+#ifndef THI_SEARCH_H
+#define THI_SEARCH_H
+
+#include "fit/driver.h"
+#include "fit/parameters.h"
+#include "posterior/predictor.h"
+
+/* What a fit ends with. */
+typedef struct thi_fitted {
+    thi_predictor *latent;           /* one a latent function, allocated by the caller */
+    double *weight;                  /* of the components of a mixture; NULL: one component. Owned by the caller */
+    double *loo_mean, *loo_variance; /* room for leave-one-out predictions of y, or NULL when they are not wanted */
+    double value;                    /* log evidence, or the bound on it */
+    double jitter;
+} thi_fitted;
+
+/* A method of inference whose objective has a gradient. */
+typedef struct thi_method {
+    const char *name;
+    int64_t subset; /* rows to explore with, at most */
+    /* State for some rows; rows and spec are borrowed and outlive it. */
+    thiele_status (*open)(void **state, thiele_context *ctx, const thi_spec *spec, const thi_rows *rows);
+    void (*close)(void *state);
+    /*
+     * The objective at the specification's present values. gradient (all hypers, in the numbers, logs of positive ones;
+     * NULL: not wanted) is added to. NUMERIC where it cannot be had.
+     */
+    thiele_status (*evaluate)(void *state, thiele_context *ctx, const thi_hypers *hypers, double *value,
+                              double *gradient);
+    /* Freezes the posterior at the present values. */
+    thiele_status (*freeze)(void *state, thiele_context *ctx, thi_fitted *fitted);
+} thi_method;
+
+typedef struct thi_fit_settings {
+    int restarts;   /* further random starts */
+    int iterations; /* of L-BFGS on all rows; negative: keep the first guesses */
+} thi_fit_settings;
+
+typedef struct thi_fit_result {
+    thiele_stop stop;
+    int iterations;
+    int64_t evaluations;
+} thi_fit_result;
+
+/* hypers holds first guesses in and the learned values out; spec has them too at the end. */
+thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_method *method, thi_spec *spec,
+                         const thi_rows *rows, thi_hypers *hypers, const thi_fit_settings *settings,
+                         thi_fit_result *result);
+/* Opens a state on these rows, freezes it at the specification's present values and closes it. */
+thiele_status thi_freeze(thiele_context *ctx, const thi_method *method, const thi_spec *spec, const thi_rows *rows,
+                         thi_fitted *fitted);
+
+extern const thi_method thi_method_exact, thi_method_dense;
+
+#endif

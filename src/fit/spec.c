@@ -1,0 +1,176 @@
+/* Rows, latent functions and units of a fit. */
+#include "fit/spec.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- rows ------------------------------------------------------------------------------------------------------------
+ */
+
+thiele_status thi_rows_alloc(thi_rows *rows, thiele_context *ctx, int64_t n, int dims, int outputs, bool offset)
+{
+    *rows = (thi_rows){.n = n, .dims = dims, .outputs = outputs};
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &rows->X, (size_t)n * (size_t)dims, sizeof *rows->X));
+    THI_TRY(thi_alloc(ctx, &rows->y, (size_t)n * (size_t)outputs, sizeof *rows->y));
+    if (offset) {
+        THI_TRY(thi_alloc(ctx, &rows->offset, (size_t)n, sizeof *rows->offset));
+    }
+out:
+    if (status != THIELE_OK) {
+        thi_rows_free(rows);
+    }
+    return status;
+}
+
+void thi_rows_free(thi_rows *rows)
+{
+    thi_free(rows->X);
+    thi_free(rows->y);
+    thi_free(rows->offset);
+    *rows = (thi_rows){0};
+}
+
+thiele_status thi_rows_take(thi_rows *out, thiele_context *ctx, const thi_rows *rows, int64_t count,
+                            const int64_t *order)
+{
+    int D = rows->dims;
+    int P = rows->outputs;
+    thiele_status status = thi_rows_alloc(out, ctx, count, D, P, rows->offset != NULL);
+    for (int64_t i = 0; status == THIELE_OK && i < count; i++) {
+        memcpy(out->X + i * D, rows->X + order[i] * D, (size_t)D * sizeof *out->X);
+        memcpy(out->y + i * P, rows->y + order[i] * P, (size_t)P * sizeof *out->y);
+        if (rows->offset != NULL) {
+            out->offset[i] = rows->offset[order[i]];
+        }
+    }
+    return status;
+}
+
+thiele_status thi_rows_sample(thi_rows *out, thiele_context *ctx, const thi_rows *rows, int64_t count)
+{
+    int64_t *order;
+    *out = (thi_rows){0};
+    thiele_status status = thi_alloc(ctx, &order, (size_t)rows->n, sizeof *order);
+    if (status == THIELE_OK) {
+        thi_random_permutation((thi_stream){ctx->seed, THI_RANDOM_SUBSET, 0}, rows->n, order);
+        status = thi_rows_take(out, ctx, rows, count < rows->n ? count : rows->n, order);
+    }
+    thi_free(order);
+    return status;
+}
+
+/* --- latent functions ------------------------------------------------------------------------------------------------
+ */
+
+typedef struct kernel_list {
+    thiele_context *ctx;
+    thi_latents *latents;
+    const thi_columns *columns;
+    int parts;
+} kernel_list;
+
+static thiele_status parse_kernel(kernel_list *list, const char *text, size_t length)
+{
+    thi_latents *latents = list->latents;
+    char *part = NULL;
+    thiele_status status = THIELE_OK;
+    if (list->parts < latents->groups) {
+        status = thi_strndup(list->ctx, &part, text, length);
+        if (status == THIELE_OK) {
+            status = thi_kernel_parse(&latents->kernel[list->parts], list->ctx, part, list->columns);
+        }
+        thi_free(part);
+    }
+    list->parts++;
+    return status;
+}
+
+/* One kernel for all, or one for each with ';' between them. */
+static thiele_status parse_kernels(kernel_list *list, const char *text)
+{
+    thi_latents *latents = list->latents;
+    for (const char *at = text; at != NULL;) {
+        const char *end = strchr(at, ';');
+        size_t length = end != NULL ? (size_t)(end - at) : strlen(at);
+        thiele_status status = parse_kernel(list, at, length);
+        if (status != THIELE_OK) {
+            return status;
+        }
+        at = end != NULL ? end + 1 : NULL;
+    }
+    if (list->parts != 1 && list->parts != latents->groups) {
+        return thi_fail(
+            list->ctx, THIELE_ERROR_ARGUMENT,
+            "%d kernels were given for %d latent function%s: give one for all of them, or one for each with "
+            "';' between them",
+            list->parts, latents->groups, latents->groups == 1 ? "" : "s");
+    }
+    thiele_status status = THIELE_OK;
+    for (int g = 1; list->parts == 1 && g < latents->groups && status == THIELE_OK; g++) {
+        status = thi_kernel_copy(&latents->kernel[g], list->ctx, latents->kernel[0]);
+    }
+    return status;
+}
+
+static thiele_status alloc_latents(thi_latents *latents, thiele_context *ctx, int dims)
+{
+    size_t groups = (size_t)latents->groups;
+    latents->mean_parameters = thi_mean_parameters(latents->mean, dims);
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &latents->group, (size_t)latents->count, sizeof *latents->group));
+    THI_TRY(thi_alloc(ctx, &latents->kernel, groups, sizeof(thiele_kernel *)));
+    THI_TRY(thi_alloc(ctx, &latents->mean_parameter, groups * (size_t)latents->mean_parameters,
+                      sizeof *latents->mean_parameter));
+    THI_TRY(thi_alloc(ctx, &latents->prior, groups, sizeof *latents->prior));
+out:
+    return status;
+}
+
+thiele_status thi_latents_make(thi_latents *latents, thiele_context *ctx, const char *kernels, const char *mean,
+                               const thi_columns *columns, int count, bool shared)
+{
+    *latents = (thi_latents){.count = count, .groups = shared ? 1 : count};
+    kernel_list list = {ctx, latents, columns, 0};
+    thiele_status status;
+    THI_TRY(thi_mean_find(ctx, mean, &latents->mean));
+    THI_TRY(alloc_latents(latents, ctx, columns->dims));
+    THI_TRY(parse_kernels(&list, kernels));
+    for (int j = 0; j < count; j++) {
+        latents->group[j] = shared ? 0 : j;
+    }
+    for (int g = 0; g < latents->groups; g++) {
+        latents->prior[g] =
+            (thi_prior){latents->kernel[g], latents->mean, latents->mean_parameter + g * latents->mean_parameters};
+    }
+out:
+    if (status != THIELE_OK) {
+        thi_latents_clear(latents);
+    }
+    return status;
+}
+
+void thi_latents_clear(thi_latents *latents)
+{
+    for (int g = 0; latents->kernel != NULL && g < latents->groups; g++) {
+        thiele_kernel_destroy(latents->kernel[g]);
+    }
+    thi_free(latents->kernel);
+    thi_free(latents->group);
+    thi_free(latents->mean_parameter);
+    thi_free(latents->prior);
+    *latents = (thi_latents){0};
+}
+
+void thi_latent_unit(const thiele_likelihood *lik, const thi_encoder *encoder, int latent, double *unit, double *offset)
+{
+    const thi_target *target = encoder->target;
+    *unit = 1.0;
+    *offset = 0.0;
+    if (lik->ops->log_variance == latent && latent > 0) {
+        *offset = 2.0 * log(target->scale);
+    } else if (lik->ops->standardise && lik->outputs == 1) {
+        *unit = target->scale;
+        *offset = target->center;
+    }
+}

@@ -1,0 +1,58 @@
+/*
+ * What is fitted to what: the prior of every latent function, the likelihood, the rows. All in the units of the model
+ * (standardised); a fit changes the values of kernels, means and likelihood in place.
+ */
+#ifndef THI_SPEC_H
+#define THI_SPEC_H
+
+#include "data/data.h"
+#include "expect/expect.h"
+#include "posterior/prior.h"
+
+/* Training rows. offset is added to the first latent function. */
+typedef struct thi_rows {
+    int64_t n;
+    int dims, outputs; /* D, P */
+    double *X, *y;     /* D x n, P x n (NaN: missing) */
+    double *offset;    /* n, or NULL: 0 */
+} thi_rows;
+thiele_status thi_rows_alloc(thi_rows *rows, thiele_context *ctx, int64_t n, int dims, int outputs, bool offset);
+void thi_rows_free(thi_rows *rows);
+/* Copies of `count` of the rows, those numbered by order. */
+thiele_status thi_rows_take(thi_rows *out, thiele_context *ctx, const thi_rows *rows, int64_t count,
+                            const int64_t *order);
+/* A random part of at most `count` of them, by the context's seed. */
+thiele_status thi_rows_sample(thi_rows *out, thiele_context *ctx, const thi_rows *rows, int64_t count);
+
+/* The latent functions: Q of them in groups that share one prior (and one kernel). */
+typedef struct thi_latents {
+    int count, groups; /* Q, G */
+    int *group;        /* of each latent */
+    thi_mean mean;
+    int mean_parameters;    /* of one group */
+    thiele_kernel **kernel; /* G of them, owned */
+    double *mean_parameter; /* mean_parameters x G */
+    thi_prior *prior;       /* views of the above */
+} thi_latents;
+/*
+ * Kernels from text: one for all latents, or as many as there are with ';' between them. shared: all latents have one
+ * prior; else each its own. Error: ARGUMENT.
+ */
+thiele_status thi_latents_make(thi_latents *latents, thiele_context *ctx, const char *kernels, const char *mean,
+                               const thi_columns *columns, int count, bool shared);
+void thi_latents_clear(thi_latents *latents);
+
+typedef struct thi_spec {
+    thi_latents latents;
+    thiele_likelihood *lik;  /* borrowed */
+    const char *expectation; /* how E, g, h are to be had; NULL: the best way. Borrowed */
+} thi_spec;
+
+/*
+ * From the units of the model to those of the data: f_data = offset + unit * f. A latent of a likelihood whose targets
+ * are not standardised, or have several scales, keeps its own; the log of a variance is shifted.
+ */
+void thi_latent_unit(const thiele_likelihood *lik, const thi_encoder *encoder, int latent, double *unit,
+                     double *offset);
+
+#endif

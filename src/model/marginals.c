@@ -1,0 +1,35 @@
+/* Marginals of all latent functions and components, in the layout that likelihoods take. */
+#include "model/model.h"
+
+/* One latent function's n x K numbers into row `latent` of Q x n x K. */
+static void place(const thiele_model *model, int latent, int64_t n, const double *from, double *to)
+{
+    int Q = model->latents;
+    for (int64_t i = 0; i < n * model->components; i++) {
+        to[i * Q + latent] = from[i];
+    }
+}
+
+thiele_status thi_model_marginals(const thiele_model *model, thiele_context *ctx, int64_t n, const double *X,
+                                  const double *offset, double *mu, double *v, int64_t *clipped)
+{
+    int K = model->components;
+    int Q = model->latents;
+    double *block;
+    thiele_status status = thi_alloc(ctx, &block, (size_t)(2 * n * K), sizeof *block);
+    double *variance = v != NULL ? block + n * K : NULL;
+    for (int j = 0; status == THIELE_OK && j < Q; j++) {
+        status = thi_predictor_marginals(&model->latent[j], ctx, n, X, block, variance, clipped);
+        if (status == THIELE_OK) {
+            place(model, j, n, block, mu);
+        }
+        if (status == THIELE_OK && v != NULL) {
+            place(model, j, n, variance, v);
+        }
+    }
+    for (int64_t i = 0; status == THIELE_OK && offset != NULL && i < n * K; i++) {
+        mu[i * Q] += offset[i % n];
+    }
+    thi_free(block);
+    return status;
+}

@@ -1,0 +1,36 @@
+/*
+ * From marginals of the latent functions to what is predicted, in the units of the data: moments, class probabilities,
+ * quantiles, draws. Buffers for one block of rows are allocated once.
+ */
+#ifndef THI_OUTPUTS_H
+#define THI_OUTPUTS_H
+
+#include "model/model.h"
+
+typedef struct thi_outputs {
+    const thiele_model *model;
+    const thiele_predict_options *options;
+    bool latent;
+    int outputs, classes; /* as in thiele_prediction */
+    double *mean, *variance, *probability, *quantiles, *samples;
+    double *gathered; /* of a mixture: the marginals of a block */
+} thi_outputs;
+
+/* Room for at most `rows` rows. Errors: MEMORY; UNSUPPORTED for quantiles of unordered classes. */
+thiele_status thi_outputs_open(thi_outputs *outputs, thiele_context *ctx, const thiele_model *model,
+                               const thiele_predict_options *options, int64_t rows);
+void thi_outputs_close(thi_outputs *outputs);
+/* mu, v: Q x n x K; row: the numbers of the rows, which draws depend on; may be NULL without them. */
+thiele_status thi_outputs_make(thi_outputs *outputs, thiele_context *ctx, int64_t n, const int64_t *row,
+                               const double *mu, const double *v);
+
+/* Room for the marginals of the block of rows that begins with `first`; NULL for one component. */
+double *thi_gathered_part(const thi_outputs *outputs, int64_t first);
+/*
+ * Rows first .. first + m->n - 1 of all n rows as the expectations take them, at most THI_EXPECT_BLOCK; gathered (2 Q
+ * THI_EXPECT_BLOCK K numbers) is used where there are several components.
+ */
+void thi_marginals_part(thi_marginals *part, const thiele_model *model, int64_t n, const double *mu, const double *v,
+                        int64_t first, int64_t count, double *gathered);
+
+#endif

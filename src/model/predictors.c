@@ -1,0 +1,261 @@
+/* A predictor's numbers as tensors: matrices as they are, triangles packed by columns. */
+#include "model/predictors.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t packed_size(int64_t n)
+{
+    return n * (n + 1) / 2;
+}
+
+static const char *const plus_names[] = {"none", "triangle", "white", "kernel"};
+enum { PLUS_KINDS = sizeof plus_names / sizeof *plus_names };
+
+/* "inputs" of the first latent function, "f2.inputs" of the second. */
+enum { NAME_MAX_LENGTH = 48 };
+static void make_name(char name[NAME_MAX_LENGTH], int latent, const char *part)
+{
+    if (latent <= 0) {
+        snprintf(name, NAME_MAX_LENGTH, "%s", part);
+    } else {
+        snprintf(name, NAME_MAX_LENGTH, "f%d.%s", latent + 1, part);
+    }
+}
+
+/* --- writing ---------------------------------------------------------------------------------------------------------
+ */
+
+thiele_status thi_tensor_add(thi_tensor_list *list, int latent, const char *name, thi_tensor tensor)
+{
+    size_t next = (size_t)list->count + 1;
+    char whole[NAME_MAX_LENGTH];
+    thiele_status status;
+    make_name(whole, latent, name);
+    THI_TRY(thi_grow(list->ctx, &list->tensor, next, sizeof *list->tensor));
+    THI_TRY(thi_grow(list->ctx, &list->name, next, sizeof(char *)));
+    THI_TRY(thi_strdup(list->ctx, &list->name[list->count], whole));
+    list->tensor[list->count++] = tensor;
+out:
+    return status;
+}
+
+const thi_tensor *thi_tensor_list_named(thi_tensor_list *list)
+{
+    for (int i = 0; i < list->count; i++) {
+        list->tensor[i].name = list->name[i];
+    }
+    return list->tensor;
+}
+
+void thi_tensor_list_clear(thi_tensor_list *list)
+{
+    for (int i = 0; i < list->count; i++) {
+        thi_free(list->name[i]);
+    }
+    thi_free(list->name);
+    thi_free(list->tensor);
+    *list = (thi_tensor_list){0};
+}
+
+static bool same_numbers(const double *a, const double *b, int64_t count)
+{
+    return a == b || (a != NULL && b != NULL && memcmp(a, b, (size_t)count * sizeof *a) == 0);
+}
+
+static bool same_triangle(thi_matrix A, thi_matrix B)
+{
+    bool same = true;
+    for (int64_t j = 0; j < A.cols && same; j++) {
+        same = same_numbers(A.data + j + j * A.ld, B.data + j + j * B.ld, A.rows - j);
+    }
+    return same;
+}
+
+static thiele_status list_plus(thi_tensor_list *list, const thi_predictor *p, int latent)
+{
+    thiele_status status = THIELE_OK;
+    for (int k = 0; p->plus != THI_PLUS_NONE && k < p->components && status == THIELE_OK; k++) {
+        char name[32];
+        thi_matrix R = p->R[k];
+        snprintf(name, sizeof name, "plus.%d", k + 1);
+        thi_tensor tensor = p->plus == THI_PLUS_TRIANGLE
+                                ? (thi_tensor){.dims = 1, .shape = {packed_size(p->n)}, .lower = R}
+                                : (thi_tensor){.dims = 2, .shape = {p->n, R.rows}, .data = R.data};
+        status = thi_tensor_add(list, latent, name, tensor);
+    }
+    return status;
+}
+
+thiele_status thi_predictor_list(thi_tensor_list *list, const thi_predictor *p, const thi_predictor *first, int latent)
+{
+    int64_t D = p->kernel->dims;
+    int64_t n = p->n;
+    bool basis = first != NULL && first->n == n;
+    thiele_status status;
+    if (!basis || !same_numbers(p->basis, first->basis, n * D)) {
+        THI_TRY(thi_tensor_add(list, latent, "inputs", (thi_tensor){.dims = 2, .shape = {n, D}, .data = p->basis}));
+    }
+    THI_TRY(
+        thi_tensor_add(list, latent, "weights", (thi_tensor){.dims = 2, .shape = {p->components, n}, .data = p->a}));
+    if (!basis || !same_triangle(p->L, first->L)) {
+        THI_TRY(
+            thi_tensor_add(list, latent, "factor", (thi_tensor){.dims = 1, .shape = {packed_size(n)}, .lower = p->L}));
+    }
+    if (p->scale != NULL && (!basis || !same_numbers(p->scale, first->scale, n))) {
+        THI_TRY(thi_tensor_add(list, latent, "scale", (thi_tensor){.dims = 1, .shape = {n}, .data = p->scale}));
+    }
+    THI_TRY(thi_tensor_add(list, latent, "theta",
+                           (thi_tensor){.dims = 1, .shape = {p->kernel->parameters}, .data = p->kernel->log_value}));
+    THI_TRY(thi_tensor_add(
+        list, latent, "mean",
+        (thi_tensor){.dims = 1, .shape = {thi_mean_parameters(p->mean, (int)D)}, .data = p->mean_parameter}));
+    THI_TRY(list_plus(list, p, latent));
+out:
+    return status;
+}
+
+json_t *thi_predictor_to_json(const thi_predictor *p)
+{
+    json_t *rows = json_array();
+    int failed = rows == NULL;
+    for (int k = 0; p->R != NULL && k < p->components; k++) {
+        failed |= json_array_append_new(rows, json_integer(p->R[k].rows));
+    }
+    if (failed) {
+        json_decref(rows);
+        return NULL;
+    }
+    return json_pack("{s:I, s:s, s:o, s:b}", "basis", (json_int_t)p->n, "plus", plus_names[p->plus], "plus_rows", rows,
+                     "scaled", (int)(p->scale != NULL));
+}
+
+/* --- reading ---------------------------------------------------------------------------------------------------------
+ */
+
+/* The tensor of this latent function or, where the file has none, that of the first one. */
+static void find_name(char name[NAME_MAX_LENGTH], const thi_tensors *tensors, int latent, const char *part)
+{
+    make_name(name, latent, part);
+    if (!thi_tensors_have(tensors, name)) {
+        make_name(name, 0, part);
+    }
+}
+
+static thiele_status take(const thi_tensors *tensors, thiele_context *ctx, int latent, const char *part, int dims,
+                          const int64_t *shape, double **out)
+{
+    char name[NAME_MAX_LENGTH];
+    find_name(name, tensors, latent, part);
+    return thi_tensors_take(tensors, ctx, name, dims, shape, out);
+}
+
+static thiele_status read_triangle(thiele_context *ctx, const thi_tensors *tensors, int latent, const char *part,
+                                   int64_t n, thi_matrix *L)
+{
+    const double *packed = NULL;
+    int64_t size = packed_size(n);
+    char name[NAME_MAX_LENGTH];
+    thiele_status status;
+    find_name(name, tensors, latent, part);
+    THI_TRY(thi_tensors_view(tensors, ctx, name, 1, &size, &packed));
+    THI_TRY(thi_matrix_alloc(L, ctx, n, n));
+    for (int64_t j = 0; j < n; j++) {
+        memcpy(L->data + j + j * L->ld, packed, (size_t)(n - j) * sizeof *packed);
+        packed += n - j;
+        if (!(L->data[j + j * L->ld] > 0.0)) {
+            THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "its tensor '%s' has a diagonal that is not positive", name));
+        }
+    }
+out:
+    return status;
+}
+
+static thiele_status read_theta(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors, int latent)
+{
+    char name[NAME_MAX_LENGTH];
+    const double *theta = NULL;
+    int64_t count = p->kernel->parameters;
+    make_name(name, latent, "theta");
+    thiele_status status = thi_tensors_view(tensors, ctx, name, 1, &count, &theta);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (fabs(theta[i]) > 300.0) {
+            return thi_fail(ctx, THIELE_ERROR_FORMAT, "its kernel parameters are out of all proportion");
+        }
+    }
+    thiele_kernel_set(p->kernel, theta);
+    return THIELE_OK;
+}
+
+static thiele_status read_plus(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors, int latent,
+                               const json_t *rows)
+{
+    thiele_status status = THIELE_OK;
+    if (p->plus == THI_PLUS_NONE) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_alloc(ctx, &p->R, (size_t)p->components, sizeof *p->R));
+    for (int k = 0; k < p->components; k++) {
+        char part[32];
+        int64_t shape[2] = {p->n, json_integer_value(json_array_get(rows, (size_t)k))};
+        snprintf(part, sizeof part, "plus.%d", k + 1);
+        if (p->plus == THI_PLUS_TRIANGLE) {
+            THI_TRY(read_triangle(ctx, tensors, latent, part, p->n, &p->R[k]));
+            continue;
+        }
+        if (shape[1] < 1 || shape[1] > p->n) {
+            THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "its field 'plus_rows' makes no sense"));
+        }
+        p->R[k] = (thi_matrix){.rows = shape[1], .cols = p->n, .ld = shape[1]};
+        THI_TRY(take(tensors, ctx, latent, part, 2, shape, &p->R[k].data));
+    }
+out:
+    return status;
+}
+
+/* The fields that JSON gives. */
+static bool read_facts(thi_predictor *p, const json_t *json, bool *scaled)
+{
+    const json_t *basis = json_object_get(json, "basis");
+    const char *plus = json_string_value(json_object_get(json, "plus"));
+    int kind = 0;
+    while (plus != NULL && kind < PLUS_KINDS && strcmp(plus, plus_names[kind]) != 0) {
+        kind++;
+    }
+    p->n = json_integer_value(basis);
+    p->plus = (thi_plus)kind;
+    *scaled = json_is_true(json_object_get(json, "scaled"));
+    return plus != NULL && kind < PLUS_KINDS && json_is_integer(basis) && p->n >= 1 && p->n <= INT32_MAX;
+}
+
+thiele_status thi_predictor_read(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors,
+                                 const thi_predictor *first, int latent, const thi_prior *prior, int components,
+                                 const json_t *json)
+{
+    int D = prior->kernel->dims;
+    int64_t means = thi_mean_parameters(prior->mean, D);
+    bool scaled;
+    *p = (thi_predictor){.mean = prior->mean, .components = components};
+    if (!read_facts(p, json, &scaled) || (first != NULL && first->n != p->n)) {
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "its field 'latents' is absent or makes no sense");
+    }
+    int64_t shape[2] = {p->n, D};
+    int64_t weights[2] = {components, p->n};
+    thiele_status status;
+    THI_TRY(take(tensors, ctx, latent, "inputs", 2, shape, &p->basis));
+    THI_TRY(take(tensors, ctx, latent, "weights", 2, weights, &p->a));
+    THI_TRY(take(tensors, ctx, latent, "mean", 1, &means, &p->mean_parameter));
+    if (scaled) {
+        THI_TRY(take(tensors, ctx, latent, "scale", 1, shape, &p->scale));
+    }
+    THI_TRY(thi_kernel_copy(&p->kernel, ctx, prior->kernel));
+    THI_TRY(read_theta(p, ctx, tensors, latent));
+    THI_TRY(read_triangle(ctx, tensors, latent, "factor", p->n, &p->L));
+    THI_TRY(read_plus(p, ctx, tensors, latent, json_object_get(json, "plus_rows")));
+    THI_TRY(thi_predictor_finish(p, ctx));
+out:
+    return status;
+}

@@ -1,0 +1,34 @@
+/* Frozen predictors to and from the tensors of a model file. */
+#ifndef THI_PREDICTORS_H
+#define THI_PREDICTORS_H
+
+#include <jansson.h>
+
+#include "model/tensors.h"
+#include "posterior/predictor.h"
+
+/* Tensors on their way to a file. */
+typedef struct thi_tensor_list {
+    thiele_context *ctx;
+    int count;
+    thi_tensor *tensor;
+    char **name; /* owned */
+} thi_tensor_list;
+/* Adds a tensor under its name, which is that of latent function `latent` (from 0; -1: of none). */
+thiele_status thi_tensor_add(thi_tensor_list *list, int latent, const char *name, thi_tensor tensor);
+/* The tensors with their names set. */
+const thi_tensor *thi_tensor_list_named(thi_tensor_list *list);
+void thi_tensor_list_clear(thi_tensor_list *list);
+
+/* Adds what a predictor needs; what equals that of `first` (NULL: there is none) is left out. */
+thiele_status thi_predictor_list(thi_tensor_list *list, const thi_predictor *predictor, const thi_predictor *first,
+                                 int latent);
+/* What the tensors alone do not say. NULL when memory is out. */
+json_t *thi_predictor_to_json(const thi_predictor *predictor);
+/* A predictor from tensors and JSON that nobody vouches for; prior: the kernel's structure and the mean. Error: FORMAT.
+ */
+thiele_status thi_predictor_read(thi_predictor *predictor, thiele_context *ctx, const thi_tensors *tensors,
+                                 const thi_predictor *first, int latent, const thi_prior *prior, int components,
+                                 const json_t *json);
+
+#endif

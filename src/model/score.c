@@ -1,0 +1,233 @@
+/*
+ * Scores against what was observed: of Gaussian predictions by thiele_score_gaussian, of labels by
+ * thiele_score_classes, of others from their log predictive densities and quantiles.
+ */
+#include "model/score.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "expect/parallel.h"
+
+/* Ends of the central 50%, 90% and 95% intervals. */
+static const double ends[] = {0.25, 0.75, 0.05, 0.95, 0.025, 0.975};
+enum { ENDS = sizeof ends / sizeof *ends, INTERVALS = ENDS / 2 };
+
+thiele_status thi_scorer_open(thi_scorer *s, thiele_context *ctx, const thiele_model *model, int64_t capacity)
+{
+    bool classes = thi_model_has_classes(model);
+    size_t numbers = (size_t)capacity * (size_t)model->encoder.targets;
+    *s = (thi_scorer){.model = model, .options = THIELE_PREDICT_OPTIONS_INIT, .capacity = capacity};
+    bool exact = thi_model_is_gaussian(model) && model->components == 1;
+    if (!classes && !exact) {
+        s->options.quantiles = ends;
+        s->options.quantile_count = ENDS;
+    }
+    thiele_status status;
+    THI_TRY(thi_outputs_open(&s->outputs, ctx, model, &s->options, capacity));
+    THI_TRY(thi_alloc(ctx, &s->y, numbers, sizeof *s->y));
+    THI_TRY(thi_alloc(ctx, &s->mean, numbers, sizeof *s->mean));
+    THI_TRY(thi_alloc(ctx, &s->variance, numbers, sizeof *s->variance));
+    THI_TRY(thi_alloc(ctx, &s->loss, numbers, sizeof *s->loss));
+    THI_TRY(thi_alloc(ctx, &s->inside, numbers, sizeof *s->inside));
+out:
+    return status;
+}
+
+void thi_scorer_close(thi_scorer *s)
+{
+    thi_outputs_close(&s->outputs);
+    thi_free(s->y);
+    thi_free(s->mean);
+    thi_free(s->variance);
+    thi_free(s->loss);
+    thi_free(s->inside);
+    *s = (thi_scorer){0};
+}
+
+/* --- one block -------------------------------------------------------------------------------------------------------
+ */
+
+/* loss (P x n) = -log p of each target by itself. */
+typedef struct density_job {
+    thi_scorer *s;
+    int64_t n;
+    const double *y, *mu, *v;
+    double *loss;
+} density_job;
+
+static thiele_status densities(thi_expect *expect, thiele_context *ctx, int64_t first, int64_t n, const void *arg)
+{
+    const density_job *j = arg;
+    const thiele_model *model = j->s->model;
+    int P = model->encoder.targets;
+    double *gathered = thi_gathered_part(&j->s->outputs, first);
+    double *one = NULL;
+    double *density = NULL;
+    thi_marginals part;
+    thi_marginals_part(&part, model, j->n, j->mu, j->v, first, n, gathered);
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &one, (size_t)(n * P), sizeof *one));
+    THI_TRY(thi_alloc(ctx, &density, (size_t)n, sizeof *density));
+    for (int p = 0; p < P; p++) {
+        for (int64_t i = 0; i < n * P; i++) {
+            one[i] = i % P == p ? j->y[first * P + i] : NAN;
+        }
+        THI_TRY(thi_mixture_log_predictive(expect, ctx, &part, one, density));
+        for (int64_t i = 0; i < n; i++) {
+            j->loss[(first + i) * P + p] = log(model->encoder.target[p].scale) - density[i];
+        }
+    }
+out:
+    thi_free(one);
+    thi_free(density);
+    return status;
+}
+
+static void keep_number(thi_scorer *s, int64_t from, int64_t at, double y)
+{
+    const thi_outputs *o = &s->outputs;
+    const thi_target *target = &s->model->encoder.target[at % o->outputs];
+    const double *quantile = o->quantiles + from * s->options.quantile_count;
+    s->y[at] = target->center + target->scale * y;
+    s->mean[at] = o->mean[from];
+    s->variance[at] = o->variance[from];
+    for (int i = 0; i < INTERVALS && s->options.quantile_count > 0; i++) {
+        bool inside = s->y[at] >= quantile[2 * i] && s->y[at] <= quantile[2 * i + 1];
+        s->inside[at] |= (unsigned char)(inside << i);
+    }
+}
+
+/* Of a label: mean holds whether the guess is wrong. */
+static void keep_label(thi_scorer *s, int64_t from, int64_t at, double y)
+{
+    const thi_outputs *o = &s->outputs;
+    const double *probability = o->probability + from * o->classes;
+    int label = s->model->encoder.signs ? y > 0.0 : (int)y;
+    int best = 0;
+    for (int c = 1; c < o->classes; c++) {
+        best = probability[c] > probability[best] ? c : best;
+    }
+    s->mean[at] = best != label;
+    s->loss[at] = -log(probability[label]);
+}
+
+thiele_status thi_scorer_add(thi_scorer *s, thiele_context *ctx, int64_t n, const double *y, const double *mu,
+                             const double *v)
+{
+    const thi_outputs *o = &s->outputs;
+    int P = o->outputs;
+    int64_t first = s->rows * P;
+    density_job job = {s, n, y, mu, v, s->loss + first};
+    thiele_status status = thi_outputs_make(&s->outputs, ctx, n, NULL, mu, v);
+    if (status == THIELE_OK && s->options.quantile_count > 0) {
+        status = thi_expect_rows(s->model->lik, ctx, NULL, n, densities, &job);
+    }
+    for (int64_t i = 0; status == THIELE_OK && i < n * P; i++) {
+        if (o->classes > 0) {
+            keep_label(s, i, first + i, y[i]);
+        } else {
+            keep_number(s, i, first + i, y[i]);
+        }
+    }
+    s->rows += status == THIELE_OK ? n : 0;
+    return status;
+}
+
+/* --- all of them -----------------------------------------------------------------------------------------------------
+ */
+
+static const thiele_scores no_scores = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+
+static double average(int64_t n, int stride, const double *value)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += value[i * stride];
+    }
+    return sum / (double)n;
+}
+
+/* Drops the rows where target p is missing; returns how many are left, contiguous in the first places of each array. */
+static int64_t compact(thi_scorer *s, int p, double *y, double *mean, double *variance, double *loss,
+                       unsigned char *inside)
+{
+    int P = s->outputs.outputs;
+    int64_t n = 0;
+    for (int64_t i = 0; i < s->rows; i++) {
+        int64_t at = i * P + p;
+        if (!isnan(s->y[at])) {
+            y[n] = s->y[at];
+            mean[n] = s->mean[at];
+            variance[n] = s->variance[at];
+            loss[n] = s->loss[at];
+            inside[n++] = s->inside[at];
+        }
+    }
+    return n;
+}
+
+/* Whether a density of y can be compared with that of a Gaussian. */
+static bool continuous(const thiele_model *model)
+{
+    return model->lik->ops->support <= THI_SUPPORT_UNIT;
+}
+
+static thiele_status score_numbers(thi_scorer *s, thiele_context *ctx, int p, thiele_scores *scores)
+{
+    size_t rows = (size_t)s->rows;
+    const thi_target *target = &s->model->encoder.target[p];
+    double *block = NULL;
+    unsigned char *inside = NULL;
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &block, 4 * rows, sizeof *block));
+    THI_TRY(thi_alloc(ctx, &inside, rows, sizeof *inside));
+    double *y = block;
+    double *mean = block + rows;
+    double *variance = block + 2 * rows;
+    double *loss = block + 3 * rows;
+    int64_t n = compact(s, p, y, mean, variance, loss, inside);
+    *scores = no_scores;
+    if (n == 0) {
+        goto out;
+    }
+    if (s->options.quantile_count == 0) {
+        status = thiele_score_gaussian(ctx, n, y, mean, variance, target->mean, target->variance, scores);
+        scores->error_rate = scores->nlp = NAN;
+        goto out;
+    }
+    thi_score_errors(n, y, mean, target->mean, continuous(s->model) ? target->variance : NAN, scores);
+    scores->nlpd = average(n, 1, loss);
+    scores->msll += scores->nlpd;
+    double *coverage[INTERVALS] = {&scores->coverage50, &scores->coverage90, &scores->coverage95};
+    for (int i = 0; i < INTERVALS; i++) {
+        int64_t count = 0;
+        for (int64_t j = 0; j < n; j++) {
+            count += inside[j] >> i & 1;
+        }
+        *coverage[i] = (double)count / (double)n;
+    }
+out:
+    thi_free(block);
+    thi_free(inside);
+    return status;
+}
+
+thiele_status thi_scorer_finish(thi_scorer *s, thiele_context *ctx, thiele_scores *scores)
+{
+    if (s->rows == 0) {
+        return thi_fail(ctx, THIELE_ERROR_DATA, "no row is left to score");
+    }
+    if (s->outputs.classes > 0) {
+        *scores = no_scores;
+        scores->rows = s->rows;
+        scores->error_rate = average(s->rows, 1, s->mean);
+        scores->nlp = average(s->rows, 1, s->loss);
+        return THIELE_OK;
+    }
+    thiele_status status = THIELE_OK;
+    for (int p = 0; p < s->outputs.outputs && status == THIELE_OK; p++) {
+        status = score_numbers(s, ctx, p, &scores[p]);
+    }
+    return status;
+}
