@@ -1,7 +1,8 @@
 /*
  * bench-variational [numbers of threads...]: one step of a sparse variational regression, value and all gradients (q,
  * kernel with ARD, inducing inputs), D = 8, against the bare matrix product of the BLAS on as many threads: 5 B M^2 + 4
- * M^3 flops a step (MATH.md section 2) over the time over the rate of the product.
+ * M^3 flops a step (MATH.md section 2) over the time over the rate of the product. Then mixtures of K diagonal
+ * Gaussians, whose cost beyond the solves that all components share grows as K B M.
  */
 #include <math.h>
 #include <stdio.h>
@@ -63,6 +64,7 @@ static double gemm_rate(thiele_context *ctx, int threads)
 typedef struct workbench {
     thiele_context *ctx;
     int64_t B, M;
+    int K;
     thi_prior prior;
     thi_variational *v;
     double *X, *y, *Z, *q, *q_bar, *theta_bar, *Z_bar, *mu, *variance, *g, *h;
@@ -74,37 +76,44 @@ enum { PARTS = 4 };
 static void step(workbench *w, double *part)
 {
     const double *Z = w->Z, noise = 0.1;
-    double kl, at[PARTS + 1];
+    double kl, at[PARTS + 1], expected[16] = {0.0};
     thi_adjoints adjoints = {w->q_bar, &w->theta_bar, NULL, &w->Z_bar};
     at[0] = thi_seconds();
     check(w->ctx, thi_variational_begin(w->v, w->ctx, &w->prior, &Z, w->q, NULL, true));
     at[1] = thi_seconds();
     check(w->ctx, thi_variational_marginals(w->v, w->ctx, w->B, w->X, w->mu, w->variance));
-    for (int64_t i = 0; i < w->B; i++) {
-        w->g[i] = (w->y[i] - w->mu[i]) / noise;
-        w->h[i] = -0.5 / noise;
+    for (int64_t i = 0; i < w->B * w->K; i++) {
+        w->g[i] = (w->y[i % w->B] - w->mu[i]) / noise / w->K;
+        w->h[i] = -0.5 / noise / w->K;
     }
     at[2] = thi_seconds();
     check(w->ctx, thi_variational_pull(w->v, w->ctx, w->g, w->h));
     at[3] = thi_seconds();
-    check(w->ctx, thi_variational_end(w->v, w->ctx, NULL, &kl, &adjoints));
+    check(w->ctx, thi_variational_end(w->v, w->ctx, expected, &kl, &adjoints));
     at[4] = thi_seconds();
     for (int p = 0; p < PARTS; p++) {
         part[p] = at[p + 1] - at[p];
     }
 }
 
-static void measure(thiele_context *ctx, int64_t B, int64_t M, double peak)
+/* K = 0: one full Gaussian; else K diagonal ones, in u. */
+static void measure(thiele_context *ctx, int64_t B, int64_t M, int K, double peak)
 {
-    workbench w = {.ctx = ctx, .B = B, .M = M};
-    thi_shape shape = {.latents = 1, .components = 1, .dims = D, .inducing = M, .capacity = B, .whitened = true};
+    workbench w = {.ctx = ctx, .B = B, .M = M, .K = K > 0 ? K : 1};
+    thi_shape shape = {.latents = 1,
+                       .components = w.K,
+                       .dims = D,
+                       .inducing = M,
+                       .capacity = B,
+                       .diagonal = K > 0,
+                       .whitened = K == 0};
     thiele_kernel *kernel;
     check(ctx, thiele_kernel_parse(&kernel, ctx, "matern52(ard, lengthscale~2)", D, NULL));
     check(ctx, thi_variational_open(&w.v, ctx, &shape));
     int64_t size = thi_variational_size(&shape);
     w.prior = (thi_prior){kernel, THI_MEAN_ZERO, NULL};
     double **arrays[] = {&w.X, &w.y, &w.Z, &w.q, &w.q_bar, &w.theta_bar, &w.Z_bar, &w.mu, &w.variance, &w.g, &w.h};
-    const int64_t sizes[] = {D * B, B, D * M, size, size, D + 1, D * M, B, B, B, B};
+    const int64_t all = B * w.K, sizes[] = {D * B, B, D * M, size, size, D + 1, D * M, all, all, all, all};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         *arrays[i] = numbers(ctx, sizes[i], (uint64_t)i, i == 3 ? 0.01 : 1.0);
     }
@@ -122,10 +131,15 @@ static void measure(thiele_context *ctx, int64_t B, int64_t M, double peak)
         total += taken;
     }
     double m = (double)M, flops = 5.0 * (double)B * m * m + 4.0 * m * m * m;
-    printf("B = %5lld  M = %5lld  threads = %d  %9.3f ms  %5.1f%% of the product   (begin %.3f, marginals %.3f, pull "
-           "%.3f, end %.3f)\n",
-           (long long)B, (long long)M, thiele_context_threads(ctx), 1e3 * best, 100.0 * flops / best * 1e-9 / peak,
-           1e3 * parts[0], 1e3 * parts[1], 1e3 * parts[2], 1e3 * parts[3]);
+    printf("B = %5lld  M = %5lld  threads = %d  %9.3f ms  ", (long long)B, (long long)M, thiele_context_threads(ctx),
+           1e3 * best);
+    if (K > 0) {
+        printf("%d diagonal", K);
+    } else {
+        printf("%5.1f%% of the product", 100.0 * flops / best * 1e-9 / peak);
+    }
+    printf("   (begin %.3f, marginals %.3f, pull %.3f, end %.3f)\n", 1e3 * parts[0], 1e3 * parts[1], 1e3 * parts[2],
+           1e3 * parts[3]);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         thi_free(*arrays[i]);
     }
@@ -145,7 +159,10 @@ int main(int argc, char **argv)
         double peak = gemm_rate(ctx, thiele_context_threads(ctx));
         printf("bare product, 1500^3 on each of %d threads: %.1f GF/s\n", thiele_context_threads(ctx), peak);
         for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
-            measure(ctx, shapes[k][0], shapes[k][1], peak);
+            measure(ctx, shapes[k][0], shapes[k][1], 0, peak);
+        }
+        for (int K = 1; K <= 9; K += 4) {
+            measure(ctx, 1000, 200, K, peak);
         }
         thiele_context_destroy(ctx);
     }

@@ -1,7 +1,6 @@
 # Everything the library stands on, gathered in one interface target. docs/decisions.md says why each is there.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS C)
 find_package(ZLIB REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(SLEEF REQUIRED IMPORTED_TARGET sleef)
@@ -20,4 +19,4 @@ add_library(thiele_dependencies INTERFACE)
 target_include_directories(thiele_dependencies SYSTEM INTERFACE ${BLIS_INCLUDE} ${RANDOM123_INCLUDE}
                            ${HDF5_INCLUDE_DIRS})
 target_link_libraries(thiele_dependencies INTERFACE ${BLIS_ARCHIVE} PkgConfig::LBFGS PkgConfig::JANSSON PkgConfig::SLEEF
-                      ZLIB::ZLIB OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS})
+                      ZLIB::ZLIB Threads::Threads m ${CMAKE_DL_LIBS})

@@ -1,7 +1,8 @@
 /*
  * A likelihood that no library has, as a plug-in: counts from a device that counts no further than 20 (a 20 says "20 or
  * more") and that is switched off some of the time, when it says 0. The rate is exp(f); the share of the time that it
- * is off is learned, as log odds. Compiled to a shared library it is loaded by
+ * is off is learned, as log odds. Quantiles and samples follow from the density, once it is said that y is a count.
+ * Compiled to a shared library it is loaded by
  *
  *     thiele_likelihood_load(&likelihood, ctx, "./plugin_censored.so");
  */
@@ -77,6 +78,7 @@ const thiele_likelihood_spec *thiele_likelihood_plugin(void)
         .parameter = &off,
         .log_density = log_density,
         .moments = moments,
+        .support = THIELE_SUPPORT_COUNT,
     };
     return &spec;
 }

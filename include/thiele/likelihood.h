@@ -89,23 +89,28 @@ typedef const thiele_likelihood_spec *(*thiele_likelihood_plugin_fn)(void);
 
 /*
  * From text: a name with its parameters in parentheses, `=` fixed, `~` first guess. outputs: the number of target
- * columns; classes: of a class target (0 otherwise). Errors: ARGUMENT, MEMORY.
+ * columns; classes: of a class target (0 otherwise). Errors: ARGUMENT (no such likelihood or parameter, a value outside
+ * its range, another number of outputs), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_parse(thiele_likelihood **out, thiele_context *ctx, const char *text,
                                                  int outputs, int classes);
-/* From your own function. The spec is borrowed and must outlive the likelihood. */
+/*
+ * From your own function. The spec is borrowed and must outlive the likelihood. Errors: FORMAT (made for another
+ * version of this header), ARGUMENT (no name or log_density, counts, support or parameters that make no sense), MEMORY.
+ */
 THIELE_API thiele_status thiele_likelihood_custom(thiele_likelihood **out, thiele_context *ctx,
                                                   const thiele_likelihood_spec *spec);
 /*
  * From a plug-in: the path of a shared library, which may be followed by parameters in parentheses as above. A path
- * without a slash means the current folder. Errors: IO (no such file), FORMAT (no plug-in, or for another version),
- * ARGUMENT, MEMORY.
+ * without a slash means the current folder. It is loaded in a child process first. Errors: IO (no such file, or no
+ * process could be started), FORMAT (it cannot be loaded, crashes or hangs while it is, is no likelihood, or was made
+ * for another version), ARGUMENT (as for your own function, or wrong parameters), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_load(thiele_likelihood **out, thiele_context *ctx, const char *path);
 /*
  * Evaluates the density of n rows (y is P x n) at a few values of f in a child process, so that a plug-in that crashes,
- * hangs or returns NaN gives an error and not the end of the program. A few rows are enough. Errors: NUMERIC, IO (no
- * process could be started), MEMORY.
+ * hangs or returns NaN gives an error and not the end of the program. A few rows are enough. Errors: NUMERIC (it did
+ * one of these: the sentence says which, and for which y and f), IO (no process could be started), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_try(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
                                                const double *y);
@@ -128,7 +133,8 @@ THIELE_API void thiele_likelihood_log_density(const thiele_likelihood *likelihoo
  * (E, g, h): E_i = E[log p(y_i | f)], g = dE/dmu, h = dE/dv (Q x n each) under f ~ N(mu_i, diag v_i); mu and v are Q x
  * n. method: NULL for the best there is, or "closed", "quadrature:20", "mc:2000", "qmc:512". dphi (parameters x n; in
  * log phi for positive ones) may be NULL. Random draws depend on the context's seed and the row. Errors: ARGUMENT
- * (method unknown or not offered), NUMERIC (the density returned NaN), MEMORY.
+ * (method unknown or not offered), NUMERIC (the density is NaN, or E, g or h not finite: a density of zero within reach
+ * of the marginal, an overflow, a marginal that is no Gaussian; the sentence has y, f, mu and v), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_expect(const thiele_likelihood *likelihood, thiele_context *ctx,
                                                   const char *method, int64_t n, const double *y, const double *mu,
@@ -136,10 +142,16 @@ THIELE_API thiele_status thiele_likelihood_expect(const thiele_likelihood *likel
 /* Which method NULL stands for: "closed", "quadrature" or "qmc:512". */
 THIELE_API const char *thiele_likelihood_best_method(const thiele_likelihood *likelihood);
 
-/* E[y] and Var[y] (P x n) under f ~ N(mu, diag v). Error: UNSUPPORTED where the likelihood has no moments. */
+/*
+ * E[y] and Var[y] (P x n) under f ~ N(mu, diag v); NaN and infinity where the tails are too heavy for them. Errors:
+ * UNSUPPORTED (classes have no mean), NUMERIC (the density is NaN, or has no finite sum over y), MEMORY.
+ */
 THIELE_API thiele_status thiele_likelihood_predict(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
                                                    const double *mu, const double *v, double *mean, double *variance);
-/* log of the integral of p(y_i | f) N(f; mu_i, diag v_i) over f. */
+/*
+ * log of the integral of p(y_i | f) N(f; mu_i, diag v_i) over f; minus infinity where y is impossible. Errors: NUMERIC
+ * (the density is NaN), MEMORY.
+ */
 THIELE_API thiele_status thiele_likelihood_log_predictive(const thiele_likelihood *likelihood, thiele_context *ctx,
                                                           int64_t n, const double *y, const double *mu, const double *v,
                                                           double *out);

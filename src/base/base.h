@@ -33,6 +33,7 @@ struct thiele_context {
     thiele_progress_fn progress;
     void *progress_user;
     thi_heap *heap;
+    struct thi_pool *pool; /* of threads; made when it is first needed */
     char message[THI_MESSAGE_MAX];
 };
 

@@ -2,9 +2,8 @@
  * Parallel work in blocks and sums of their parts in a fixed order. Which thread does which block is left to chance;
  * what a block computes and the order of the sum are not, so results have the same bits on any number of threads.
  */
-#include <omp.h>
-
 #include "base/base.h"
+#include "base/pool.h"
 
 /* A failure as one number, block first, so that the lowest block is the smallest number. */
 enum { STATUS_RANGE = 256 };
@@ -29,21 +28,33 @@ static thiele_status in_turn(int64_t blocks, thi_block_fn fn, void *arg)
     return THIELE_OK;
 }
 
+/* What the threads of a pool share. */
+typedef struct parallel_job {
+    thi_block_fn fn;
+    void *arg;
+    atomic_llong worst;
+} parallel_job;
+
+static void run_block(void *arg, int64_t block, int thread)
+{
+    parallel_job *job = arg;
+    thiele_status status = job->fn(job->arg, block, thread);
+    if (status != THIELE_OK) {
+        note_failure(&job->worst, block, status);
+    }
+}
+
 thiele_status thi_parallel(thiele_context *ctx, int64_t blocks, thi_block_fn fn, void *arg)
 {
     int threads = ctx->threads < blocks ? ctx->threads : (int)blocks;
-    if (threads <= 1) {
+    if (threads > 1 && ctx->pool == NULL) {
+        ctx->pool = thi_pool_create(ctx->threads);
+    }
+    parallel_job job = {fn, arg, NO_FAILURE};
+    if (threads <= 1 || ctx->pool == NULL || !thi_pool_run(ctx->pool, threads, blocks, run_block, &job)) {
         return in_turn(blocks, fn, arg);
     }
-    atomic_llong worst = NO_FAILURE;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (int64_t block = 0; block < blocks; block++) {
-        thiele_status status = fn(arg, block, omp_get_thread_num());
-        if (status != THIELE_OK) {
-            note_failure(&worst, block, status);
-        }
-    }
-    return worst == NO_FAILURE ? THIELE_OK : (thiele_status) - (worst % STATUS_RANGE);
+    return job.worst == NO_FAILURE ? THIELE_OK : (thiele_status) - (job.worst % STATUS_RANGE);
 }
 
 thiele_status thi_parallel_work(thiele_context *ctx, int64_t blocks, double flops, thi_block_fn fn, void *arg)

@@ -1,12 +1,22 @@
 /* The context: threads, seed, memory limit, sinks. */
-#include <omp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/base.h"
+#include "base/pool.h"
 
 enum { THREADS_MAX = 1024 };
+
+/* Those that this process may use. */
+static int processors(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return count < 1 ? 1 : count < THREADS_MAX ? count : THREADS_MAX;
+}
 
 thiele_status thiele_context_create(thiele_context **out, const thiele_context_options *options)
 {
@@ -27,7 +37,7 @@ thiele_status thiele_context_create(thiele_context **out, const thiele_context_o
         free(ctx);
         return THIELE_ERROR_MEMORY;
     }
-    ctx->threads = options->threads > 0 ? options->threads : omp_get_num_procs();
+    ctx->threads = options->threads > 0 ? options->threads : processors();
     ctx->seed = options->seed;
     ctx->log = options->log;
     ctx->log_user = options->log_user;
@@ -42,6 +52,7 @@ void thiele_context_destroy(thiele_context *ctx)
     if (ctx == NULL) {
         return;
     }
+    thi_pool_destroy(ctx->pool);
     thi_heap_release(ctx->heap);
     free(ctx);
 }

@@ -22,7 +22,12 @@ typedef struct thi_rule {
     double *z, *weight;
 } thi_rule;
 void thi_rule_clear(thi_rule *rule);
-/* quadrature.c: the tensor product of Gauss-Hermite rules, without points of negligible weight when Q > 1. */
+/*
+ * rules.c. Gauss-Legendre with 16 points: nodes on (0, 1) of the rule for (-1, 1), which is symmetric, from the largest
+ * down, and their weights (Abramowitz and Stegun, table 25.4).
+ */
+extern const double thi_legendre[8][2];
+/* The tensor product of Gauss-Hermite rules, without points of negligible weight when Q > 1. */
 thiele_status thi_rule_hermite(thi_rule *rule, thiele_context *ctx, int nodes, int Q);
 /* sobol.c: scrambled Sobol points at the normal's quantiles; equal weights. */
 thiele_status thi_rule_sobol(thi_rule *rule, thiele_context *ctx, uint64_t seed, int64_t count, int Q);

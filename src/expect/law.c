@@ -1,8 +1,6 @@
 /*
- * Cells of the axis of y, halved until the 16 nodes of a cell and those of its halves agree: Gauss-Legendre nodes, or,
- * for counts, whole numbers near those, with the weights that add up polynomials exactly (from the discrete Chebyshev
- * polynomials, which are orthogonal on 0, ..., m - 1). A quantile is looked up in its cell by the polynomial through
- * the nodes: no density is evaluated again, except to cut a large cell of counts.
+ * Cells of the axis of y, halved until the 16 nodes of a cell and those of its halves agree. A quantile is looked up in
+ * its cell by the polynomial through the nodes: no density is evaluated again, except to cut a large cell of counts.
  */
 #include "expect/law.h"
 
@@ -11,207 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "likelihood/special.h"
-
-enum { N = THI_CELL_NODES, BATCH = THI_EXPECT_BLOCK / N };
-/* Beyond these y is 0, 1 or infinite in doubles. */
-static const double LOG_REACH = 700, UNIT_REACH = 36, COUNT_REACH = 0x1p52;
-
-static const double legendre[N / 2][2] = {
-    {0.989400934991649932596, 0.027152459411754094851}, {0.944575023073232576077, 0.062253523938647892862},
-    {0.865631202387831743880, 0.095158511682492784809}, {0.755404408355003033895, 0.124628971255533872052},
-    {0.617876244402643748446, 0.149595988816576732081}, {0.458016777657227386342, 0.169156519395002538189},
-    {0.281603550779258913230, 0.182603415044923588866}, {0.095012509837637440185, 0.189450610455068496285},
-};
-
-/* --- the axis ----------------------------------------------------------------------------------------------------- */
-
-double thi_to_support(thi_support support, double x)
-{
-    if (support == THI_SUPPORT_POSITIVE) {
-        return fmin(fmax(exp(x), DBL_MIN), DBL_MAX);
-    }
-    return support == THI_SUPPORT_UNIT ? fmin(fmax(thi_sigmoid(x), DBL_MIN), 1 - 0.5 * DBL_EPSILON) : x;
-}
-
-double thi_from_support(thi_support support, double y)
-{
-    return support == THI_SUPPORT_POSITIVE ? log(y) : support == THI_SUPPORT_UNIT ? log(y / (1 - y)) : y;
-}
-
-static bool on_axis(thi_support support, double x)
-{
-    switch (support) {
-    case THI_SUPPORT_POSITIVE:
-        return fabs(x) <= LOG_REACH;
-    case THI_SUPPORT_UNIT:
-        return x >= -LOG_REACH && x <= UNIT_REACH;
-    case THI_SUPPORT_COUNT:
-        return x >= 0 && x <= COUNT_REACH;
-    default:
-        return isfinite(x);
-    }
-}
-
-static double log_slope(thi_support support, double x)
-{
-    if (support == THI_SUPPORT_POSITIVE) {
-        return x;
-    }
-    return support == THI_SUPPORT_UNIT ? thi_log_sigmoid(x) + thi_log_sigmoid(-x) : 0;
-}
-
-/* Component k at all points; log_p += pi_k times its density. */
-static thiele_status add_component(thi_law *law, int k, int count, double *log_p)
-{
-    const thi_marginals *row = &law->row;
-    int64_t Q = law->expect->lik->latents;
-    thi_repeat(Q, row->mu + k * Q, count, law->mu);
-    thi_repeat(Q, row->v + k * Q, count, law->v);
-    thiele_status status =
-        thi_log_predictive_block(law->expect, law->ctx, count, law->points, law->mu, law->v, law->log_p);
-    double log_pi = row->components > 1 ? log(row->weight[k]) : 0;
-    for (int i = 0; i < count && status == THIELE_OK; i++) {
-        double one = law->log_p[i] + log_pi;
-        log_p[i] = k == 0 ? one : thi_log_add(log_p[i], one);
-    }
-    return status;
-}
-
-thiele_status thi_law_densities(thi_law *law, int count, const double *x, double *log_p)
-{
-    int64_t P = law->expect->lik->outputs;
-    thi_repeat(P, law->y, count, law->points);
-    for (int i = 0; i < count; i++) {
-        law->points[i * P + law->output] = on_axis(law->support, x[i]) ? thi_to_support(law->support, x[i]) : 1;
-    }
-    thiele_status status = THIELE_OK;
-    law->expect->space->floor = law->floor;
-    for (int k = 0; k < law->row.components && status == THIELE_OK; k++) {
-        status = add_component(law, k, count, log_p);
-    }
-    law->expect->space->floor = -INFINITY;
-    for (int i = 0; i < count; i++) {
-        log_p[i] = on_axis(law->support, x[i]) ? log_p[i] + log_slope(law->support, x[i]) : -INFINITY;
-    }
-    return status;
-}
-
-/* --- nodes and weights of a cell ---------------------------------------------------------------------------------- */
-
-typedef struct rule {
-    int count;
-    double x[N], w[N];
-} rule;
-
-/*
- * w with sum_j w_j u_i(x_j) = m for i = 0 and 0 for i = 1, ..., N - 1: u_i are the discrete Chebyshev polynomials over
- * 0, ..., m - 1 divided by m^i, (i + 1) u_{i+1} = (2i + 1) (2x - m + 1)/m u_i - i (1 - i^2/m^2) u_{i-1}. By
- * elimination.
- */
-static void count_weights(double m, const double *x, double *w)
-{
-    double A[N][N + 1];
-    for (int j = 0; j < N; j++) {
-        double s = (2 * x[j] - m + 1) / m, last = 0, now = 1;
-        for (int i = 0; i < N; i++) {
-            A[i][j] = now;
-            double next = ((2 * i + 1) * s * now - i * (1 - i * i / (m * m)) * last) / (i + 1);
-            last = now;
-            now = next;
-        }
-    }
-    for (int i = 0; i < N; i++) {
-        A[i][N] = i == 0 ? m : 0;
-    }
-    for (int c = 0; c < N; c++) {
-        int pivot = c;
-        for (int i = c + 1; i < N; i++) {
-            pivot = fabs(A[i][c]) > fabs(A[pivot][c]) ? i : pivot;
-        }
-        for (int j = c; j <= N; j++) {
-            double held = A[c][j];
-            A[c][j] = A[pivot][j];
-            A[pivot][j] = held;
-        }
-        for (int i = 0; i < N; i++) {
-            double factor = i == c ? 0 : A[i][c] / A[c][c];
-            for (int j = c; j <= N && factor != 0; j++) {
-                A[i][j] -= factor * A[c][j];
-            }
-        }
-    }
-    for (int c = 0; c < N; c++) {
-        w[c] = A[c][N] / A[c][c];
-    }
-}
-
-static void continuous_rule(const thi_cell *cell, rule *r)
-{
-    double middle = 0.5 * (cell->low + cell->high), half = 0.5 * (cell->high - cell->low);
-    r->count = N;
-    for (int j = 0; j < N; j++) {
-        const double *node = legendre[j < N / 2 ? j : N - 1 - j];
-        r->x[j] = middle + (j < N / 2 ? -half : half) * node[0];
-        r->w[j] = half * node[1];
-    }
-}
-
-static void count_rule(const thi_cell *cell, rule *r)
-{
-    double m = cell->high - cell->low;
-    r->count = m < N ? (int)m : N;
-    for (int j = 0; j < r->count; j++) {
-        double side = j < N / 2 ? -legendre[j][0] : legendre[N - 1 - j][0];
-        r->x[j] = m > N ? floor(0.5 * (1 + side) * m) : j;
-        r->w[j] = 1;
-    }
-    if (m > N) {
-        count_weights(m, r->x, r->w);
-    }
-    for (int j = 0; j < r->count; j++) {
-        r->x[j] += cell->low;
-    }
-}
-
+enum { N = THI_CELL_NODES, BATCH = THI_CELL_BATCH };
 /* Fewer counts than this are taken one by one; the nodes of the rule are distinct from half of it on. */
 enum { FEW_COUNTS = 128 };
-
-static bool is_exact(const thi_law *law, const thi_cell *cell)
-{
-    return law->support == THI_SUPPORT_COUNT && cell->high - cell->low <= N;
-}
-
-/* Values and sums of up to BATCH cells whose ends are set. */
-static thiele_status evaluate(thi_law *law, int count, thi_cell *cell)
-{
-    rule r[BATCH];
-    double x[THI_EXPECT_BLOCK] = {0}, log_p[THI_EXPECT_BLOCK];
-    int points = 0;
-    for (int c = 0; c < count; c++) {
-        if (law->support == THI_SUPPORT_COUNT) {
-            count_rule(&cell[c], &r[c]);
-        } else {
-            continuous_rule(&cell[c], &r[c]);
-        }
-        memcpy(x + points, r[c].x, (size_t)r[c].count * sizeof *x);
-        points += r[c].count;
-    }
-    thiele_status status = thi_law_densities(law, points, x, log_p);
-    double centre = thi_to_support(law->support, law->peak.at);
-    points = 0;
-    for (int c = 0; c < count && status == THIELE_OK; c++) {
-        memset(cell[c].sum, 0, sizeof cell[c].sum);
-        for (int j = 0; j < r[c].count; j++, points++) {
-            double y = thi_to_support(law->support, x[points]) - centre, p = exp(log_p[points] - law->peak.top);
-            cell[c].value[j] = p;
-            cell[c].sum[0] += r[c].w[j] * p;
-            cell[c].sum[1] += r[c].w[j] * p * y;
-            cell[c].sum[2] += r[c].w[j] * p * y * y;
-        }
-    }
-    return status;
-}
 
 /* --- refinement --------------------------------------------------------------------------------------------------- */
 
@@ -223,7 +23,7 @@ static double noise_of(const thi_law *law, const thi_cell *cell)
 {
     static const double noise[] = {1e-8, 1e-7, 1e-5};
     int Q = law->expect->lik->latents;
-    double lost = law->support == THI_SUPPORT_UNIT ? 4 * DBL_EPSILON * exp(fmin(cell->high, UNIT_REACH)) : 0;
+    double lost = law->support == THI_SUPPORT_UNIT ? 4 * DBL_EPSILON * exp(fmin(cell->high, THI_UNIT_REACH)) : 0;
     return (Q <= 3 ? noise[Q - 1] : 1e-8) + lost;
 }
 
@@ -263,7 +63,7 @@ static thiele_status accept_counts(thi_law *law, const thi_cell *cell)
         piece[count].low = low;
         piece[count++].high = fmin(low + N, cell->high);
     }
-    thiele_status status = evaluate(law, count, piece);
+    thiele_status status = thi_law_evaluate(law, count, piece);
     for (int c = 0; c < count && status == THIELE_OK; c++) {
         accept(law, &piece[c]);
     }
@@ -288,7 +88,7 @@ static thiele_status refine(refinement *r)
         half[2 * c] = half[2 * c + 1] = whole[c];
         half[2 * c].high = half[2 * c + 1].low = middle_of(law, &whole[c]);
     }
-    thiele_status status = evaluate(law, 2 * count, half);
+    thiele_status status = thi_law_evaluate(law, 2 * count, half);
     r->waiting -= count;
     for (int c = 0; c < count && status == THIELE_OK; c++) {
         double reach = fmax(fabs(whole[c].low), fabs(whole[c].high));
@@ -324,7 +124,7 @@ static thiele_status begin(refinement *r, int borders)
             law->stack[c].low = law->border[c];
             law->stack[c].high = law->border[c + 1];
         }
-        status = evaluate(law, some, law->stack + first);
+        status = thi_law_evaluate(law, some, law->stack + first);
         for (int c = first; c < first + some; c++) {
             for (int j = 0; j < 3; j++) {
                 r->scale[j] += fabs(law->stack[c].sum[j]);
@@ -334,7 +134,7 @@ static thiele_status begin(refinement *r, int borders)
     for (int c = 0; c < count; c++) {
         const thi_cell *cell = &law->stack[c];
         bool seen = cell->sum[0] > 1e-3 * TOLERANCE * r->scale[0] || cell->sum[2] > 1e-3 * TOLERANCE * r->scale[2];
-        if (is_exact(law, cell) || !seen) {
+        if (thi_cell_exact(law, cell) || !seen) {
             accept(law, cell);
         } else {
             law->stack[r->waiting++] = *cell;
@@ -451,7 +251,7 @@ static double within(const thi_cell *cell, double mass)
 {
     double c[N] = {0}, P[N + 1], half = 0.5 * (cell->high - cell->low), low = -1, high = 1, t = 0;
     for (int j = 0; j < N; j++) {
-        const double *node = legendre[j < N / 2 ? j : N - 1 - j];
+        const double *node = thi_legendre[j < N / 2 ? j : N - 1 - j];
         polynomials(j < N / 2 ? -node[0] : node[0], P);
         for (int i = 0; i < N; i++) {
             c[i] += (i + 0.5) * node[1] * P[i] * cell->value[j];
@@ -480,11 +280,11 @@ static double within(const thi_cell *cell, double mass)
 /* Halves a cell of counts until each count is known. */
 static thiele_status count_within(thi_law *law, thi_cell cell, double mass, double *y)
 {
-    while (!is_exact(law, &cell)) {
+    while (!thi_cell_exact(law, &cell)) {
         thi_cell left = cell;
         left.high = middle_of(law, &cell);
         left.high = left.high - left.low < FEW_COUNTS / 2 ? left.low + N : left.high;
-        thiele_status status = evaluate(law, 1, &left);
+        thiele_status status = thi_law_evaluate(law, 1, &left);
         if (status != THIELE_OK) {
             return status;
         }
@@ -493,7 +293,7 @@ static thiele_status count_within(thi_law *law, thi_cell cell, double mass, doub
         } else {
             mass -= left.sum[0];
             cell.low = left.high;
-            status = is_exact(law, &cell) ? evaluate(law, 1, &cell) : THIELE_OK;
+            status = thi_cell_exact(law, &cell) ? thi_law_evaluate(law, 1, &cell) : THIELE_OK;
             if (status != THIELE_OK) {
                 return status;
             }

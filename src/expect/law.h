@@ -10,9 +10,18 @@
 
 #include "expect/integrate.h"
 
-enum { THI_CELL_NODES = 16, THI_CELLS_MAX = 2048, THI_LAW_BORDERS = 2720, THI_LAW_PEAKS = 8 };
+enum {
+    THI_CELL_NODES = 16,
+    THI_CELL_BATCH = THI_EXPECT_BLOCK / THI_CELL_NODES,
+    THI_CELLS_MAX = 2048,
+    THI_LAW_BORDERS = 2720,
+    THI_LAW_PEAKS = 8
+};
 
-/* The axis: from its places to values of y and back; log of |dy/dx|. */
+/* Log odds beyond this are those of y = 1 in doubles. */
+#define THI_UNIT_REACH 36.0
+
+/* cells.c. The axis: from its places to values of y and back. */
 double thi_to_support(thi_support support, double x);
 double thi_from_support(thi_support support, double y);
 
@@ -59,8 +68,12 @@ thiele_status thi_law_fit(thi_law *law, thiele_context *ctx, const thi_marginals
 /* The y with P(Y <= y) = p, or the smallest count with P(Y <= y) >= p. */
 thiele_status thi_law_quantile(thi_law *law, double p, double *y);
 
-/* Log densities along the axis, at most THI_EXPECT_BLOCK places; minus infinity beyond its ends. */
+/* cells.c: log densities along the axis, at most THI_EXPECT_BLOCK places; minus infinity beyond its ends. */
 thiele_status thi_law_densities(thi_law *law, int count, const double *x, double *log_p);
+/* Values and sums of up to THI_CELL_BATCH cells whose ends are set. */
+thiele_status thi_law_evaluate(thi_law *law, int count, thi_cell *cell);
+/* Whether a cell holds each of its counts. */
+bool thi_cell_exact(const thi_law *law, const thi_cell *cell);
 /*
  * peaks.c: finds the peaks; sets law->peak to the highest, law->tail, and law->border to ascending places between which
  * all mass lies, dense around each peak; their number in *borders.

@@ -69,6 +69,7 @@ thiele_status thi_expect_rows(const thiele_likelihood *lik, thiele_context *ctx,
     }
     for (int t = 0; t < threads; t++) {
         j.workers[t].ctx = *ctx;
+        j.workers[t].ctx.threads = 1; /* a block is the work of one thread */
         j.workers[t].failed = INT64_MAX;
     }
     /* A row costs at least a few hundred operations. No rows: the method is still checked. */

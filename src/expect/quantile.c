@@ -113,6 +113,11 @@ static thiele_status find_bracket(search *s, thi_support support, double centre,
         } else {
             return THIELE_OK;
         }
+        /* What is left beyond the last double belongs to that. */
+        if (support != THI_SUPPORT_REAL && (b->low < -750 || b->high > 750)) {
+            b->at_low = fmin(b->at_low, 0);
+            b->at_high = fmax(b->at_high, 0);
+        }
     }
     return s->status != THIELE_OK
                ? s->status

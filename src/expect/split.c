@@ -12,15 +12,6 @@
 
 enum { NODES = 16, BATCH = THI_POINTS / NODES, MOST_PANELS = 4000 };
 
-/* Nodes on (0, 1) of the rule for (-1, 1), which is symmetric, and their weights (Abramowitz and Stegun, table 25.4).
- */
-static const double legendre[NODES / 2][2] = {
-    {0.989400934991649932596, 0.027152459411754094851}, {0.944575023073232576077, 0.062253523938647892862},
-    {0.865631202387831743880, 0.095158511682492784809}, {0.755404408355003033895, 0.124628971255533872052},
-    {0.617876244402643748446, 0.149595988816576732081}, {0.458016777657227386342, 0.169156519395002538189},
-    {0.281603550779258913230, 0.182603415044923588866}, {0.095012509837637440185, 0.189450610455068496285},
-};
-
 /* Beyond this many standard deviations nothing is evaluated: the weight is below 1e-196. */
 static const double REACH = 30;
 /* Panels beyond this one matter only when log p grows as exp(5 z) or faster: refined if their sums can be seen. */
@@ -36,7 +27,7 @@ static void place_nodes(thi_space *space, const thi_integrand *in, const thi_lin
 {
     double middle = 0.5 * (a + b), half = 0.5 * (b - a);
     for (int k = 0; k < NODES; k++) {
-        const double *node = legendre[k < NODES / 2 ? k : NODES - 1 - k];
+        const double *node = thi_legendre[k < NODES / 2 ? k : NODES - 1 - k];
         double z = middle + (k < NODES / 2 ? -half : half) * node[0];
         space->z[at + k] = z;
         space->w[at + k] = half * node[1] * (in->raw ? 1 : exp(-0.5 * z * z) * 0.398942280401432677940);

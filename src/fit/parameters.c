@@ -23,6 +23,31 @@ double thi_hyper_slope(const thi_hyper *hyper)
     return exp(hyper->value) / thi_hyper_number(hyper);
 }
 
+void thi_hyper_limits(const thi_hyper *hyper, double base, double *low, double *high)
+{
+    static const double FURTHEST = 25.0;
+    bool given_above = hyper->given && base > hyper->ceiling;
+    *low = hyper->log ? base - FURTHEST : -INFINITY;
+    *high = hyper->log ? base + FURTHEST : INFINITY;
+    if (hyper->log && !given_above) {
+        *high = fmin(*high, hyper->ceiling);
+    }
+}
+
+bool thi_hypers_in_bounds(const thi_hypers *hypers, const double *base)
+{
+    for (int i = 0; i < hypers->count; i++) {
+        const thi_hyper *h = &hypers->hyper[i];
+        double low;
+        double high;
+        thi_hyper_limits(h, base[i], &low, &high);
+        if (!h->fixed && !(h->value >= low && h->value <= high)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int thi_hypers_free(const thi_hypers *hypers)
 {
     int count = 0;

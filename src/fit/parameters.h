@@ -47,6 +47,13 @@ double thi_hyper_data_value(const thi_hyper *hyper);
 /* d log number / d value */
 double thi_hyper_slope(const thi_hyper *hyper);
 int thi_hypers_free(const thi_hypers *hypers);
+/*
+ * Where a learned value may go: a positive number no further than a factor 1e11 from `base`, its first guess (beyond, it
+ * has run away), and not above its ceiling unless the user put it there.
+ */
+void thi_hyper_limits(const thi_hyper *hyper, double base, double *low, double *high);
+/* base: the first guesses of all. */
+bool thi_hypers_in_bounds(const thi_hypers *hypers, const double *base);
 /* Free values to and from the optimiser's vector. */
 void thi_hypers_pack(const thi_hypers *hypers, double *x);
 void thi_hypers_unpack(thi_hypers *hypers, const double *x);

@@ -13,9 +13,6 @@
 
 enum { SUBSET_ITERATIONS = 60, CLIMBED = 3 };
 
-/* A parameter that wandered by more than this (a factor 1e11) from its first guess is a run-away, not an answer. */
-static const double LOG_BOUND = 25.0;
-
 /* The stretch of the length-scales and the share of noise of each start; without Gaussian noise the first three differ.
  */
 static const struct {
@@ -36,19 +33,6 @@ typedef struct problem {
     const double *base; /* their first guesses */
 } problem;
 
-static bool in_bounds(const problem *p)
-{
-    for (int i = 0; i < p->hypers->count; i++) {
-        const thi_hyper *h = &p->hypers->hyper[i];
-        bool given_above = h->given && p->base[i] > h->ceiling;
-        if (!h->fixed && h->log &&
-            (!(fabs(h->value - p->base[i]) <= LOG_BOUND) || (h->value > h->ceiling && !given_above))) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* The objective with log p(theta), and its gradient in p->gradient when wanted. */
 static thiele_status log_posterior(problem *p, bool with_gradient, double *value)
 {
@@ -66,7 +50,7 @@ static thiele_status objective(void *arg, const double *x, double *value, double
 {
     problem *p = arg;
     thi_hypers_unpack(p->hypers, x);
-    if (!in_bounds(p)) {
+    if (!thi_hypers_in_bounds(p->hypers, p->base)) {
         return thi_fail(p->ctx, THIELE_ERROR_NUMERIC, "the search ran away from its first guesses");
     }
     double log_p;
@@ -161,7 +145,7 @@ static thiele_status score_starts(problem *p, int count, start *list)
     for (int s = 0; s < count; s++) {
         make_start(p, s);
         keep(p->hypers, list[s].value);
-        thiele_status status = in_bounds(p) ? log_posterior(p, false, &list[s].score) : THIELE_ERROR_NUMERIC;
+        thiele_status status = thi_hypers_in_bounds(p->hypers, p->base) ? log_posterior(p, false, &list[s].score) : THIELE_ERROR_NUMERIC;
         if (status == THIELE_ERROR_NUMERIC || isnan(list[s].score)) {
             list[s].score = -INFINITY;
             thi_recover(p->ctx);

@@ -39,7 +39,7 @@ typedef struct thi_likelihood_ops {
     bool standardise;
     bool log_link;    /* the mean is proportional to exp(f): an exposure e is the offset log e of f */
     bool pseudo;      /* not normalised over y: its distributions are divided by their sum */
-    int log_variance; /* the latent (from 1 on) that is the log of a variance of y; 0: none */
+    int log_variance; /* the index of the latent that is the log of a variance of y; 0: none */
 
     /* Required. out_i = log p(y_i | f_i). */
     void (*log_density)(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out);

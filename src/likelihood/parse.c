@@ -19,6 +19,7 @@ typedef struct given {
     const char *word;
     size_t length;
     bool fixed, list, used;
+    bool exact;       /* the word is the name of a parameter, and means that one alone */
     bool chain;       /* the first value, and then the steps from each to the next */
     int first, count; /* where its values are */
 } given;
@@ -142,18 +143,22 @@ static bool numbered_behind(const given *argument, const char *name)
 /* The cut points of an ordinal likelihood are kept as the first one and the gaps between them. */
 static const char CHAIN_FIRST[] = "cut1", CHAIN_STEP[] = "gap";
 
-/* A word that is the name of a parameter means that one alone. */
-static bool meant(const thiele_likelihood *lik, const given *argument, int index)
+static bool meant(const given *argument, const char *name)
 {
-    const char *name = lik->phi[index].name;
     if (argument->chain) {
         return strcmp(name, CHAIN_FIRST) == 0 || strncmp(name, CHAIN_STEP, strlen(CHAIN_STEP)) == 0;
     }
-    bool exact = false;
-    for (int i = 0; i < lik->parameters && !exact; i++) {
-        exact = same(argument, lik->phi[i].name);
+    return argument->exact ? same(argument, name) : numbered_behind(argument, name);
+}
+
+static bool is_name(const thiele_likelihood *lik, const given *argument)
+{
+    for (int i = 0; i < lik->parameters; i++) {
+        if (same(argument, lik->phi[i].name)) {
+            return true;
+        }
     }
-    return exact ? same(argument, name) : numbered_behind(argument, name);
+    return false;
 }
 
 static thiele_status no_such(const parser *p, const thiele_likelihood *lik, const given *argument)
@@ -170,11 +175,12 @@ static thiele_status no_such(const parser *p, const thiele_likelihood *lik, cons
 }
 
 /* set: which parameters were given by the arguments before this one. */
-static thiele_status apply(const parser *p, thiele_likelihood *lik, const given *argument, bool *set)
+static thiele_status apply(const parser *p, thiele_likelihood *lik, given *argument, bool *set)
 {
     int found = 0;
+    argument->exact = is_name(lik, argument);
     for (int i = 0; i < lik->parameters; i++) {
-        bool here = meant(lik, argument, i);
+        bool here = meant(argument, lik->phi[i].name);
         found += here;
         if (here && set[i]) {
             return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT,
@@ -192,7 +198,7 @@ static thiele_status apply(const parser *p, thiele_likelihood *lik, const given 
     }
     const double *value = p->value + argument->first;
     for (int i = 0; i < lik->parameters; i++) {
-        if (meant(lik, argument, i)) {
+        if (meant(argument, lik->phi[i].name)) {
             set[i] = true;
             thiele_status status = thi_likelihood_set_phi(lik, p->cursor.ctx, i, *value);
             if (status != THIELE_OK) {
@@ -206,7 +212,7 @@ static thiele_status apply(const parser *p, thiele_likelihood *lik, const given 
     return THIELE_OK;
 }
 
-static thiele_status apply_all(const parser *p, thiele_likelihood *lik)
+static thiele_status apply_all(parser *p, thiele_likelihood *lik)
 {
     bool *set = NULL;
     thiele_status status = thi_alloc(p->cursor.ctx, &set, (size_t)lik->parameters, sizeof *set);
@@ -426,13 +432,14 @@ out:
 static int list_length(const thiele_likelihood *lik, int first, given *word)
 {
     *word = (given){.word = lik->phi[first].name, .length = stem_length(lik->phi[first].name)};
+    word->exact = is_name(lik, word);
     int last = first, all = 0;
     while (last < lik->parameters && numbered_behind(word, lik->phi[last].name) &&
            lik->phi[last].fixed == lik->phi[first].fixed) {
         last++;
     }
     for (int i = 0; i < lik->parameters; i++) {
-        all += meant(lik, word, i);
+        all += meant(word, lik->phi[i].name);
     }
     return all > 1 && all == last - first ? all : 1;
 }

@@ -181,7 +181,7 @@ static beta_shape beta_at(const thiele_likelihood *lik, double f)
 /* s KL */
 static double beta_misfit(const beta_shape *k, double y)
 {
-    double d = y - k->p;
+    double d = k->p < 0.5 ? y - k->p : k->q - (1 - y); /* the smaller of p and q has the digits */
     return k->a * thi_log_excess(d / k->p, y / k->p) + k->b * thi_log_excess(-d / k->q, (1 - y) / k->q);
 }
 

@@ -6,6 +6,7 @@
 
 #include "likelihood/families.h"
 #include "likelihood/rows.h"
+#include "likelihood/softmax_expectation.h"
 #include "linalg/vector.h"
 
 enum { MOST_CLASSES = 1000, BUFFER = 1024 };
@@ -119,6 +120,8 @@ const thi_likelihood_ops thi_lik_softmax = {
     .support = THI_SUPPORT_CLASS,
     .log_density = log_density,
     .derivatives = derivatives,
+    .expectation = thi_softmax_expectation,
+    .log_predictive = thi_softmax_log_predictive,
     .sample = sample,
     .guess = guess,
     .probabilities = probabilities,

@@ -153,6 +153,37 @@ static thiele_status try_own(thi_fitting *f)
                : thiele_likelihood_try(f->spec.lik, f->ctx, f->rows.n < TRIED ? f->rows.n : TRIED, f->rows.y);
 }
 
+/* A row whose density is zero wherever it was looked at is outside the range that only the likelihood knows. */
+static thiele_status check_own_rows(thi_fitting *f, const thiele_table *table)
+{
+    static const double places[] = {0.0, 1.0, -1.0, 4.0, -4.0, 20.0, -20.0};
+    enum { PLACES = sizeof places / sizeof *places };
+    const thiele_likelihood *lik = f->spec.lik;
+    const thi_target *target = f->model->encoder.target;
+    double *latents;
+    thiele_status status = thi_alloc(f->ctx, &latents, (size_t)lik->latents, sizeof *latents);
+    for (int64_t i = 0; status == THIELE_OK && i < f->rows.n; i++) {
+        const double *y = f->rows.y + i * lik->outputs;
+        bool possible = false;
+        for (int p = 0; p < PLACES && !possible; p++) {
+            double density;
+            for (int j = 0; j < lik->latents; j++) {
+                latents[j] = places[p];
+            }
+            lik->ops->log_density(lik, 1, y, latents, &density);
+            possible = density > -INFINITY;
+        }
+        if (!possible) {
+            status = thi_fail(f->ctx, THIELE_ERROR_DATA,
+                              "column '%s', row %lld: %g: likelihood '%s' gives it no probability, whatever f is",
+                              target->name, (long long)thi_table_row_number(table, f->row[i]), y[0],
+                              thiele_likelihood_name(lik));
+        }
+    }
+    thi_free(latents);
+    return status;
+}
+
 thiele_status thi_specify_data(thi_fitting *f, const thiele_table *table)
 {
     static const char plugin[] = "plugin:";
@@ -169,6 +200,9 @@ thiele_status thi_specify_data(thi_fitting *f, const thiele_table *table)
     f->spec.lik = f->model->lik;
     THI_TRY(read_rows(f, table));
     THI_TRY(try_own(f));
+    if (f->spec.lik->spec != NULL) {
+        THI_TRY(check_own_rows(f, table));
+    }
 out:
     return status;
 }

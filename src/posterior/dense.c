@@ -61,7 +61,7 @@ void thi_dense_close(thi_dense *dense)
     *dense = (thi_dense){0};
 }
 
-static thiele_status fill(thi_dense *dense, thiele_context *ctx, const thi_prior *prior)
+thiele_status thi_dense_fill(thi_dense *dense, thiele_context *ctx, const thi_prior *prior)
 {
     thiele_status status = thi_kernel_fill(prior->kernel, ctx, &dense->inputs, &dense->inputs, dense->K, true);
     if (status == THIELE_OK) {
@@ -79,7 +79,7 @@ thiele_status thi_dense_prior(thi_dense *dense, thiele_context *ctx, const thi_p
     }
     thi_inputs_clear(&dense->inputs);
     thiele_status status = thi_inputs_make(&dense->inputs, ctx, prior->kernel, dense->n, dense->X);
-    return status == THIELE_OK ? fill(dense, ctx, prior) : status;
+    return status == THIELE_OK ? thi_dense_fill(dense, ctx, prior) : status;
 }
 
 /* --- columns of the lower triangle, in parallel -------------------------------------------------------------------
@@ -88,7 +88,7 @@ thiele_status thi_dense_prior(thi_dense *dense, thiele_context *ctx, const thi_p
 typedef struct columns {
     const thi_dense *dense;
     thi_matrix L;
-    const double *lambda, *q;
+    const double *lambda;
     double *v;
 } columns;
 
@@ -121,36 +121,6 @@ static thiele_status form_columns(void *arg, int64_t block, int thread)
     return THIELE_OK;
 }
 
-/* L = s L s: from B^-1 to C+ */
-static thiele_status scale_columns(void *arg, int64_t block, int thread)
-{
-    (void)thread;
-    const columns *c = arg;
-    const double *s = c->dense->scale;
-    for (int64_t j = block * COLUMNS; j < block_end(c, block); j++) {
-        double *l = c->L.data + j * c->L.ld;
-        for (int64_t i = j; i < c->dense->n; i++) {
-            l[i] *= s[i] * s[j];
-        }
-    }
-    return THIELE_OK;
-}
-
-/* From C to (a a' - C)/2 + sym(q a') */
-static thiele_status kbar_columns(void *arg, int64_t block, int thread)
-{
-    (void)thread;
-    const columns *c = arg;
-    const double *a = c->dense->a, *q = c->q;
-    for (int64_t j = block * COLUMNS; j < block_end(c, block); j++) {
-        double *l = c->L.data + j * c->L.ld;
-        for (int64_t i = j; i < c->dense->n; i++) {
-            l[i] = 0.5 * (a[i] * a[j] + q[i] * a[j] + a[i] * q[j] - l[i]);
-        }
-    }
-    return THIELE_OK;
-}
-
 static bool is_strong(const thi_dense *dense, const double *lambda, int64_t i)
 {
     return lambda[i] * dense->K.data[i + i * dense->K.ld] >= STRONG;
@@ -173,8 +143,7 @@ static thiele_status strong_columns(void *arg, int64_t block, int thread)
 /* --- conditioning -------------------------------------------------------------------------------------------------
  */
 
-/* L = Lb */
-static thiele_status factor(const thi_dense *dense, thiele_context *ctx, thi_matrix L)
+thiele_status thi_dense_factor(const thi_dense *dense, thiele_context *ctx, thi_matrix L)
 {
     columns c = {.dense = dense, .L = L};
     thiele_status status = each_column(ctx, form_columns, &c);
@@ -366,7 +335,7 @@ thiele_status thi_dense_condition(thi_dense *dense, thiele_context *ctx, const d
         dense->scale[i] = lambda[i] < 0.0 ? 0.0 : sqrt(lambda[i]);
     }
     thiele_status status;
-    THI_TRY(factor(dense, ctx, dense->L));
+    THI_TRY(thi_dense_factor(dense, ctx, dense->L));
     dense->log_det = thi_chol_logdet(dense->L);
     THI_TRY(thi_tri_inverse(ctx, dense->L));
     THI_TRY(each_column(ctx, strong_columns, &c));
@@ -392,102 +361,6 @@ double thi_dense_kl(const thi_dense *dense, const double *lambda, const double *
     return 0.5 * (thi_blas_dot(dense->n, dense->mu, dense->a) + dense->log_det - thi_blas_dot(dense->n, lambda, v));
 }
 
-/* --- the gradient -------------------------------------------------------------------------------------------------
- */
-
-/* K becomes G' = I - C K; C is in L, full. */
-static thiele_status influence(thi_dense *dense, thiele_context *ctx, thi_matrix work)
-{
-    int64_t n = dense->n;
-    for (int64_t first = 0; first < n; first += work.cols) {
-        int64_t count = n - first < work.cols ? n - first : work.cols;
-        thi_matrix Kb = thi_matrix_block(dense->K, 0, first, n, count);
-        thi_matrix Wb = thi_matrix_block(work, 0, 0, n, count);
-        thiele_status status = thi_multiply(ctx, THI_N, THI_N, -1.0, dense->L, Kb, 0.0, Wb, false);
-        if (status != THIELE_OK) {
-            return status;
-        }
-        for (int64_t j = 0; j < count; j++) {
-            memcpy(Kb.data + j * Kb.ld, Wb.data + j * Wb.ld, (size_t)n * sizeof *Kb.data);
-            Kb.data[first + j + j * Kb.ld] += 1.0;
-        }
-    }
-    return THIELE_OK;
-}
-
-/* L += G' diag(h) G, lower triangle; G' is in K. */
-static thiele_status add_curvature(thi_dense *dense, thiele_context *ctx, const double *h, thi_matrix work)
-{
-    int64_t n = dense->n;
-    for (int64_t first = 0; first < n; first += work.cols) {
-        int64_t count = n - first < work.cols ? n - first : work.cols;
-        thi_matrix Gb = thi_matrix_block(dense->K, 0, first, n, count);
-        thi_matrix Wb = thi_matrix_block(work, 0, 0, n, count);
-        for (int64_t j = 0; j < count; j++) {
-            for (int64_t i = 0; i < n; i++) {
-                Wb.data[i + j * Wb.ld] = h[first + j] * Gb.data[i + j * Gb.ld];
-            }
-        }
-        thiele_status status = thi_multiply(ctx, THI_N, THI_T, 1.0, Wb, Gb, 1.0, dense->L, true);
-        if (status != THIELE_OK) {
-            return status;
-        }
-    }
-    return THIELE_OK;
-}
-
-/* The lower triangle of L becomes that of C. */
-static thiele_status form_c(thi_dense *dense, thiele_context *ctx)
-{
-    columns c = {.dense = dense, .L = dense->L};
-    thiele_status status;
-    THI_TRY(factor(dense, ctx, dense->L));
-    THI_TRY(thi_chol_inverse(ctx, dense->L));
-    THI_TRY(each_column(ctx, scale_columns, &c));
-    if (dense->U.rows > 0) {
-        THI_TRY(thi_multiply(ctx, THI_T, THI_N, -1.0, dense->U, dense->U, 1.0, dense->L, true));
-    }
-out:
-    return status;
-}
-
-thiele_status thi_dense_gradient(thi_dense *dense, thiele_context *ctx, const thi_prior *prior, const double *g,
-                                 const double *h, double *theta_bar)
-{
-    int64_t n = dense->n;
-    double *q = NULL, *t = NULL;
-    thi_matrix work = {0};
-    columns c = {.dense = dense, .L = dense->L};
-    thiele_status status;
-    THI_TRY(thi_alloc(ctx, &q, (size_t)n, sizeof *q));
-    THI_TRY(thi_alloc(ctx, &t, (size_t)n, sizeof *t));
-    THI_TRY(form_c(dense, ctx));
-    if (g != NULL || h != NULL) {
-        thi_symmetrise(dense->L);
-    }
-    if (g != NULL) {
-        memcpy(q, g, (size_t)n * sizeof *q);
-        thi_blas_gemv(THI_N, 1.0, dense->K, g, 0.0, t);
-        thi_blas_gemv(THI_N, -1.0, dense->L, t, 1.0, q);
-    }
-    if (h != NULL) {
-        THI_TRY(thi_matrix_alloc(&work, ctx, n, COLUMNS < n ? COLUMNS : n));
-        THI_TRY(influence(dense, ctx, work));
-    }
-    c.q = q;
-    THI_TRY(each_column(ctx, kbar_columns, &c));
-    if (h != NULL) {
-        THI_TRY(add_curvature(dense, ctx, h, work));
-        THI_TRY(fill(dense, ctx, prior));
-    }
-    THI_TRY(thi_kernel_pull(prior->kernel, ctx, &dense->inputs, &dense->inputs, dense->L, true, theta_bar, NULL));
-out:
-    thi_free(q);
-    thi_free(t);
-    thi_free(work.data);
-    return status;
-}
-
 /* --- the predictor ------------------------------------------------------------------------------------------------
  */
 
@@ -502,7 +375,7 @@ thiele_status thi_dense_freeze(const thi_dense *dense, thiele_context *ctx, cons
     THI_TRY(thi_alloc(ctx, &predictor->scale, n, sizeof *predictor->scale));
     memcpy(predictor->scale, dense->scale, n * sizeof *predictor->scale);
     memcpy(predictor->a, dense->a, n * sizeof *predictor->a);
-    THI_TRY(factor(dense, ctx, predictor->L));
+    THI_TRY(thi_dense_factor(dense, ctx, predictor->L));
     if (dense->U.rows > 0) {
         THI_TRY(thi_alloc(ctx, &predictor->R, 1, sizeof *predictor->R));
         THI_TRY(thi_matrix_alloc(&predictor->R[0], ctx, dense->U.rows, dense->n));

@@ -60,4 +60,10 @@ double thi_dense_kl(const thi_dense *dense, const double *lambda, const double *
 thiele_status thi_dense_freeze(const thi_dense *dense, thiele_context *ctx, const thi_prior *prior,
                                thi_predictor *predictor);
 
+/* --- shared by dense.c and dense_gradient.c ---------------------------------------------------------------------- */
+/* K, full, from inputs that are there. */
+thiele_status thi_dense_fill(thi_dense *dense, thiele_context *ctx, const thi_prior *prior);
+/* The lower triangle of L (n x n) becomes Lb, by the present scale. n^3/3 flops. */
+thiele_status thi_dense_factor(const thi_dense *dense, thiele_context *ctx, thi_matrix L);
+
 #endif

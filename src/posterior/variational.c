@@ -266,18 +266,6 @@ static thiele_status make_bars(thi_variational *v, thiele_context *ctx, thi_grou
     return status;
 }
 
-static void clear_sums(thi_variational *v)
-{
-    int64_t M = v->shape.inducing;
-    memset(v->sums, 0, (size_t)v->sums_size * sizeof(double));
-    for (int g = 0; g < v->groups; g++) {
-        memset(v->group[g].P.data, 0, (size_t)(M * M) * sizeof(double));
-    }
-    for (int i = 0; i < v->members && thi_is_full(v); i++) {
-        memset(v->member[i].T.data, 0, (size_t)(M * M) * sizeof(double));
-    }
-}
-
 thiele_status thi_variational_begin(thi_variational *v, thiele_context *ctx, const thi_prior *prior,
                                     const double *const *Z, const double *q, thi_sites *sites, bool fresh)
 {
@@ -286,6 +274,7 @@ thiele_status thi_variational_begin(thi_variational *v, thiele_context *ctx, con
     v->factored = false;
     v->sites = q == NULL ? sites : NULL;
     v->rows = 0;
+    v->pulled = false;
     for (int g = 0; g < v->groups; g++) {
         thi_group *group = &v->group[g];
         group->prior = prior[g];
@@ -296,7 +285,7 @@ thiele_status thi_variational_begin(thi_variational *v, thiele_context *ctx, con
         }
     }
     v->factored = true;
-    clear_sums(v);
+    memset(v->sums, 0, (size_t)v->sums_size * sizeof(double));
     THI_TRY(q != NULL ? thi_q_take(v, ctx, q) : thi_sites_take(v, ctx, sites));
 out:
     return status;

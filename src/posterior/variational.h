@@ -98,9 +98,9 @@ thiele_status thi_variational_pull(thi_variational *v, thiele_context *ctx, cons
 thiele_status thi_variational_end(thi_variational *v, thiele_context *ctx, const double *expected, double *kl,
                                   const thi_adjoints *adjoints);
 /*
- * After the pulls and before the next begin: a natural-gradient step of size rho with the (g, h) pulled since begin:
- * T <- (1 - rho) T - 2 rho V diag(h) V', t <- (1 - rho) t + rho (V g - 2 V diag(h) V'm). Whether I + T is positive
- * definite shows at the next begin.
+ * After the pulls and before the next begin: a natural-gradient step of size rho of the sites that begin was given,
+ * with the (g, h) pulled since: T <- (1 - rho) T - 2 rho V diag(h) V', t <- (1 - rho) t + rho (V g - 2 V diag(h) V'm).
+ * Whether I + T is positive definite shows at the next begin.
  */
 void thi_variational_step(thi_variational *v, double rho, thi_sites *sites);
 /* Copies one latent into a predictor. Between begin and the next begin. */

@@ -44,6 +44,12 @@ static double cube(const thi_variational *v)
     return M * M * M;
 }
 
+/* A pass over an M x M matrix is bound by memory: an entry counts as some 16 flops. */
+static double square_work(const thi_variational *v)
+{
+    return 16.0 * (double)v->shape.inducing * (double)v->shape.inducing;
+}
+
 /* Rows of a band of M x M. */
 static thi_matrix band_rows(thi_matrix A, int64_t band)
 {
@@ -91,22 +97,26 @@ static thiele_status full_prior_band(void *arg, int64_t block, int thread)
     return THIELE_OK;
 }
 
-/* R, T Ls until now, becomes Lsbar: lower triangle, zeros above. */
-static void factor_gradient(const thi_variational *v, const thi_member *member, thi_matrix R, const thi_matrix *pairs)
+/* Columns of a band of R, T Ls until now, become those of Lsbar: lower triangle, zeros above. `from`: G Ls, or none. */
+static thiele_status factor_gradient_band(void *arg, int64_t band, int thread)
 {
-    double weight = v->weight[member->component], self = v->self[member->component];
-    for (int64_t c = 0; c < R.cols; c++) {
-        double *to = R.data + c * R.ld;
-        const double *Ls = member->Ls.data + c * member->Ls.ld;
+    (void)thread;
+    const band_task *t = arg;
+    double weight = t->v->weight[t->member->component], self = t->v->self[t->member->component];
+    int64_t M = t->R.rows, end = thi_band_end(band, M);
+    for (int64_t c = band * THI_BAND; c < end; c++) {
+        double *to = t->R.data + c * M;
+        const double *Ls = t->member->Ls.data + c * M;
         memset(to, 0, (size_t)c * sizeof(double));
-        for (int64_t r = c; r < R.rows; r++) {
+        for (int64_t r = c; r < M; r++) {
             to[r] = 2.0 * to[r] - weight * Ls[r];
         }
-        for (int64_t r = c; pairs != NULL && r < R.rows; r++) {
-            to[r] += 2.0 * pairs->data[r + c * pairs->ld];
+        for (int64_t r = c; t->from.data != NULL && r < M; r++) {
+            to[r] += 2.0 * t->from.data[r + c * M];
         }
         to[c] += self / Ls[c];
     }
+    return THIELE_OK;
 }
 
 /* From w to u: what the gradients in m and Ls mean for L, and what they are in u. */
@@ -123,35 +133,45 @@ static thiele_status unwhiten(const thi_variational *v, thiele_context *ctx, con
     return status == THIELE_OK ? thi_tri_solve(ctx, THI_T, L, R) : status;
 }
 
+/* T Ls in work[0], and from it the member's share of P. */
+static thiele_status rows_gradient(thi_variational *v, thiele_context *ctx, const thi_member *member, bool prior)
+{
+    thi_matrix R = v->work[0];
+    band_task t = {.v = v, .member = member, .P = v->group[member->group].P, .R = R};
+    thiele_status status = THIELE_OK;
+    THI_TRY(times_factor(v, ctx, member, member->T, R));
+    if (prior) {
+        THI_TRY(thi_parallel_work(ctx, thi_bands(R.rows), cube(v), full_prior_band, &t));
+    }
+out:
+    return status;
+}
+
 static thiele_status end_full(thi_variational *v, thiele_context *ctx, const thi_member *member, bool prior,
                               double *q_bar)
 {
-    thi_matrix R = v->work[0], *pairs = NULL;
+    band_task t = {.v = v, .member = member, .R = v->work[0]};
     thiele_status status = THIELE_OK;
     THI_TRY(thi_mirror(ctx, member->T));
     if (v->sites != NULL) {
         return prior ? thi_sites_adjoint(v, ctx, member) : status;
     }
-    THI_TRY(times_factor(v, ctx, member, member->T, R));
-    if (prior) {
-        band_task t = {.v = v, .member = member, .P = v->group[member->group].P, .R = R};
-        THI_TRY(thi_parallel_work(ctx, thi_bands(R.rows), cube(v), full_prior_band, &t));
-    }
-    if (member->G.data != NULL) {
-        pairs = &v->work[1];
-        THI_TRY(thi_mirror(ctx, member->G));
-        THI_TRY(times_factor(v, ctx, member, member->G, *pairs));
-    }
-    thi_blas_axpy(R.rows, 1.0, member->g_sum, member->mbar);
+    THI_TRY(rows_gradient(v, ctx, member, prior));
+    thi_blas_axpy(t.R.rows, 1.0, member->g_sum, member->mbar);
     if (q_bar == NULL && v->shape.whitened) {
         return status;
     }
-    factor_gradient(v, member, R, pairs);
+    if (member->G.data != NULL) {
+        t.from = v->work[1];
+        THI_TRY(thi_mirror(ctx, member->G));
+        THI_TRY(times_factor(v, ctx, member, member->G, t.from));
+    }
+    THI_TRY(thi_parallel_work(ctx, thi_bands(t.R.rows), square_work(v), factor_gradient_band, &t));
     if (!v->shape.whitened) {
-        THI_TRY(unwhiten(v, ctx, member, R));
+        THI_TRY(unwhiten(v, ctx, member, t.R));
     }
     if (q_bar != NULL) {
-        thi_q_give(v, member, R, q_bar);
+        THI_TRY(thi_q_give(v, ctx, member, t.R, q_bar));
     }
 out:
     return status;
@@ -195,12 +215,13 @@ static thiele_status end_diagonal(thi_variational *v, thiele_context *ctx, bool 
         thi_blas_axpy(M, 1.0, member->g_sum, member->mbar);
         thi_blas_axpy(M, 1.0, member->h_sum, member->sbar);
         if (q_bar != NULL) {
-            thi_q_give(v, member, (thi_matrix){0}, q_bar);
+            THI_TRY(thi_q_give(v, ctx, member, (thi_matrix){0}, q_bar));
         }
     }
     for (int g = 0; prior && thi_is_plain_diagonal(v) && g < v->groups && status == THIELE_OK; g++) {
         status = plain_cross(v, ctx, &v->group[g]);
     }
+out:
     return status;
 }
 
@@ -259,11 +280,10 @@ static thiele_status end_group(thi_variational *v, thiele_context *ctx, thi_grou
 {
     band_task t = {.v = v, .L = group->L, .P = group->P, .R = v->work[0]};
     int64_t bands = thi_bands(v->shape.inducing);
-    double M = (double)v->shape.inducing;
     thiele_status status = THIELE_OK;
     THI_TRY(thi_parallel_work(ctx, bands, cube(v) / 3, right_band, &t));
     THI_TRY(thi_parallel_work(ctx, bands, cube(v), left_band, &t));
-    THI_TRY(thi_parallel_work(ctx, bands, 16.0 * M * M, sum_band, &t));
+    THI_TRY(thi_parallel_work(ctx, bands, square_work(v), sum_band, &t));
     THI_TRY(thi_kernel_pull(group->prior.kernel, ctx, &group->z, &group->z, group->P, true, group->theta_bar,
                             wants_Z ? group->Z_bar : NULL));
 out:
@@ -294,6 +314,28 @@ static thiele_status end_prior(thi_variational *v, thiele_context *ctx, const th
     return THIELE_OK;
 }
 
+static thiele_status clear_band(void *arg, int64_t band, int thread)
+{
+    (void)thread;
+    thi_matrix A = *(const thi_matrix *)arg;
+    int64_t first = band * THI_BAND;
+    memset(A.data + first * A.ld, 0, (size_t)((thi_band_end(band, A.cols) - first) * A.ld) * sizeof(double));
+    return THIELE_OK;
+}
+
+/* Zeros in place of what pulls would have written first: T, or P of a diagonal family; and in P of a full one. */
+static thiele_status clear_unwritten(thi_variational *v, thiele_context *ctx)
+{
+    thiele_status status = THIELE_OK;
+    for (int i = 0; i < v->members && thi_is_full(v) && !v->pulled && status == THIELE_OK; i++) {
+        status = thi_parallel_work(ctx, thi_bands(v->shape.inducing), square_work(v), clear_band, &v->member[i].T);
+    }
+    for (int g = 0; g < v->groups && (thi_is_full(v) || !v->pulled) && status == THIELE_OK; g++) {
+        status = thi_parallel_work(ctx, thi_bands(v->shape.inducing), square_work(v), clear_band, &v->group[g].P);
+    }
+    return status;
+}
+
 thiele_status thi_variational_end(thi_variational *v, thiele_context *ctx, const double *expected, double *kl,
                                   const thi_adjoints *adjoints)
 {
@@ -302,7 +344,8 @@ thiele_status thi_variational_end(thi_variational *v, thiele_context *ctx, const
     if (adjoints == NULL) {
         return status;
     }
-    bool prior = adjoints->theta != NULL || adjoints->mean != NULL || adjoints->Z != NULL;
+    bool prior = !v->narrow && (adjoints->theta != NULL || adjoints->mean != NULL || adjoints->Z != NULL);
+    THI_TRY(clear_unwritten(v, ctx));
     THI_TRY(thi_kl_adjoint(v, ctx, expected));
     for (int i = 0; i < v->members && thi_is_full(v); i++) {
         THI_TRY(end_full(v, ctx, &v->member[i], prior, adjoints->q));

@@ -76,6 +76,7 @@ struct thi_variational {
     thi_matrix work[2];     /* M x M */
     const thi_sites *sites; /* of this evaluation, or NULL */
     bool factored, narrow;
+    bool pulled;  /* since begin */
     int64_t rows; /* of the last marginals */
 };
 
@@ -104,7 +105,8 @@ static inline int64_t thi_band_end(int64_t band, int64_t M)
 void thi_q_take_weights(thi_variational *v, const double *q);
 thiele_status thi_q_take(thi_variational *v, thiele_context *ctx, const double *q);
 /* Adds the gradient in the numbers of a member: from mbar and that in Ls (lower triangle), or from mbar and sbar. */
-void thi_q_give(const thi_variational *v, const thi_member *member, thi_matrix Lsbar, double *q_bar);
+thiele_status thi_q_give(const thi_variational *v, thiele_context *ctx, const thi_member *member, thi_matrix Lsbar,
+                         double *q_bar);
 /* The same for the logits, from weight_bar. */
 void thi_q_give_weights(const thi_variational *v, double *q_bar);
 

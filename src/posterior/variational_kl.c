@@ -1,7 +1,7 @@
 /*
  * KL(q || p), and its gradient in q at fixed L. For one Gaussian it is exact; in w
  *   KL = (|m|^2 + tr S - M - log|S|) / 2
- * For a mixture (savigp-jmlr eqs. 14 and 15, appendix D.2) it is minus the sum of
+ * For a mixture (savigp-jmlr eqs. 14 and 15, appendix C) it is minus the sum of
  *   entropy bound  -sum_k pi_k z_k,  z_k = log sum_l pi_l N_kl,  N_kl = prod_j N(m_kj; m_lj, S_kj + S_lj)
  *   cross term      sum_k pi_k sum_j E_kj[log p(w_j)]
  * log|L| is in both and cancels, so that a full mixture in u has the same bound in w; a diagonal one in u has Kzz in
@@ -60,8 +60,8 @@ static double cross_term(const thi_variational *v, const thi_member *member)
     return sum;
 }
 
-/* The lower triangle of work[0] becomes the factor of S_k + S_l, and mbar of `a` m_k - m_l. */
-static thiele_status factor_pair(thi_variational *v, thiele_context *ctx, thi_member *a, const thi_member *b)
+/* The lower triangle of work[0] becomes the factor of S_k + S_l. */
+static thiele_status factor_pair(thi_variational *v, thiele_context *ctx, const thi_member *a, const thi_member *b)
 {
     thi_matrix C = v->work[0];
     thiele_status status = thi_multiply(ctx, THI_N, THI_T, 1.0, a->Ls, a->Ls, 0.0, C, true);
@@ -74,7 +74,7 @@ static thiele_status factor_pair(thi_variational *v, thiele_context *ctx, thi_me
     return status;
 }
 
-/* log N(m_k; m_l, S_k + S_l) of one latent; scratch: M numbers. */
+/* log N(m_k; m_l, S_k + S_l) of one latent. */
 static thiele_status full_pair(thi_variational *v, thiele_context *ctx, thi_member *a, const thi_member *b, double *out)
 {
     int64_t M = v->shape.inducing;

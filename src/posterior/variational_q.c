@@ -75,23 +75,44 @@ thiele_status thi_q_take(thi_variational *v, thiele_context *ctx, const double *
     return status;
 }
 
-void thi_q_give(const thi_variational *v, const thi_member *member, thi_matrix Lsbar, double *q_bar)
+/* Columns of a band of Lsbar into packed numbers. */
+typedef struct give_task {
+    const thi_variational *v;
+    const thi_member *member;
+    thi_matrix Lsbar;
+    double *packed;
+} give_task;
+
+static thiele_status give_band(void *arg, int64_t band, int thread)
 {
-    int64_t M = v->shape.inducing, at = thi_variational_offset(&v->shape, member->component, member->latent);
-    double *to = q_bar + at + M;
-    thi_matrix L = v->group[member->group].L;
-    thi_blas_axpy(M, 1.0, member->mbar, q_bar + at);
-    for (int64_t r = 0; v->shape.diagonal && r < M; r++) {
-        to[r] += 2.0 * member->s[r] * member->sbar[r];
-    }
-    for (int64_t j = 0; thi_is_full(v) && j < M; j++) {
-        const double *from = Lsbar.data + j + j * Lsbar.ld;
-        to[0] += from[0] * member->Ls.data[j + j * M] * (v->shape.whitened ? 1.0 : L.data[j + j * M]);
+    (void)thread;
+    const give_task *t = arg;
+    int64_t M = t->Lsbar.rows, end = thi_band_end(band, M);
+    thi_matrix L = t->v->group[t->member->group].L;
+    for (int64_t j = band * THI_BAND; j < end; j++) {
+        const double *from = t->Lsbar.data + j + j * M;
+        double *to = t->packed + j * M - j * (j - 1) / 2;
+        /* A log: times the entry of the factor, L Ls in u. */
+        to[0] += from[0] * t->member->Ls.data[j + j * M] * (t->v->shape.whitened ? 1.0 : L.data[j + j * M]);
         for (int64_t r = 1; r < M - j; r++) {
             to[r] += from[r];
         }
-        to += M - j;
     }
+    return THIELE_OK;
+}
+
+thiele_status thi_q_give(const thi_variational *v, thiele_context *ctx, const thi_member *member, thi_matrix Lsbar,
+                         double *q_bar)
+{
+    int64_t M = v->shape.inducing;
+    double *to = q_bar + thi_variational_offset(&v->shape, member->component, member->latent);
+    thi_blas_axpy(M, 1.0, member->mbar, to);
+    for (int64_t r = 0; v->shape.diagonal && r < M; r++) {
+        to[M + r] += 2.0 * member->s[r] * member->sbar[r];
+    }
+    give_task t = {v, member, Lsbar, to + M};
+    return thi_is_full(v) ? thi_parallel_work(ctx, thi_bands(M), 8.0 * (double)M * (double)M, give_band, &t)
+                          : THIELE_OK;
 }
 
 void thi_q_give_weights(const thi_variational *v, double *q_bar)

@@ -1,9 +1,8 @@
 /*
- * Marginals of rows and their adjoints (MATH.md section 2; savigp-jmlr eqs. 11 and 12, appendix D). In the layout of
- * variational_internal.h, for a full S:
- *   V = k(X, Z) L^-T       W = V Ls       mu = o + V m       v = k - |V_n|^2 + |W_n|^2
- *   Vbar = g m' + 2 diag(h) (W Ls' - V)       k(X, Z)bar = Vbar L^-1       T += V' diag(h) V
- * Five products of M^2 flops a row, all in blocks of rows with single-threaded BLAS but for T, which is cut into tiles.
+ * Marginals of rows and their adjoints (MATH.md section 2; savigp-jmlr eqs. 18, 19 and 23, appendices C and D). In the
+ * layout of variational_internal.h, for a full S: V = k(X, Z) L^-T       W = V Ls       mu = o + V m       v = k -
+ * |V_n|^2 + |W_n|^2 Vbar = g m' + 2 diag(h) (W Ls' - V)       k(X, Z)bar = Vbar L^-1       T += V' diag(h) V Five
+ * products of M^2 flops a row, all in blocks of rows with single-threaded BLAS but for T, which is cut into tiles.
  *
  * A diagonal S, in w: v = k - |V_n|^2 + (V . V) s, Vbar = g m' + 2 diag(h) V diag(s - 1), P -= Vbar'V. In u, with
  * A = V L^-1 in place of V: Abar = g m' + 2 diag(h) A diag(s), C = Abar L^-T, and with H the sum of h over all members
@@ -300,7 +299,7 @@ static thiele_status pull_full(thiele_context *ctx, rows_task *t)
         t->member = member;
         t->last = --left == 0;
         THI_TRY(thi_parallel_work(ctx, block_count(t), row_flops(t, 2.0), full_block, t));
-        THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, V, scaled, 1.0, member->T, true));
+        THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, V, scaled, v->pulled ? 1.0 : 0.0, member->T, true));
     }
 out:
     return status;
@@ -314,7 +313,7 @@ static thiele_status pull_diagonal(thiele_context *ctx, rows_task *t)
     thiele_status status = THIELE_OK;
     THI_TRY(thi_parallel_work(ctx, block_count(t), row_flops(t, 2.0), diagonal_block, t));
     if (!v->narrow) {
-        THI_TRY(thi_multiply(ctx, THI_T, THI_N, -1.0, E, V, 1.0, t->group->P, true));
+        THI_TRY(thi_multiply(ctx, THI_T, THI_N, -1.0, E, V, v->pulled ? 1.0 : 0.0, t->group->P, true));
     }
     if (!v->narrow && thi_is_plain_diagonal(v)) {
         THI_TRY(thi_multiply(ctx, THI_T, THI_N, -1.0, V, E, 1.0, t->group->P, true));
@@ -351,6 +350,7 @@ thiele_status thi_variational_pull(thi_variational *v, thiele_context *ctx, cons
         }
     }
     thi_reduce(block_count(&t), v->sums_size, v->part, v->sums);
+    v->pulled = true;
 out:
     return status;
 }

@@ -150,22 +150,33 @@ thiele_status thi_sites_take(thi_variational *v, thiele_context *ctx, thi_sites 
     return status;
 }
 
+/* T = (1 - rho) T + by A, lower triangles; A is left out when `by` is zero. */
+static void blend(thi_matrix T, double rho, double by, thi_matrix A)
+{
+    for (int64_t j = 0; j < T.cols; j++) {
+        double *to = T.data + j * T.ld;
+        const double *from = A.data + j * A.ld;
+        for (int64_t i = j; i < T.rows; i++) {
+            to[i] = (1.0 - rho) * to[i] + (by != 0.0 ? by * from[i] : 0.0);
+        }
+    }
+}
+
 void thi_variational_step(thi_variational *v, double rho, thi_sites *sites)
 {
     int64_t M = v->shape.inducing;
+    double by = v->pulled ? -2.0 * rho : 0.0; /* without pulls nothing is in T */
     for (int i = 0; i < v->members; i++) {
         const thi_member *member = &v->member[i];
-        thi_matrix T = sites[i].T;
-        for (int64_t j = 0; j < M; j++) {
-            const double *rows = member->T.data + j * M;
-            double *to = T.data + j * T.ld;
-            for (int64_t r = j; r < M; r++) {
-                to[r] = (1.0 - rho) * to[r] - 2.0 * rho * rows[r];
-            }
-            sites[i].t[j] = (1.0 - rho) * sites[i].t[j] + rho * member->g_sum[j];
+        double *t = sites[i].t;
+        blend(sites[i].T, rho, by, member->T);
+        for (int64_t r = 0; r < M; r++) {
+            t[r] = (1.0 - rho) * t[r] + rho * member->g_sum[r];
         }
-        thi_blas_symm(THI_LEFT, -2.0 * rho, member->T, thi_matrix_view(member->m, M, 1, M), 1.0,
-                      thi_matrix_view(sites[i].t, M, 1, M));
+        if (v->pulled) {
+            thi_blas_symm(THI_LEFT, by, member->T, thi_matrix_view(member->m, M, 1, M), 1.0,
+                          thi_matrix_view(t, M, 1, M));
+        }
     }
 }
 

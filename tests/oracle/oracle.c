@@ -27,11 +27,10 @@ static const struct kind {
     const char *prefix;
     thiele_status (*run)(oracle_case *c);
 } kinds[] = {
-    {"kernels_", oracle_kernels},
-    {"exact_gpr_", oracle_exact_gpr},
-    {"metrics", oracle_metrics},
-    {"likelihood_", oracle_likelihood}, {"svgp_elbo_", oracle_svgp}, {"vfe_", oracle_vfe},
-    {"sites_", oracle_sites},           {"mog_", oracle_mog},
+    {"kernels_", oracle_kernels}, {"exact_gpr_", oracle_exact_gpr},
+    {"metrics", oracle_metrics},  {"likelihood_", oracle_likelihood},
+    {"svgp_elbo_", oracle_svgp},  {"vfe_", oracle_vfe},
+    {"sites_", oracle_sites},     {"mog_", oracle_mog},
 };
 
 typedef struct tally {

@@ -394,6 +394,31 @@ static void test_extremes(void **state)
     thiele_likelihood_destroy(beta);
 }
 
+/*
+ * A beta density at large precisions, where log Gamma of it has lost its digits: values of the density and of its
+ * derivative in log precision to 60 digits. A relative error of eps in y is one of sqrt(precision) eps in either.
+ */
+static void test_precise_beta(void **state)
+{
+    (void)state;
+    static const struct {
+        double precision, f, y, log_p, slope;
+    } table[] = {{1e8, 0.2, 0.54987, 8.7277129352813048621, 0.2381577295787620943},
+                 {1e8, -3, 0.04744, 9.6188737099033710418, 0.27916755179925868838},
+                 {1e12, 0.2, 0.549834, 13.594696304735016683, 0.4999854095121402129},
+                 {1e10, -22, 3e-10, 21.483908546902469682, 0.52194480732309810168},
+                 {1e10, 20, 0.9999999981373549, 20.589003258086863264, 0.40183290926817946772}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        thiele_likelihood *lik = make("beta", 1, 0);
+        double slope;
+        assert_ok(ctx, thiele_likelihood_set_parameter(lik, ctx, 0, table[i].precision));
+        assert_near(log_p(lik, table[i].y, table[i].f), table[i].log_p, 0, 1e-15 * sqrt(table[i].precision) + 1e-10);
+        lik->ops->phi_derivatives(lik, 1, &table[i].y, &table[i].f, &slope);
+        assert_near(slope, table[i].slope, 0, 1e-15 * sqrt(table[i].precision) + 1e-10);
+        thiele_likelihood_destroy(lik);
+    }
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -445,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_class_probabilities),
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_precise_beta),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_allocation_failures),
     };

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 
+#include "expect/expect.h"
 #include "likelihood/likelihood.h"
 
 /* --- text ------------------------------------------------------------------------------------------------------------
@@ -42,6 +43,9 @@ static const text_case texts[] = {
     {"warped(noise=0.1, a=[1,2], b~[0.5,0.6], c=[-1,1])", 1, 0,
      "warped(terms=2, noise=0.1, a=[1,2], b~[0.5,0.6], c=[-1,1])"},
     {"warped(terms=3, a1=5, b=2)", 1, 0, NULL},
+    {"warped(a=0.5, terms=3)", 1, 0,
+     "warped(terms=3, noise~0.1, a=[0.5,0.5,0.5], b~[1,1,1], c~[-0.6666666666666667,0,0.6666666666666667])"},
+    {"warped(a=0.5)", 1, 0, NULL},
     {"gprn(nodes=2, noise~0.2)", 3, 0, "gprn(nodes=2, noise~0.2)"},
     {"mixing(latents=2)", 3, 0, NULL},
 };
@@ -116,6 +120,10 @@ static void bad_texts_are_refused(void **state)
         {"ordinal(cuts=[0,0])", 1, 0, "must increase"},
         {"ordinal(cuts=[0,1])", 1, 4, "3 values are needed, not 2"},
         {"binomial(trials=2.5)", 1, 0, "trials"},
+        {"warped(a=[1,2], terms=3)", 1, 0, "3 values are needed, not 2"},
+        {"warped(a=1, a2=3)", 1, 0, "position 13: parameter 'a2' is given twice"},
+        {"warped(a2=3, a=1)", 1, 0, "parameter 'a2' is given twice"},
+        {"ordinal(cuts=[0,1], cut1=2)", 1, 0, "parameter 'cut1' is given twice"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         thiele_likelihood *lik = NULL;
@@ -252,6 +260,153 @@ static void own_function_is_checked(void **state)
     }
 }
 
+static void names_of_parameters(void **state)
+{
+    (void)state;
+    int calls = 0;
+    static const struct {
+        const char *names[2];
+        const char *part; /* of the message, or NULL when they are fine */
+    } cases[] = {{{"scale", "rate"}, NULL},
+                 {{"decay-rate", "a_2"}, NULL},
+                 {{"scale", "scale"}, "two parameters called 'scale'"},
+                 {{"Scale", "rate"}, "'Scale', is no word"},
+                 {{"scale", ""}, "parameter 2, '', is no word"},
+                 {{"2nd", "rate"}, "'2nd', is no word"},
+                 {{"scale", "b=1"}, "'b=1', is no word"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        thiele_likelihood_parameter own[] = {{cases[i].names[0], 1, 1}, {cases[i].names[1], 1, 1}};
+        thiele_likelihood_spec spec = logistic_spec(&calls);
+        thiele_likelihood *lik = NULL;
+        spec.parameters = 2;
+        spec.parameter = own;
+        if (cases[i].part != NULL) {
+            assert_fails(ctx, thiele_likelihood_custom(&lik, ctx, &spec), THIELE_ERROR_ARGUMENT, cases[i].part);
+            continue;
+        }
+        assert_ok(ctx, thiele_likelihood_custom(&lik, ctx, &spec));
+        char text[64];
+        snprintf(text, sizeof text, "(%s=3, %s~4)", own[1].name, own[0].name);
+        assert_ok(ctx, thi_likelihood_arguments(lik, ctx, text));
+        assert_near(lik->value[0], 4, 0, 0);
+        assert_near(lik->value[1], 3, 0, 0);
+        assert_true(lik->phi[1].fixed && lik->phi[1].given && !lik->phi[0].fixed);
+        thiele_likelihood_destroy(lik);
+    }
+}
+
+/* A word that is a name means that parameter alone, though others are numbered behind it. */
+static void numbered_names(void **state)
+{
+    (void)state;
+    int calls = 0;
+    thiele_likelihood_parameter own[] = {{"a", 1, 1}, {"a1", 2, 1}, {"a2", 3, 1}, {"b1", 4, 1}, {"b2", 5, 1}};
+    thiele_likelihood_spec spec = logistic_spec(&calls);
+    thiele_likelihood *lik = NULL;
+    spec.parameters = 5;
+    spec.parameter = own;
+    assert_ok(ctx, thiele_likelihood_custom(&lik, ctx, &spec));
+    assert_ok(ctx, thi_likelihood_arguments(lik, ctx, "(a=7, b~[8,9])"));
+    static const double want[] = {7, 2, 3, 8, 9};
+    assert_all_near(lik->value, want, 5, 0, 0);
+    char *text = print(lik);
+    assert_string_equal(text, "logistic-noise(a=7, a1~2, a2~3, b~[8,9])");
+    assert_ok(ctx, thi_likelihood_arguments(lik, ctx, strchr(text, '(')));
+    thi_free(text);
+    thiele_likelihood_destroy(lik);
+}
+
+/* --- families, units and copies ---------------------------------------------------------------------------------- */
+
+static void families_are_found(void **state)
+{
+    (void)state;
+    const thi_likelihood_ops *ops = NULL;
+    assert_ok(ctx, thi_likelihood_find(ctx, " Student_T(nu=4, junk", &ops));
+    assert_string_equal(ops->name, "student-t");
+    assert_true(ops->standardise && !ops->log_link);
+    assert_ok(ctx, thi_likelihood_find(ctx, "poisson", &ops));
+    assert_true(!ops->standardise && ops->log_link);
+    assert_ok(ctx, thi_likelihood_find(ctx, "plugin:./mine.so(a=2)", &ops));
+    assert_null(ops);
+    assert_fails(ctx, thi_likelihood_find(ctx, "nothing", &ops), THIELE_ERROR_ARGUMENT, "there are: gaussian");
+    assert_fails(ctx, thi_likelihood_find(ctx, "gaussian)", &ops), THIELE_ERROR_ARGUMENT, "position 9");
+}
+
+/*
+ * y = center + scale u: with the parameters taken to the units of y, the density of y at the f in those units is that
+ * of u divided by the scale, for each output.
+ */
+static void units_of_parameters(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "gaussian(noise=0.3)", "student-t(nu=5, scale=0.4)",
+        "laplace(beta=0.2)",   "matern32(rho=0.7)",
+        "heteroscedastic",     "warped(noise=0.2, a=[0.4,0.7], b=[1.5,0.6], c=[-0.3,1])",
+        "mixing(latents=2)",   "gprn(noise=0.2)"};
+    static const double center = 7, unit = 3;
+    for (size_t t = 0; t < sizeof cases / sizeof cases[0]; t++) {
+        int P = t < 6 ? 1 : 2;
+        bool mixed = strncmp(cases[t], "mixing", 6) == 0, network = strncmp(cases[t], "gprn", 4) == 0;
+        thiele_likelihood *model = NULL, *data = NULL;
+        assert_ok(ctx, thiele_likelihood_parse(&model, ctx, cases[t], P, 0));
+        assert_ok(ctx, thi_likelihood_copy(&data, ctx, model));
+        assert_true(model->ops->standardise);
+        /* Several outputs are scaled here, not shifted: f has no shift of its own. */
+        double shift = P > 1 ? 0 : center;
+        for (int i = 0; i < model->parameters; i++) {
+            const thi_phi *phi = &model->phi[i];
+            double value = phi->shifted ? unit * phi->value - shift : pow(unit, phi->power) * phi->value;
+            data->value[i] = data->phi[i].value = value;
+        }
+        double u[] = {0.6, -0.8}, f[] = {0.2, -0.5, 0.9}, y[2], g[3], one, other;
+        for (int p = 0; p < P; p++) {
+            y[p] = shift + unit * u[p];
+        }
+        for (int q = 0; q < model->latents; q++) {
+            bool variance = model->ops->log_variance == q && q > 0;
+            /* Mixing has the units in its weights; the weights of a network are latents without units. */
+            bool plain = mixed || (network && q > 0);
+            g[q] = variance ? f[q] + 2 * log(unit) : plain ? f[q] : shift + unit * f[q];
+        }
+        thiele_likelihood_log_density(model, 1, u, f, &one);
+        thiele_likelihood_log_density(data, 1, y, g, &other);
+        assert_near(other, one - P * log(unit), 1e-12, 0);
+        thiele_likelihood_destroy(model);
+        thiele_likelihood_destroy(data);
+    }
+}
+
+static void copies_stand_alone(void **state)
+{
+    (void)state;
+    thiele_likelihood *lik = NULL, *copy = NULL, *again = NULL;
+    assert_ok(ctx, thiele_likelihood_load(&lik, ctx, PLUGIN_CENSORED "(off=-2.5)"));
+    assert_string_equal(lik->path, PLUGIN_CENSORED);
+    assert_ok(ctx, thi_likelihood_copy(&copy, ctx, lik));
+    thiele_likelihood_destroy(lik);
+    assert_ok(ctx, thi_likelihood_copy(&again, ctx, copy));
+    thiele_likelihood_destroy(copy);
+    assert_near(thiele_likelihood_get_parameter(again, 0), -2.5, 0, 0);
+    assert_true(again->phi[0].fixed);
+    assert_string_equal(thiele_likelihood_name(again), "censored-count");
+    double y = 3, f = 1, out; /* the library is still there */
+    thiele_likelihood_log_density(again, 1, &y, &f, &out);
+    assert_near(out, -log1p(exp(-2.5)) + 3 - exp(1) - log(6), 1e-12, 0);
+    thiele_likelihood_destroy(again);
+    assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, "ordinal(cuts=[0,1,3])", 1, 0));
+    assert_ok(ctx, thi_likelihood_copy(&copy, ctx, lik));
+    char *first = print(lik), *second = print(copy);
+    assert_string_equal(first, second);
+    copy->value[0] = 9;
+    assert_near(lik->value[0], 1, 0, 0);
+    thi_free(first);
+    thi_free(second);
+    thiele_likelihood_destroy(lik);
+    thiele_likelihood_destroy(copy);
+}
+
 /* --- densities that misbehave ----------------------------------------------------------------------------------------
  */
 
@@ -362,6 +517,85 @@ static void plugin_takes_arguments(void **state)
     assert_null(lik);
 }
 
+/* Quantiles and draws of a plug-in come from its density alone. */
+static void plugin_predicts(void **state)
+{
+    (void)state;
+    enum { DRAWS = 3000 };
+    static double y[DRAWS];
+    thiele_likelihood *lik = NULL;
+    thi_expect expect;
+    double mu = 1.8, v = 0.3, probability[21], cumulative = 0, share[21] = {0};
+    assert_ok(ctx, thiele_likelihood_load(&lik, ctx, PLUGIN_CENSORED));
+    assert_ok(ctx, thi_expect_open(&expect, ctx, lik, NULL));
+    for (int k = 0; k <= 20; k++) {
+        double at = k;
+        assert_ok(ctx, thi_log_predictive_block(&expect, ctx, 1, &at, &mu, &v, &probability[k]));
+        probability[k] = exp(probability[k]);
+    }
+    for (int k = 0; k <= 20; k++) {
+        double q;
+        assert_ok(ctx, thi_likelihood_quantile(&expect, ctx, &mu, &v, cumulative + 0.5 * probability[k], &q));
+        assert_near(q, k, 0, 0);
+        cumulative += probability[k];
+    }
+    assert_near(cumulative, 1, 1e-8, 0);
+    assert_ok(ctx, thi_likelihood_sample(&expect, ctx, 0, &mu, &v, 0, DRAWS, y));
+    for (int i = 0; i < DRAWS; i++) {
+        assert_null(thi_likelihood_refuses(lik, y[i]));
+        share[(int)y[i]] += 1.0 / DRAWS;
+    }
+    for (int k = 0; k <= 20; k++) {
+        assert_near(share[k], probability[k], 0, 4.5 * sqrt(probability[k] / DRAWS));
+    }
+    assert_non_null(thi_likelihood_refuses(lik, 2.5));
+    thi_expect_close(&expect);
+    thiele_likelihood_destroy(lik);
+}
+
+/* Libraries that crash, leave or hang while they are loaded; made here, where there is a compiler. */
+static void loading_may_crash(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source, *part;
+    } cases[] = {
+        {"#include <signal.h>\n__attribute__((constructor)) static void begin(void) { raise(SIGSEGV); }",
+         "loading it crashed with a segmentation fault"},
+        {"#include <stdlib.h>\nconst void *thiele_likelihood_plugin(void) { abort(); }",
+         "loading it crashed with an abort"},
+        {"#include <unistd.h>\nconst void *thiele_likelihood_plugin(void) { _exit(3); }",
+         "loading it ended the process"},
+        {"const void *thiele_likelihood_plugin(void) { return (const void *)8; }", "loading it crashed with"},
+        {"const void *thiele_likelihood_plugin(void) { return 0; }", "gives no likelihood (NULL)"},
+    };
+    char folder[] = "/tmp/thiele-plugin-XXXXXX", command[400], source[64], library[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(source, sizeof source, "%s/bad.c", folder);
+    int compiled = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        thiele_likelihood *lik = NULL;
+        snprintf(library, sizeof library, "%s/bad%zu.so", folder, i);
+        FILE *file = fopen(source, "w");
+        assert_non_null(file);
+        fputs(cases[i].source, file);
+        fclose(file);
+        snprintf(command, sizeof command, "cc -shared -fPIC -o %s %s 2>/dev/null", library, source);
+        if (system(command) == 0) {
+            compiled++;
+            assert_fails(ctx, thiele_likelihood_load(&lik, ctx, library), THIELE_ERROR_FORMAT, cases[i].part);
+            assert_null(lik);
+        }
+        unlink(library);
+    }
+    unlink(source);
+    rmdir(folder);
+    if (compiled == 0) {
+        print_message("no compiler was found\n");
+        skip();
+    }
+}
+
 static void bad_plugins_are_refused(void **state)
 {
     (void)state;
@@ -416,9 +650,16 @@ int main(void)
         cmocka_unit_test(values_outside_the_support),
         cmocka_unit_test(own_function),
         cmocka_unit_test(own_function_is_checked),
+        cmocka_unit_test(names_of_parameters),
+        cmocka_unit_test(numbered_names),
+        cmocka_unit_test(families_are_found),
+        cmocka_unit_test(units_of_parameters),
+        cmocka_unit_test(copies_stand_alone),
         cmocka_unit_test(misbehaviour_becomes_a_sentence),
         cmocka_unit_test(plugin_works),
         cmocka_unit_test(plugin_takes_arguments),
+        cmocka_unit_test(plugin_predicts),
+        cmocka_unit_test(loading_may_crash),
         cmocka_unit_test(bad_plugins_are_refused),
         cmocka_unit_test(every_allocation_may_fail),
     };

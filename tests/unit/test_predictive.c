@@ -370,6 +370,29 @@ static void test_gaussian_quantiles(void **state)
     thiele_likelihood_destroy(lik);
 }
 
+/* A quantile of a y in (0, 1) or above 0 is one, however close to the end all mass lies. */
+static void test_quantiles_at_the_end(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"beta(precision=3)", "beta(precision=1e6)", "gamma(shape=0.01)"};
+    static const double means_there[] = {-800, -60, 60}, levels[] = {0.001, 0.5, 0.999};
+    for (int t = 0; t < 3; t++) {
+        thiele_likelihood *lik = make(texts[t], 1, 0);
+        thi_expect expect;
+        assert_ok(ctx, thi_expect_open(&expect, ctx, lik, NULL));
+        for (int i = 0; i < 3; i++) {
+            double v = 0.5, q[3];
+            assert_ok(ctx, thi_quantile_block(&expect, ctx, 1, &means_there[i], &v, 3, levels, q));
+            for (int k = 0; k < 3; k++) {
+                assert_null(thi_likelihood_refuses(lik, q[k]));
+                assert_true(k == 0 || q[k] >= q[k - 1]);
+            }
+        }
+        thi_expect_close(&expect);
+        thiele_likelihood_destroy(lik);
+    }
+}
+
 /* --- errors ------------------------------------------------------------------------------------------------------- */
 
 static double own(const double *y, const double *f, const double *phi, void *user)
@@ -541,6 +564,7 @@ int main(void)
         cmocka_unit_test(test_classes),
         cmocka_unit_test(test_quantiles),
         cmocka_unit_test(test_gaussian_quantiles),
+        cmocka_unit_test(test_quantiles_at_the_end),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_allocations),
     };
