@@ -124,6 +124,8 @@ const cli_command cmd_fit = {
     .examples = "  thiele fit train.csv --target strength -o model.thiele\n"
                 "  thiele fit train.csv --target y --inputs x1,x2 --holdout 0.2\n"
                 "  thiele fit co2.csv --target ppm --kernel 'se + periodic(p=1)*se' --restarts 5\n"
+                "  thiele fit visits.csv --target count --likelihood poisson --exposure hours\n"
+                "  thiele fit iris.csv --target species --likelihood softmax\n"
                 "  thiele fit log.csv --target -1 --set 'noise=0.1' --deadline 30 --json\n",
     .run = run,
 };

@@ -105,9 +105,13 @@ static thiele_status find_bracket(search *s, thi_support support, double centre,
     b->at_high = b->at_low;
     for (int doubling = 0; doubling < 200 && s->status == THIELE_OK; doubling++, width *= 2) {
         if (b->at_low > 0) {
+            b->high = b->low;
+            b->at_high = b->at_low;
             b->low -= width;
             b->at_low = excess(s, thi_to_support(support, b->low));
         } else if (b->at_high < 0) {
+            b->low = b->high;
+            b->at_low = b->at_high;
             b->high += width;
             b->at_high = excess(s, thi_to_support(support, b->high));
         } else {
@@ -153,7 +157,10 @@ static double secant(search *s, thi_support support, bracket b)
     return x;
 }
 
-/* A place to begin, and a first step: around the quantile of a normal with the same moments. */
+/*
+ * A place to begin, and a first step: around the quantile of a normal with the same moments. A variance that is far
+ * beyond that at the mean of f says where the tails are and nothing about the middle.
+ */
 static double first_place(search *s, thi_support support, double *width)
 {
     const thiele_likelihood *lik = s->expect->lik;
@@ -167,9 +174,15 @@ static double first_place(search *s, thi_support support, double *width)
     s->status = thi_mixture_predict(s->expect, s->ctx, &s->row, mean, variance);
     double at = thi_from_support(support, mean[s->output]), spread = variance[s->output];
     place = isfinite(at) ? at : place;
-    if (support == THI_SUPPORT_REAL && spread > 0 && isfinite(spread)) {
+    if (lik->ops->conditional != NULL) {
+        lik->ops->conditional(lik, 1, s->row.mu, mean, variance);
+    }
+    double usual = variance[s->output];
+    if (support == THI_SUPPORT_REAL && spread > 0 && spread < 1e6 * usual) {
         place += sqrt(spread) * thi_normal_quantile(s->p);
         *width = 0.1 * sqrt(spread);
+    } else if (support == THI_SUPPORT_REAL && usual > 0 && isfinite(usual)) {
+        *width = sqrt(usual);
     }
     return place;
 }
@@ -203,25 +216,25 @@ static thiele_status continuous(search *s, double *out)
 
 /* --- counts ------------------------------------------------------------------------------------------------------- */
 
+/* Beyond 2^53 to the nearest double. */
 static thiele_status count_at(search *s, double *out)
 {
     double below = -1, step = 1; /* P(Y <= below) < p */
     while (s->status == THIELE_OK && excess(s, below + step) < 0) {
         below += step;
         step *= 2;
-        if (below > 1e15) {
-            return thi_fail(s->ctx, THIELE_ERROR_NUMERIC, "likelihood '%s': the quantile %g is beyond 1e15",
+        if (below > 1e300) {
+            return thi_fail(s->ctx, THIELE_ERROR_NUMERIC, "likelihood '%s': the quantile %g is beyond 1e300",
                             thiele_likelihood_name(s->expect->lik), s->p);
         }
     }
     double above = below + step;
     while (s->status == THIELE_OK && above - below > 1) {
         double middle = floor(0.5 * (below + above));
-        if (excess(s, middle) < 0) {
-            below = middle;
-        } else {
-            above = middle;
+        if (middle <= below || middle >= above) {
+            break;
         }
+        *(excess(s, middle) < 0 ? &below : &above) = middle;
     }
     *out = above;
     return s->status;

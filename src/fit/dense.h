@@ -33,8 +33,8 @@ typedef struct thi_converge_options {
 } thi_converge_options;
 
 typedef struct thi_converge_result {
-    int steps; /* times that all latents were conditioned */
-    bool converged;
+    int steps;      /* times that all latents were conditioned */
+    bool converged; /* within the tolerance, or no step of any size helps; else the limit of steps ended it */
 } thi_converge_result;
 
 /* Bytes held for n rows and so many groups of latents: a matrix for each of them and one for all. */

@@ -88,39 +88,53 @@ static double joint(double d, int level)
     return level == 0 ? 1.0 : x > 5.5 ? 1.0 : x < -5.5 ? 0.0 : 0.5 * erfc(-x);
 }
 
-static void add_places(row *r, double reach)
+/* reach: in steps; each of `stride` times h. */
+static void add_places(row *r, int64_t reach, int64_t stride)
 {
-    int64_t end = (int64_t)ceil(reach / STEP);
-    bool single = end <= SINGLE;
+    int64_t step = 1;
+    bool last = reach <= SINGLE;
     r->count = 0;
-    r->lowest = -end;
-    for (int level = 0;; level++) {
-        int64_t step = (int64_t)1 << level, first = level == 0 ? 0 : (JOINT - BLEND) * (step / 2);
-        int64_t last = single ? end : (JOINT + BLEND) * step;
-        for (int64_t d = first; d <= last && d <= end && r->count < PLACES; d += step) {
-            double share = joint((double)d, level) - (single ? 0.0 : joint((double)d, level + 1));
-            r->at[r->count] = -d;
-            r->e[r->count] = -(double)d * STEP;
-            r->weight[r->count++] = share * (double)step * STEP;
+    r->lowest = -reach * stride;
+    for (int level = 0;; level++, step *= 2) {
+        last = last || (JOINT - BLEND) * step > reach;
+        int64_t stop = last ? reach : (JOINT + BLEND) * step;
+        for (int64_t d = level == 0 ? 0 : (JOINT - BLEND) * (step / 2); d <= stop && d <= reach; d += step) {
+            double share = joint((double)d, level) - (last ? 0.0 : joint((double)d, level + 1));
+            r->at[r->count] = -d * stride;
+            r->e[r->count] = (double)r->at[r->count] * STEP;
+            r->weight[r->count++] = share * (double)(step * stride) * STEP;
         }
-        if (single || last >= end) {
+        if (last) {
             break;
         }
     }
     thi_vector()->exp(r->count, r->e, r->e);
 }
 
+/*
+ * How many h a step may be. All f_c have a normal variable of variance b = 1/sum(1/v_c) in common, as f_c has v_c >= b;
+ * p does not depend on it, and it multiplies the error by exp(-w^2 b/2): w solves pi w/2 + w^2 b/2 = 27.
+ */
+static int64_t stride(double b)
+{
+    static const double half_pi = 1.57079632679489661923, digits = 27.0;
+    double w = 2.0 * digits / (half_pi + sqrt(half_pi * half_pi + 2.0 * digits * b));
+    return (int64_t)(4.0 * half_pi / (w * STEP));
+}
+
 /* From where one phi is zero to where all of them are one. */
 static void set_places(row *r)
 {
-    double right = INFINITY, left = INFINITY;
+    double right = INFINITY, left = INFINITY, precision = 0.0;
     for (int c = 0; c < r->C; c++) {
         double m = mean_of(r, c), v = variance_of(r, c);
         right = fmin(right, -m + 3.5 + r->deviations * sqrt(v));
         left = fmin(left, -m - reach_left(v, r->deviations));
+        precision += 1.0 / fmax(v, DBL_MIN);
     }
     r->right = right;
-    add_places(r, right - left + log(r->C));
+    int64_t wide = stride(1.0 / precision);
+    add_places(r, (int64_t)ceil((right - left + log(r->C)) / (STEP * (double)wide)), wide);
 }
 
 /* --- phi ---------------------------------------------------------------------------------------------------------- */
@@ -209,27 +223,25 @@ static void set_window(lattice *l, const row *r, double m)
 
 typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
 
-/* Sums of w value and w slope, four of each at a time. */
+/* Sums of w value and w slope, eight of each at a time. */
 static void window_sums(int64_t n, const double *w, const double *value, const double *slope, double *sums)
 {
-    pair a0 = {0}, a1 = {0}, b0 = {0}, b1 = {0};
+    pair a[4] = {{0}}, b[4] = {{0}};
     int64_t j = 0;
-    for (; j + 4 <= n; j += 4) {
-        pair w0 = *(const pair *)(w + j), w1 = *(const pair *)(w + j + 2);
-        a0 += w0 * *(const pair *)(value + j);
-        a1 += w1 * *(const pair *)(value + j + 2);
-        b0 += w0 * *(const pair *)(slope + j);
-        b1 += w1 * *(const pair *)(slope + j + 2);
+    for (; j + 8 <= n; j += 8) {
+        for (int i = 0; i < 4; i++) {
+            pair at = *(const pair *)(w + j + 2 * i);
+            a[i] += at * *(const pair *)(value + j + 2 * i);
+            b[i] += at * *(const pair *)(slope + j + 2 * i);
+        }
     }
-    a0 += a1;
-    b0 += b1;
-    double a = a0[0] + a0[1], b = b0[0] + b0[1];
+    pair s = (a[0] + a[1]) + (a[2] + a[3]), t = (b[0] + b[1]) + (b[2] + b[3]);
+    sums[0] = s[0] + s[1];
+    sums[1] = t[0] + t[1];
     for (; j < n; j++) {
-        a += w[j] * value[j];
-        b += w[j] * slope[j];
+        sums[0] += w[j] * value[j];
+        sums[1] += w[j] * slope[j];
     }
-    sums[0] = a;
-    sums[1] = b;
 }
 
 static void by_lattice(const row *r, double m, double v, survival *phi)
@@ -242,7 +254,8 @@ static void by_lattice(const row *r, double m, double v, survival *phi)
     l.reach = l.reach < WEIGHTS / 2 ? l.reach : WEIGHTS / 2;
     set_weights(&l, v);
     set_window(&l, r, m);
-    double far = exp(m + r->right + (double)l.reach * l.d) * l.tilted[2 * l.reach], near = exp(l.left);
+    /* The root: of itself it could overflow, and not with e. */
+    double far = exp(0.5 * (m + r->right + (double)l.reach * l.d)), near = exp(l.left);
     for (int k = 0; k < r->count; k++) {
         int64_t j = l.p * r->at[k], before = l.first - 1 - j + l.reach;
         int64_t from = l.first > j - l.reach ? l.first : j - l.reach;
@@ -252,7 +265,7 @@ static void by_lattice(const row *r, double m, double v, survival *phi)
                     sums);
         if (before > 2 * l.reach) {
             sums[0] += 1.0;
-            sums[1] += far * r->e[k];
+            sums[1] += l.tilted[2 * l.reach] * far * (far * r->e[k]);
         } else if (before >= 0) {
             sums[0] += l.below[before];
             sums[1] += near * l.tilted[before];
@@ -263,20 +276,22 @@ static void by_lattice(const row *r, double m, double v, survival *phi)
 }
 
 /*
- * P(f + s < log T) by the normal law with the mean and variance of f - log T, and the corrections by its third and
- * fourth cumulant (Edgeworth): the next is of order v^(-5/2).
+ * P(f + s < log T) by the normal law with the mean and variance of f - log T, and the corrections by its third to fifth
+ * cumulant (Edgeworth): the next are of order v^-3.
  */
 static void by_cumulants(const row *r, double m, double v, survival *phi)
 {
     double variance = v + 1.64493406684822643647, sd = sqrt(variance);
-    double third = 2.40411380631918857080 / (variance * sd), fourth = 6.49393940226682914910 / (variance * variance);
+    const double third = -2.40411380631918857080 / (6.0 * variance * sd);
+    const double fourth = 6.49393940226682914910 / (24.0 * variance * variance);
+    const double fifth = -24.8862661234408782 / (120.0 * variance * variance * sd);
     for (int k = 0; k < r->count; k++) {
         double x = (m + EULER + r->right + (double)r->at[k] * STEP) / sd, xx = x * x;
         double density = 0.398942280401432677940 * exp(-0.5 * xx);
-        double shape = third / 6.0 * (xx - 1.0) + fourth / 24.0 * x * (xx - 3.0);
-        double bend = third / 6.0 * x * (xx - 3.0) + fourth / 24.0 * (xx * (xx - 6.0) + 3.0);
-        phi->value[k] = fmax(0.0, 0.5 * erfc(x * 0.707106781186547524401) + density * shape);
-        phi->slope[k] = fmax(0.0, density / sd * (1.0 + bend));
+        double he3 = x * (xx - 3.0), he4 = xx * (xx - 6.0) + 3.0, he5 = x * (xx * (xx - 10.0) + 15.0);
+        double tail = third * (xx - 1.0) + fourth * he3 + fifth * he4;
+        phi->value[k] = fmax(0.0, 0.5 * erfc(x * 0.707106781186547524401) + density * tail);
+        phi->slope[k] = fmax(0.0, density / sd * (1.0 + third * he3 + fourth * he4 + fifth * he5));
     }
 }
 

@@ -1,5 +1,5 @@
 /*
- * Anderson's acceleration. The least squares are solved by normal equations with a small ridge: at most five unknowns,
+ * Anderson's acceleration. The least squares are solved by normal equations with a small ridge: at most ten unknowns,
  * and a combination that leans on the last digits would be no good anyway.
  */
 #include "optim/anderson.h"

@@ -6,7 +6,7 @@
  *   P -= mbar m' + Lsbar Ls'        mbar_u = L^-T mbar,  Lsbar_u = tril(L^-T Lsbar)
  * and for a plain diagonal, from the cross term with d = sum pi_k s_k over members and a_k = L^-1 m_k
  *   P += sum_k pi_k a_k a_k' + L^-1 diag(d) L^-T - I (a latent)
- * At last Kbar = L^-T sym(P) L^-1 goes to the kernel. With Kzz = L L' in all (1/3 + 1 + 2/3 + 4/3) M^3 flops.
+ * At last Kbar, made from P, goes to the kernel. With Kzz = L L' in all (1/3 + 1 + 2/3 + 4/3) M^3 flops.
  */
 #include "posterior/variational_internal.h"
 

@@ -4,7 +4,7 @@
  * wants it and sums over inducing points run along contiguous rows.
  *
  * Gradients in a Cholesky factor L are kept as P = L' Lbar, lower triangle only: for V = L^-1 Kzx it is -Vbar V', and
- * then Kbar = L^-T (P + P')/2 L^-1 with the diagonal counted once, so that Lbar itself is never needed.
+ * then Kbar = L^-T H L^-1 / 2 with the symmetric H whose lower triangle is P's: Lbar itself is never needed.
  *
  *   variational.c          opening, factors of Kzz, closing
  *   variational_q.c        q and its gradient between numbers and matrices

@@ -5,9 +5,12 @@
  *   entropy bound  -sum_k pi_k z_k,  z_k = log sum_l pi_l N_kl,  N_kl = prod_j N(m_kj; m_lj, S_kj + S_lj)
  *   cross term      sum_k pi_k sum_j E_kj[log p(w_j)]
  * log|L| is in both and cancels, so that a full mixture in u has the same bound in w; a diagonal one in u has Kzz in
- * the cross term: m'Kzz^-1 m + sum_i s_i (Kzz^-1)_ii + log|Kzz| in place of |m|^2 + tr S. With r_kl = pi_l N_kl /
- * exp(z_k) d entropy / d log N_kl = -pi_k r_kl,   d log N / dS = (e e' - (S_k + S_l)^-1)/2,  e = (S_k + S_l)^-1 (m_k -
- * m_l) Cost: O(K^2 M^3) a latent for full ones, O(K^2 M) for diagonal ones.
+ * the cross term: m'Kzz^-1 m + sum_i s_i (Kzz^-1)_ii + log|Kzz| in place of |m|^2 + tr S.
+ *
+ * With C = S_k + S_l, e = C^-1 (m_k - m_l) and r_kl = pi_l N_kl / exp(z_k):
+ *   d entropy / d log N_kl = -pi_k r_kl       d log N_kl / dS_k = (e e' - C^-1)/2
+ *
+ * Cost: O(K^2 M^3) a latent for full ones, O(K^2 M) for diagonal ones.
  */
 #include "posterior/variational_internal.h"
 

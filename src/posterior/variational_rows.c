@@ -1,8 +1,10 @@
 /*
  * Marginals of rows and their adjoints (MATH.md section 2; savigp-jmlr eqs. 18, 19 and 23, appendices C and D). In the
- * layout of variational_internal.h, for a full S: V = k(X, Z) L^-T       W = V Ls       mu = o + V m       v = k -
- * |V_n|^2 + |W_n|^2 Vbar = g m' + 2 diag(h) (W Ls' - V)       k(X, Z)bar = Vbar L^-1       T += V' diag(h) V Five
- * products of M^2 flops a row, all in blocks of rows with single-threaded BLAS but for T, which is cut into tiles.
+ * layout of variational_internal.h, for a full S,
+ *   V = k(X, Z) L^-T       W = V Ls       mu = o + V m       v = k - |V_n|^2 + |W_n|^2
+ *   Vbar = g m' + 2 diag(h) (W Ls' - V)       k(X, Z)bar = Vbar L^-1       T += V' diag(h) V
+ *
+ * Five products of M^2 flops a row, all in blocks of rows with single-threaded BLAS but for T, which is cut into tiles.
  *
  * A diagonal S, in w: v = k - |V_n|^2 + (V . V) s, Vbar = g m' + 2 diag(h) V diag(s - 1), P -= Vbar'V. In u, with
  * A = V L^-1 in place of V: Abar = g m' + 2 diag(h) A diag(s), C = Abar L^-T, and with H the sum of h over all members

@@ -4,9 +4,9 @@
  *
  * Moving to another L: with C = L_old^-1 L_new, T becomes C'T C and t becomes C't; in u they are the same.
  *
- * The gradient in L of the collapsed bound at sites that are fixed in u. With Th = V diag(h) V' and c = (I - S)(V g -
- * m) the part at fixed (m, S), -m (V g)' - 2 (S - I) Th, and that through m and S come to the symmetric P = L'Lbar = (I
- * - S)(2 Th - I)(I - S) - m m' - m c' - c m'
+ * The gradient in L of the collapsed bound at sites that are fixed in u: with Th = V diag(h) V', c = (I - S)(V g - m)
+ * the part at fixed (m, S), -m (V g)' - 2 (S - I) Th, and that through m and S come to the symmetric
+ *   P = L'Lbar = (I - S)(2 Th - I)(I - S) - m m' - m c' - c m'
  */
 #include "posterior/variational_internal.h"
 

@@ -1,0 +1,79 @@
+/*
+ * Sparse variational inference for any likelihood (savigp-jmlr; MATH.md sections 2 and 3): M inducing inputs Z, q(u) a
+ * Gaussian or a mixture, learned together with hyperparameters and Z by raising
+ *   bound = E_q[log p(y | f)] - KL(q || p)
+ * from rows in memory or streamed. Phases: hyperparameters are explored on a few hundred rows with a dense method
+ * (search.h); Z is chosen (basis.h); all is optimised; a last pass over the rows gives the bound, and q is frozen.
+ *
+ *   optimizer   what is stepped                                         rows        q
+ *   natural     sites of q by natural gradients; the rest by Adam       minibatch   one full Gaussian
+ *               the same to convergence within each evaluation of an    all         one full Gaussian
+ *               L-BFGS over the rest (Gaussian noise: one step, which
+ *               is Titsias' collapsed bound)
+ *   lbfgs       q and the rest together                                 all         any
+ *   alternate   by turns q, kernel, likelihood, Z (savigp-jmlr 9.1)     all         any
+ *   adam, adadelta, momentum: all of it, rules.h                        minibatch   any
+ *
+ * "auto": natural for one full Gaussian; else lbfgs when all rows are taken at once, adam when not. Memory beyond the
+ * rows: O(batch M + M^2) a latent and component. The same bits on any number of threads.
+ */
+#ifndef THI_FIT_VARIATIONAL_H
+#define THI_FIT_VARIATIONAL_H
+
+#include "fit/driver.h"
+#include "fit/search.h"
+#include "fit/source.h"
+
+/* One step of the optimiser, for a log. */
+typedef struct thi_step_report {
+    int64_t step;        /* evaluations of this phase, from 1 */
+    double epoch;        /* passes over the rows so far */
+    double bound;        /* of all rows; an estimate from a minibatch */
+    double expected, kl; /* its parts: bound = expected - kl */
+    double log_prior;    /* of the hyperparameters; not in the bound */
+    double rate, rho;    /* of Adam and the like, and of natural steps; 0: there are none */
+    int64_t rows;        /* looked at in this step */
+    double seconds;      /* since the fit began */
+} thi_step_report;
+
+/* Zero stands for the default everywhere. */
+typedef struct thi_variational_settings {
+    int64_t inducing;     /* M; default: all distinct rows up to 500/sqrt(latents * components), at least 100 */
+    const char *basis;    /* basis.h; default "kmeans" */
+    const double *Z;      /* given inducing inputs, D x Z_count, in place of chosen ones */
+    int64_t Z_count;      /* */
+    bool fixed_Z;         /* Z is not learned */
+    int components;       /* K; default 1 */
+    bool diagonal, plain; /* family of q; plain: in u, not whitened */
+    const char *optimizer;
+    bool collapsed;   /* Gaussian noise: Titsias' bound over all rows, whatever the optimizer */
+    int64_t batch;    /* rows at a time; default all up to 4096, else 1024 or 2 M */
+    double rate;      /* of Adam (0.01), AdaDelta (1), momentum (0.001) */
+    int epochs;       /* of minibatches, at most; default: 5,000 steps, at least 10 epochs and at most 100 */
+    int iterations;   /* steps, or iterations of L-BFGS (200), or cycles (200); -1: hyperparameters and Z stay */
+    double tolerance; /* stop when this many nats a row are gained no more, over some steps; default 1e-5 */
+    int restarts;     /* further random starts while exploring */
+    void (*log)(void *user, const thi_step_report *report);
+    void *log_user;
+} thi_variational_settings;
+
+typedef struct thi_variational_result {
+    thi_fit_result fit;    /* iterations and evaluations of all phases */
+    int64_t inducing;      /* M */
+    int64_t batch;         /* rows at a time */
+    const char *optimizer; /* the one that was used; "collapsed" where that was */
+    int64_t bound_rows;    /* rows that the final bound is from: fewer than all when the fit was ended early */
+    double epochs;         /* passes over the rows while optimising */
+} thi_variational_result;
+
+/*
+ * hypers holds first guesses in and the learned values out; spec has them too. fitted: latent as in search.h; weight
+ * (room for K, may be NULL when K = 1); value is the bound; jitter. A deadline or a cancelled fit ends with the best or
+ * last proper state. Errors: ARGUMENT (settings that do not go together), DATA, NUMERIC (not even the first bound can
+ * be computed), MEMORY.
+ */
+thiele_status thi_fit_variational(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
+                                  thi_hypers *hypers, const thi_variational_settings *settings,
+                                  thi_variational_result *result, thi_fitted *fitted);
+
+#endif

@@ -1,0 +1,206 @@
+/*
+ * One evaluation of the bound over some rows, by blocks: marginals from the engine, (E, g, h) from the likelihood on
+ * all threads, back to the engine with the weights of the minibatch and of the components (savigp-jmlr eqs. 8 to 13,
+ * MATH.md sections 1 and 2). O(capacity M) memory whatever the number of rows.
+ */
+#include "fit/variational_state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "expect/parallel.h"
+
+const thi_part thi_all_rows = {0, NULL, 0};
+
+/* --- expectations ------------------------------------------------------------------------------------------------- */
+
+/* What the likelihood is asked for one component's marginals. */
+typedef struct question {
+    const thi_vfit *fit;
+    int64_t at; /* where the component's numbers begin in mu, v, g, h */
+    uint64_t draws;
+    bool phi;
+} question;
+
+static thiele_status ask_block(thi_expect *expect, thiele_context *ctx, int64_t row, int64_t n, const void *arg)
+{
+    const question *ask = arg;
+    const thi_vfit *fit = ask->fit;
+    int64_t at = ask->at + row * fit->shape.latents;
+    return thi_expect_block(expect, ctx, (int64_t)ask->draws + row, n, fit->rows.y + row * fit->rows.outputs,
+                            fit->mu + at, fit->v + at, fit->E + row, fit->g + at, fit->h + at,
+                            ask->phi ? fit->dphi + row * fit->spec->lik->parameters : NULL);
+}
+
+/* Component k at the present marginals: its E is added up, its g and h are weighted. */
+static thiele_status ask(thi_vfit *fit, int component, double weight, uint64_t draws, bool phi)
+{
+    int64_t n = fit->rows.n, Q = fit->shape.latents, parameters = fit->spec->lik->parameters;
+    int64_t at = component * n * Q;
+    question question = {fit, at, draws, phi && parameters > 0};
+    thiele_status status =
+        thi_expect_rows(fit->spec->lik, fit->ctx, fit->spec->expectation, n, ask_block, &question);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    double share = weight * thi_variational_weights(fit->engine)[component], sum = 0.0;
+    double *phi_bar = fit->hyper_bar + fit->hypers->first[fit->hypers->groups];
+    for (int64_t i = 0; i < n; i++) {
+        sum += fit->E[i];
+        for (int64_t p = 0; question.phi && p < parameters; p++) {
+            phi_bar[p] += share * fit->dphi[p + i * parameters];
+        }
+    }
+    for (int64_t i = at; i < at + n * Q; i++) {
+        fit->g[i] *= share;
+        fit->h[i] *= share;
+    }
+    fit->expected_of[component] += weight * sum;
+    fit->expected += share * sum;
+    return THIELE_OK;
+}
+
+/* --- rows --------------------------------------------------------------------------------------------------------- */
+
+static void add_offset(thi_vfit *fit)
+{
+    int64_t n = fit->rows.n, Q = fit->shape.latents;
+    for (int64_t i = 0; fit->source->offset && i < n * fit->shape.components; i++) {
+        fit->mu[i * Q] += fit->rows.offset[i % n];
+    }
+}
+
+static thiele_status block(thi_vfit *fit, int64_t count, const int64_t *row, double weight, uint64_t draws,
+                           thi_wanted wanted)
+{
+    thiele_status status;
+    THI_TRY(fit->source->fetch(fit->source->arg, fit->ctx, count, row, &fit->rows));
+    if (fit->rows.n == 0) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_variational_marginals(fit->engine, fit->ctx, fit->rows.n, fit->rows.X, fit->mu, fit->v));
+    add_offset(fit);
+    for (int k = 0; k < fit->shape.components; k++) {
+        THI_TRY(ask(fit, k, weight, draws, wanted.prior));
+    }
+    if (wanted.pull) {
+        THI_TRY(thi_variational_pull(fit->engine, fit->ctx, fit->g, fit->h));
+    }
+    fit->seen += fit->rows.n;
+out:
+    return status;
+}
+
+static thiele_status all_blocks(thi_vfit *fit, thi_wanted wanted)
+{
+    int64_t n = fit->source->n;
+    thiele_status status = THIELE_OK;
+    for (int64_t first = 0; first < n && status == THIELE_OK; first += fit->shape.capacity) {
+        int64_t count = n - first < fit->shape.capacity ? n - first : fit->shape.capacity;
+        for (int64_t i = 0; i < count; i++) {
+            fit->row[i] = first + i;
+        }
+        if (fit->may_stop && thi_driver_stopped(fit->driver)) {
+            return thi_fail(fit->ctx, THIELE_ERROR_NUMERIC, "the fit was ended within a pass over the rows");
+        }
+        status = block(fit, count, fit->row, 1.0, (uint64_t)first, wanted);
+    }
+    return status;
+}
+
+static thiele_status some_blocks(thi_vfit *fit, const thi_part *part, thi_wanted wanted)
+{
+    double weight = (double)fit->source->n / (double)part->count;
+    thiele_status status = THIELE_OK;
+    for (int64_t first = 0; first < part->count && status == THIELE_OK; first += fit->shape.capacity) {
+        int64_t left = part->count - first, count = left < fit->shape.capacity ? left : fit->shape.capacity;
+        status = block(fit, count, part->row + first, weight, part->draws + (uint64_t)first, wanted);
+    }
+    return status;
+}
+
+/* --- the evaluation ----------------------------------------------------------------------------------------------- */
+
+thiele_status thi_vfit_begin(thi_vfit *fit)
+{
+    thiele_status status =
+        thi_variational_begin(fit->engine, fit->ctx, fit->spec->latents.prior, fit->Z_of,
+                              fit->natural ? NULL : fit->x, fit->natural ? fit->sites : NULL, fit->fresh);
+    fit->fresh = fit->fresh && status != THIELE_OK;
+    return status;
+}
+
+/* The gradient in hypers, with that of log p(theta), to the vector. */
+static void give_hypers(thi_vfit *fit, bool wanted)
+{
+    thi_hypers_chain(fit->hypers, fit->hyper_bar);
+    fit->log_prior = thi_hypers_log_prior(fit->hypers, fit->hyper_bar);
+    double *to = fit->bar + fit->first[THI_PART_KERNEL];
+    bool learned = wanted && fit->first[THI_PART_KERNEL] < fit->first[THI_PART_Z];
+    for (int i = 0; learned && i < fit->hypers->count; i++) {
+        if (!fit->hypers->hyper[i].fixed) {
+            *to++ = fit->hyper_bar[i];
+        }
+    }
+}
+
+static thiele_status end(thi_vfit *fit, thi_wanted wanted)
+{
+    thi_adjoints adjoints = {.q = wanted.q ? fit->bar : NULL};
+    if (wanted.prior) {
+        adjoints.theta = fit->theta_bars;
+        adjoints.mean = fit->mean_bars;
+        adjoints.Z = fit->Z_bars;
+    }
+    bool any = wanted.q || wanted.prior;
+    thiele_status status =
+        thi_variational_end(fit->engine, fit->ctx, fit->expected_of, &fit->kl, any ? &adjoints : NULL);
+    fit->bound = fit->expected - fit->kl;
+    return status;
+}
+
+thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted wanted)
+{
+    bool all = part->row == NULL;
+    thiele_status status;
+    fit->evaluations++;
+    fit->expected = 0.0;
+    fit->seen = 0;
+    memset(fit->bar, 0, (size_t)thi_vfit_size(fit) * sizeof *fit->bar);
+    memset(fit->hyper_bar, 0, (size_t)fit->hypers->count * sizeof *fit->hyper_bar);
+    memset(fit->expected_of, 0, (size_t)fit->shape.components * sizeof *fit->expected_of);
+    thi_variational_narrow(fit->engine, !wanted.prior);
+    THI_TRY(thi_vfit_begin(fit));
+    THI_TRY(all ? all_blocks(fit, wanted) : some_blocks(fit, part, wanted));
+    fit->rows_done += (double)(all ? fit->source->n : part->count);
+    if (fit->seen == 0) {
+        return thi_fail(fit->ctx, all ? THIELE_ERROR_DATA : THIELE_ERROR_NUMERIC,
+                        "each of the %lld rows looked at has a missing value",
+                        (long long)(all ? fit->source->n : part->count));
+    }
+    THI_TRY(end(fit, wanted));
+    give_hypers(fit, wanted.prior);
+    if (!isfinite(fit->bound + fit->log_prior)) {
+        status = thi_fail(fit->ctx, THIELE_ERROR_NUMERIC, "the bound is not finite");
+    }
+out:
+    return status;
+}
+
+void thi_vfit_report(thi_vfit *fit, double value, int64_t rows, double rate, double rho)
+{
+    thi_driver_report(fit->driver, value);
+    if (fit->settings->log != NULL) {
+        thi_step_report report = {.step = fit->driver->done,
+                                  .epoch = fit->rows_done / (double)fit->source->n,
+                                  .bound = fit->bound,
+                                  .expected = fit->expected,
+                                  .kl = fit->kl,
+                                  .log_prior = fit->log_prior,
+                                  .rate = rate,
+                                  .rho = rho,
+                                  .rows = rows,
+                                  .seconds = thi_seconds() - fit->driver->started};
+        fit->settings->log(fit->settings->log_user, &report);
+    }
+}

@@ -1,0 +1,180 @@
+/*
+ * Sites at fixed kernels and Z: natural-gradient steps over a set of rows to their fixed point (MATH.md section 3). The
+ * step of size 1 from (T, t) leads to sites that (g, h) alone determine; a shorter one is a point on the line between
+ * them, so that halving a step takes no further look at the rows where it began. Copies of sites hold the lower
+ * triangle of T by columns, then t, for each latent.
+ */
+#include "fit/variational_state.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Steps below this are not worth a pass: what they cannot improve is taken as converged. */
+static const double SMALLEST_STEP = 1.0 / 1024.0;
+
+int64_t thi_sites_size(const thi_shape *shape)
+{
+    int64_t M = shape->inducing;
+    return shape->latents * (M * (M + 1) / 2 + M);
+}
+
+/* Calls visit for every stretch of numbers of the sites, in the order of a copy. */
+static void walk(const thi_vfit *fit, double *copy, void (*visit)(double *own, double *copy, int64_t count))
+{
+    int64_t M = fit->shape.inducing;
+    for (int q = 0; q < fit->shape.latents; q++) {
+        thi_matrix T = fit->sites[q].T;
+        for (int64_t j = 0; j < M; j++) {
+            visit(T.data + j + j * T.ld, copy, M - j);
+            copy += M - j;
+        }
+        visit(fit->sites[q].t, copy, M);
+        copy += M;
+    }
+}
+
+static void read_stretch(double *own, double *copy, int64_t count)
+{
+    memcpy(copy, own, (size_t)count * sizeof *own);
+}
+
+static void write_stretch(double *own, double *copy, int64_t count)
+{
+    memcpy(own, copy, (size_t)count * sizeof *own);
+}
+
+static void clear_stretch(double *own, double *copy, int64_t count)
+{
+    (void)copy;
+    memset(own, 0, (size_t)count * sizeof *own);
+}
+
+void thi_sites_keep(const thi_vfit *fit, double *copy)
+{
+    walk(fit, copy, read_stretch);
+}
+
+void thi_sites_put(thi_vfit *fit, const double *copy)
+{
+    walk(fit, (double *)copy, write_stretch);
+}
+
+void thi_sites_clear(thi_vfit *fit)
+{
+    double *unused = fit->sites[0].t;
+    walk(fit, unused, clear_stretch);
+}
+
+/* Without sites there is nothing to move to the factor of the present values; what was kept belongs to that factor. */
+thiele_status thi_sites_return(thi_vfit *fit, const double *copy)
+{
+    thi_sites_clear(fit);
+    thiele_status status = thi_vfit_begin(fit);
+    if (status == THIELE_OK) {
+        thi_sites_put(fit, copy);
+    }
+    return status;
+}
+
+thiele_status thi_sites_work_open(thi_sites_work *work, const thi_vfit *fit)
+{
+    size_t size = (size_t)thi_sites_size(&fit->shape);
+    *work = (thi_sites_work){0};
+    thiele_status status = thi_alloc(fit->ctx, &work->from, size, sizeof *work->from);
+    return status == THIELE_OK ? thi_alloc(fit->ctx, &work->to, size, sizeof *work->to) : status;
+}
+
+void thi_sites_work_close(thi_sites_work *work)
+{
+    thi_free(work->from);
+    thi_free(work->to);
+}
+
+/* The sites become from + rho (to - from). `to` holds them afterwards, unless rho = 1 where it stays. */
+static void set_between(thi_vfit *fit, const thi_sites_work *work, double rho)
+{
+    int64_t size = thi_sites_size(&fit->shape);
+    if (rho < 1.0) {
+        for (int64_t i = 0; i < size; i++) {
+            work->to[i] = work->from[i] + rho * (work->to[i] - work->from[i]);
+        }
+    }
+    thi_sites_put(fit, work->to);
+}
+
+static const thi_wanted for_step = {.pull = true};
+
+/* An evaluation that may fail: *good when it did not, and the bound is at least `least`. */
+static thiele_status try_sites(thi_vfit *fit, const thi_part *part, double least, bool *good)
+{
+    thiele_status status = thi_vfit_evaluate(fit, part, for_step);
+    *good = status == THIELE_OK && fit->bound >= least;
+    if (status == THIELE_ERROR_NUMERIC && !(fit->may_stop && fit->driver->stopped)) {
+        thi_recover(fit->ctx);
+        status = THIELE_OK;
+    }
+    return status;
+}
+
+/* One step, after an evaluation that pulled: *rho is what was taken; 0: none was good, and the sites are as before. */
+static thiele_status step(thi_vfit *fit, const thi_part *part, const thi_sites_work *work, double tolerance,
+                          double *rho)
+{
+    double least = fit->bound - tolerance;
+    bool good = false;
+    thi_sites_keep(fit, work->from);
+    thi_variational_step(fit->engine, 1.0, fit->sites);
+    thi_sites_keep(fit, work->to);
+    set_between(fit, work, *rho);
+    for (;;) {
+        thiele_status status = try_sites(fit, part, least, &good);
+        if (status != THIELE_OK || good) {
+            return status;
+        }
+        *rho *= 0.5;
+        if (*rho < SMALLEST_STEP) {
+            break;
+        }
+        set_between(fit, work, 0.5);
+    }
+    *rho = 0.0;
+    thi_sites_put(fit, work->from);
+    return THIELE_OK;
+}
+
+/* At the sites of an earlier call if they are of use, else at q = p. */
+static thiele_status start(thi_vfit *fit, const thi_part *part)
+{
+    bool good;
+    thiele_status status = try_sites(fit, part, -INFINITY, &good);
+    if (status == THIELE_OK && !good) {
+        thi_sites_clear(fit);
+        status = thi_vfit_evaluate(fit, part, for_step);
+    }
+    return status;
+}
+
+thiele_status thi_sites_converge(thi_vfit *fit, const thi_part *part, const thi_sites_work *work, double tolerance,
+                                 int steps)
+{
+    thiele_status status;
+    double rho = 1.0;
+    if (fit->conjugate && part->row == NULL) {
+        thi_sites_clear(fit);
+    }
+    THI_TRY(start(fit, part));
+    if (fit->conjugate) {
+        thi_variational_step(fit->engine, 1.0, fit->sites);
+        return THIELE_OK;
+    }
+    for (int taken = 0; taken < steps; taken++) {
+        double before = fit->bound, tried = rho;
+        THI_TRY(step(fit, part, work, tolerance, &rho));
+        if (rho == 0.0 || fabs(fit->bound - before) < tolerance * rho) {
+            break;
+        }
+        rho = rho < tried ? rho : fmin(1.0, 2.0 * rho);
+    }
+out:
+    return status;
+}

@@ -1,0 +1,200 @@
+/* Opening and closing a variational fit, and the way from the optimiser's vector to kernels, likelihood and Z. */
+#include "fit/variational_state.h"
+
+#include <string.h>
+
+int64_t thi_vfit_size(const thi_vfit *fit)
+{
+    return fit->first[THI_PARTS];
+}
+
+/* Free hyperparameters before and from the likelihood's first on. */
+static void count_free(const thi_hypers *hypers, int64_t *kernel, int64_t *phi)
+{
+    *kernel = *phi = 0;
+    for (int i = 0; i < hypers->count; i++) {
+        int64_t *count = i < hypers->first[hypers->groups] ? kernel : phi;
+        *count += !hypers->hyper[i].fixed;
+    }
+}
+
+static void lay_out(thi_vfit *fit, bool learn_prior)
+{
+    int64_t size[THI_PARTS] = {0};
+    size[THI_PART_Q] = fit->natural ? 0 : thi_variational_size(&fit->shape);
+    if (learn_prior) {
+        count_free(fit->hypers, &size[THI_PART_KERNEL], &size[THI_PART_PHI]);
+        size[THI_PART_Z] =
+            fit->settings->fixed_Z ? 0 : fit->shape.dims * fit->shape.inducing * fit->spec->latents.groups;
+    }
+    fit->first[0] = 0;
+    for (int p = 0; p < THI_PARTS; p++) {
+        fit->first[p + 1] = fit->first[p] + size[p];
+    }
+}
+
+static thiele_status open_vectors(thi_vfit *fit, int64_t capacity)
+{
+    int64_t members = (int64_t)fit->shape.latents * fit->shape.components * capacity;
+    int64_t Z = fit->shape.dims * fit->shape.inducing * fit->spec->latents.groups;
+    const struct {
+        double **vector;
+        int64_t length;
+    } vectors[] = {
+        {&fit->x, thi_vfit_size(fit)},
+        {&fit->bar, thi_vfit_size(fit)},
+        {&fit->base, fit->hypers->count},
+        {&fit->hyper_bar, fit->hypers->count},
+        {&fit->Z, Z},
+        {&fit->mu, members},
+        {&fit->v, members},
+        {&fit->g, members},
+        {&fit->h, members},
+        {&fit->E, capacity},
+        {&fit->dphi, capacity * fit->spec->lik->parameters},
+        {&fit->expected_of, fit->shape.components},
+    };
+    thiele_status status = THIELE_OK;
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors && status == THIELE_OK; i++) {
+        status = thi_alloc(fit->ctx, vectors[i].vector, (size_t)vectors[i].length, sizeof(double));
+    }
+    return status;
+}
+
+static thiele_status open_pointers(thi_vfit *fit)
+{
+    size_t groups = (size_t)fit->spec->latents.groups;
+    thiele_status status;
+    THI_TRY(thi_alloc(fit->ctx, &fit->Z_of, groups, sizeof *fit->Z_of));
+    THI_TRY(thi_alloc(fit->ctx, &fit->theta_bars, groups, sizeof *fit->theta_bars));
+    THI_TRY(thi_alloc(fit->ctx, &fit->mean_bars, groups, sizeof *fit->mean_bars));
+    THI_TRY(thi_alloc(fit->ctx, &fit->Z_bars, groups, sizeof *fit->Z_bars));
+    bool learned = fit->first[THI_PART_Z] < fit->first[THI_PARTS];
+    for (size_t g = 0; g < groups; g++) {
+        size_t at = g * (size_t)(fit->shape.dims * fit->shape.inducing);
+        fit->Z_of[g] = fit->Z + at;
+        fit->theta_bars[g] = fit->hyper_bar + fit->hypers->first[g];
+        fit->mean_bars[g] = fit->theta_bars[g] + fit->spec->latents.kernel[g]->parameters;
+        fit->Z_bars[g] = learned ? fit->bar + fit->first[THI_PART_Z] + at : NULL;
+    }
+out:
+    return status;
+}
+
+/* Values as they are now, into x and base. */
+static void take_values(thi_vfit *fit, const double *Z)
+{
+    int64_t size = fit->shape.dims * fit->shape.inducing;
+    for (int g = 0; g < fit->spec->latents.groups; g++) {
+        memcpy(fit->Z + g * size, Z, (size_t)size * sizeof *Z);
+    }
+    for (int i = 0; i < fit->hypers->count; i++) {
+        fit->base[i] = fit->hypers->hyper[i].value;
+    }
+    if (fit->first[THI_PART_KERNEL] < fit->first[THI_PART_Z]) {
+        thi_hypers_pack(fit->hypers, fit->x + fit->first[THI_PART_KERNEL]);
+    }
+    if (fit->first[THI_PART_Z] < fit->first[THI_PARTS]) {
+        memcpy(fit->x + fit->first[THI_PART_Z], fit->Z,
+               (size_t)(fit->first[THI_PARTS] - fit->first[THI_PART_Z]) * sizeof *Z);
+    }
+    fit->fresh = true;
+    fit->applied = true;
+}
+
+thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t capacity, bool learn_prior)
+{
+    const thi_latents *latents = &fit->spec->latents;
+    thiele_context *ctx = fit->ctx;
+    fit->shape = (thi_shape){.latents = latents->count,
+                             .components = fit->settings->components,
+                             .dims = fit->source->dims,
+                             .inducing = M,
+                             .capacity = capacity,
+                             .diagonal = fit->settings->diagonal,
+                             .whitened = fit->natural || !fit->settings->plain,
+                             .group = latents->group};
+    lay_out(fit, learn_prior);
+    thiele_status status;
+    THI_TRY(open_vectors(fit, capacity));
+    THI_TRY(open_pointers(fit));
+    THI_TRY(thi_rows_alloc(&fit->rows, ctx, capacity, fit->source->dims, fit->source->outputs, fit->source->offset));
+    THI_TRY(thi_alloc(ctx, &fit->row, (size_t)capacity, sizeof *fit->row));
+    THI_TRY(thi_variational_open(&fit->engine, ctx, &fit->shape));
+    if (fit->natural) {
+        THI_TRY(thi_alloc(ctx, &fit->sites, (size_t)latents->count, sizeof *fit->sites));
+    }
+    for (int j = 0; fit->natural && j < latents->count; j++) {
+        THI_TRY(thi_sites_alloc(&fit->sites[j], ctx, M));
+    }
+    take_values(fit, Z);
+out:
+    return status;
+}
+
+void thi_vfit_close(thi_vfit *fit)
+{
+    void *const blocks[] = {fit->x,    fit->bar,  fit->base,       fit->hyper_bar, fit->Z,      fit->mu,
+                            fit->v,    fit->g,    fit->h,          fit->E,         fit->dphi,   fit->expected_of,
+                            fit->Z_of, fit->row,  fit->theta_bars, fit->mean_bars, fit->Z_bars};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        thi_free(blocks[i]);
+    }
+    for (int j = 0; fit->sites != NULL && j < fit->shape.latents; j++) {
+        thi_sites_free(&fit->sites[j]);
+    }
+    thi_free(fit->sites);
+    thi_rows_free(&fit->rows);
+    thi_variational_close(fit->engine);
+}
+
+/* Hypers and Z of fit->x to the model. */
+static thiele_status apply(thi_vfit *fit)
+{
+    int64_t kernel = fit->first[THI_PART_KERNEL], Z = fit->first[THI_PART_Z];
+    fit->fresh = true;
+    fit->applied = false;
+    if (kernel < Z) {
+        thi_hypers_unpack(fit->hypers, fit->x + kernel);
+        if (!thi_hypers_in_bounds(fit->hypers, fit->base)) {
+            return thi_fail(fit->ctx, THIELE_ERROR_NUMERIC, "the search ran away from its first guesses");
+        }
+        thiele_status status = thi_hypers_apply(fit->hypers, fit->ctx, fit->spec);
+        if (status != THIELE_OK) {
+            return status;
+        }
+    }
+    if (Z < fit->first[THI_PARTS]) {
+        memcpy(fit->Z, fit->x + Z, (size_t)(fit->first[THI_PARTS] - Z) * sizeof *fit->Z);
+    }
+    fit->applied = true;
+    return THIELE_OK;
+}
+
+thiele_status thi_vfit_take(thi_vfit *fit, const double *x)
+{
+    int64_t prior = fit->first[THI_PART_KERNEL], size = thi_vfit_size(fit);
+    bool same = x != fit->x && fit->applied &&
+                memcmp(x + prior, fit->x + prior, (size_t)(size - prior) * sizeof *x) == 0;
+    if (x != fit->x) {
+        memcpy(fit->x, x, (size_t)size * sizeof *x);
+    }
+    return same || prior == size ? THIELE_OK : apply(fit);
+}
+
+void thi_vfit_confine(const thi_vfit *fit, double *x)
+{
+    if (fit->first[THI_PART_KERNEL] == fit->first[THI_PART_Z]) {
+        return;
+    }
+    x += fit->first[THI_PART_KERNEL];
+    for (int i = 0; i < fit->hypers->count; i++) {
+        const thi_hyper *h = &fit->hypers->hyper[i];
+        if (!h->fixed) {
+            double low, high;
+            thi_hyper_limits(h, fit->base[i], &low, &high);
+            *x = *x < low ? low : *x > high ? high : *x;
+            x++;
+        }
+    }
+}

@@ -1,0 +1,123 @@
+/*
+ * What the files of the variational fit share: everything that is allocated once, and one evaluation of the bound.
+ *
+ *   variational.c             phases: explore, choose Z, optimise, freeze
+ *   variational_state.c       opening, closing, between the optimiser's vector and the model
+ *   variational_pass.c        the bound and its gradient over some rows or all of them
+ *   variational_sites.c       natural steps to their fixed point
+ *   variational_nested.c      L-BFGS over hyperparameters and Z with sites at their fixed point; collapsed
+ *   variational_gradient.c    L-BFGS over q and the rest, together or by turns
+ *   variational_stochastic.c  minibatches: natural steps with Adam, or Adam and the like for all
+ */
+#ifndef THI_FIT_VARIATIONAL_STATE_H
+#define THI_FIT_VARIATIONAL_STATE_H
+
+#include "fit/variational.h"
+#include "posterior/variational.h"
+
+/* Parts of the optimiser's vector, in this order. */
+enum { THI_PART_Q, THI_PART_KERNEL, THI_PART_PHI, THI_PART_Z, THI_PARTS };
+
+/* Some rows, standing for all of them: what they give is weighted by n / count. row NULL: all rows in their order. */
+typedef struct thi_part {
+    int64_t count;
+    const int64_t *row;
+    uint64_t draws; /* Monte Carlo numbers its draws from here */
+} thi_part;
+
+/* What an evaluation is to give beyond the bound. pull: what a natural step needs; q, prior: gradients. */
+typedef struct thi_wanted {
+    bool pull, q, prior;
+} thi_wanted;
+
+typedef struct thi_vfit {
+    thiele_context *ctx;
+    thi_driver *driver;
+    thi_spec *spec;
+    const thi_source *source;
+    thi_hypers *hypers;
+    const thi_variational_settings *settings;
+    thi_variational_result *result;
+    bool natural;   /* q by sites */
+    bool conjugate; /* a natural step of size 1 over all rows is the optimum */
+    double tolerance;
+
+    thi_shape shape;
+    thi_variational *engine;
+    double *Z; /* D x M x groups */
+    const double **Z_of;
+    bool fresh;   /* kernels or Z changed since the last begin */
+    bool applied; /* kernels, likelihood and Z are those of x */
+
+    /* The vector: q (none with sites), free hypers of kernels and means, of the likelihood, Z unless fixed. */
+    int64_t first[THI_PARTS + 1];
+    double *x, *bar;  /* present values; gradient of bound + log prior */
+    double *base;     /* first guesses of all hypers */
+    thi_sites *sites; /* Q, or NULL */
+
+    thi_rows rows; /* of a block */
+    int64_t *row;
+    double *mu, *v, *g, *h, *E, *dphi;
+    double *hyper_bar; /* all hypers */
+    double **theta_bars, **mean_bars, **Z_bars;
+    double *expected_of; /* K: of each component without its weight */
+
+    /* Of the last evaluation: */
+    double expected, kl, bound, log_prior;
+    int64_t seen;        /* rows that had a value */
+    int64_t evaluations; /* so far */
+    double rows_done;
+    bool may_stop; /* a pass over all rows may be given up when the driver says so */
+} thi_vfit;
+
+/* --- variational_state.c --- */
+/* Allocates everything for M inducing inputs (D x M, copied). The context and the rest are set before. */
+thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t capacity, bool learn_prior);
+void thi_vfit_close(thi_vfit *fit);
+int64_t thi_vfit_size(const thi_vfit *fit);
+/* x (may be fit->x) becomes the present values. NUMERIC when a hyperparameter has run away. */
+thiele_status thi_vfit_take(thi_vfit *fit, const double *x);
+/* Moves runaway hyperparameters of x back to where they may be. */
+void thi_vfit_confine(const thi_vfit *fit, double *x);
+
+/* --- variational_pass.c --- */
+extern const thi_part thi_all_rows;
+/* Bound, its parts and what is wanted at the present values. NUMERIC where it is not finite. */
+thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted wanted);
+/* Readies q without looking at rows: for freezing. */
+thiele_status thi_vfit_begin(thi_vfit *fit);
+/* Progress and log. value: what the driver is told. */
+void thi_vfit_report(thi_vfit *fit, double value, int64_t rows, double rate, double rho);
+
+/* --- variational_sites.c --- */
+/* Numbers in a copy of all sites. */
+int64_t thi_sites_size(const thi_shape *shape);
+void thi_sites_keep(const thi_vfit *fit, double *copy);
+void thi_sites_put(thi_vfit *fit, const double *copy);
+void thi_sites_clear(thi_vfit *fit);
+/* Sites that were kept at the present values, whatever the sites are now. */
+thiele_status thi_sites_return(thi_vfit *fit, const double *copy);
+
+/* Room for thi_sites_converge. */
+typedef struct thi_sites_work {
+    double *from, *to;
+} thi_sites_work;
+thiele_status thi_sites_work_open(thi_sites_work *work, const thi_vfit *fit);
+void thi_sites_work_close(thi_sites_work *work);
+/*
+ * Natural steps over these rows until one changes the bound by less than `tolerance` nats, at most so many. The bound
+ * never falls by more; a step that would lower it, or make q improper, is halved. Sites that are of no use are given
+ * up for q = p. What the sites are at the end has not been evaluated yet.
+ */
+thiele_status thi_sites_converge(thi_vfit *fit, const thi_part *part, const thi_sites_work *work, double tolerance,
+                                 int steps);
+
+/* --- the optimisers: each leaves the model at its end, begun --- */
+thiele_status thi_vfit_nested(thi_vfit *fit);
+thiele_status thi_vfit_lbfgs(thi_vfit *fit);
+thiele_status thi_vfit_alternate(thi_vfit *fit);
+thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate);
+/* First numbers of q in x. */
+thiele_status thi_vfit_start_q(thi_vfit *fit);
+
+#endif
