@@ -24,11 +24,14 @@ typedef void (*thiele_log_fn)(thiele_log_level level, const char *line, void *us
 /* How far a long piece of work has come. */
 typedef struct thiele_progress {
     const char *phase;   /* "explore" (starting points), "fit", "predict" */
-    int64_t done;        /* evaluations or rows so far */
+    int64_t done;        /* evaluations, steps or rows so far */
     int64_t total;       /* out of at most this many; 0 when not known */
-    double value;        /* the objective so far, NaN when there is none */
+    double value;        /* the objective: the best so far or, of noisy steps, a running average. NaN: there is none */
     double seconds;      /* since the work began */
     double seconds_left; /* estimate; NaN when there is none */
+    /* Of a step of a variational method, NaN otherwise: the two parts of its bound, E[log p(y | f)] and the divergence
+     * of q from the prior; the length of the step; rows worked on in a second. */
+    double expected, divergence, step, rows_per_second;
 } thiele_progress;
 
 /* Called now and then from the calling thread; a non-zero result asks the work to stop at the next safe point. */

@@ -26,6 +26,8 @@ typedef struct cli_settings {
     thiele_predict_options predict;
     const char *output; /* -o */
     const char *joint;
+    const char *log;  /* --log */
+    FILE *log_stream; /* open while a fit runs */
     int folds;
     int64_t rows;
     int json, quiet, help;
@@ -93,7 +95,7 @@ void cli_overview(FILE *stream, const cli_command *const *commands);
  */
 
 extern const cli_option cli_column_options[], cli_model_options[], cli_search_options[], cli_table_options[],
-    cli_machine_options[], cli_output_options[], cli_own_options[];
+    cli_machine_options[], cli_output_options[], cli_own_options[], cli_log_options[];
 
 /* --- messages.c --------------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
 /* thiele fit: a table in, a model file out, and a summary of what was learned. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +14,9 @@ static const cli_option fit_options[] = {
 };
 
 static const cli_group groups[] = {
-    {"Result", fit_options},
-    {"Columns", cli_column_options},
-    {"Model", cli_model_options},
-    {"Search", cli_search_options},
-    {"Reading the table", cli_table_options},
-    {"Machine", cli_machine_options},
-    {"Output", cli_output_options},
-    {0},
+    {"Result", fit_options},          {"Columns", cli_column_options},   {"Model", cli_model_options},
+    {"Search", cli_search_options},   {"Training log", cli_log_options}, {"Reading the table", cli_table_options},
+    {"Machine", cli_machine_options}, {"Output", cli_output_options},    {0},
 };
 
 /* "data/train.csv.gz" gives "train.thiele", standard input "model.thiele". To be freed. */
@@ -76,6 +72,10 @@ static int fit(cli_settings *settings, const char *output)
     thiele_model *model = NULL;
     thiele_status status;
     CLI_TRY(thiele_table_open(&table, settings->ctx, settings->operand[0], &settings->table));
+    if (settings->log != NULL && (settings->log_stream = fopen(settings->log, "w")) == NULL) {
+        thiele_table_destroy(table);
+        return cli_fail("cannot write %s: %s", settings->log, strerror(errno));
+    }
     cli_catch_signals();
     double start = cli_seconds();
     CLI_TRY(thiele_model_fit(&model, settings->ctx, table, &settings->fit));
@@ -85,6 +85,10 @@ static int fit(cli_settings *settings, const char *output)
     CLI_TRY(print_result(settings, model, output, seconds));
 out:;
     int result = cli_finish(settings, status);
+    if (settings->log_stream != NULL && fclose(settings->log_stream) != 0 && result == CLI_DONE) {
+        result = cli_fail("cannot write %s: %s", settings->log, strerror(errno));
+    }
+    settings->log_stream = NULL;
     if (status == THIELE_OK && thiele_model_stop(model) == THIELE_STOP_CANCELLED) {
         result = cli_fail("stopped by %s: the best model so far was saved to %s", cli_signal(), output);
     }
@@ -105,6 +109,10 @@ static int run(cli_settings *settings)
     const char *output = settings->output != NULL ? settings->output : chosen;
     const char *const inputs[] = {settings->operand[0], NULL};
     int result = output == NULL ? cli_fail("out of memory") : cli_check_output(output, inputs);
+    if (result == CLI_DONE && settings->log != NULL) {
+        const char *const kept[] = {settings->operand[0], output, NULL};
+        result = cli_check_output(settings->log, kept);
+    }
     if (result == CLI_DONE) {
         result = fit(settings, output);
     }

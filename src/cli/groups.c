@@ -60,6 +60,11 @@ const cli_option cli_search_options[] = {
     {0},
 };
 
+const cli_option cli_log_options[] = {
+    {"log", 0, cli_parse_text, CLI_AT(log), "FILE", "write a line of JSON for every evaluation or step", 0, 0},
+    {0},
+};
+
 const cli_option cli_table_options[] = {
     {"missing", 0, cli_parse_list, CLI_AT(table.missing), "TOKENS",
      "texts that mean 'no value', beside the empty field, NA, NaN, nan and null", 0, 0},

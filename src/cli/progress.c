@@ -88,6 +88,11 @@ static void describe(const thiele_progress *progress, char *text, size_t capacit
         char number[CLI_NUMBER_MAX];
         used += snprintf(text + used, capacity - (size_t)used, "  value %s", cli_short(progress->value, number));
     }
+    if (isfinite(progress->rows_per_second)) {
+        char number[CLI_NUMBER_MAX];
+        used +=
+            snprintf(text + used, capacity - (size_t)used, "  %s rows/s", cli_short(progress->rows_per_second, number));
+    }
     cli_duration(progress->seconds, duration, sizeof duration);
     used += snprintf(text + used, capacity - (size_t)used, "  %s", duration);
     if (isfinite(progress->seconds_left)) {
@@ -114,9 +119,28 @@ static void draw(const thiele_progress *progress)
     line.length = length;
 }
 
+/* One line of JSON for each step. */
+static void log_step(FILE *stream, const thiele_progress *p)
+{
+    cli_json json = {.stream = stream, .inline_from = 1};
+    cli_json_open(&json, NULL, '{');
+    cli_json_text(&json, "phase", p->phase);
+    cli_json_integer(&json, "step", p->done);
+    cli_json_number(&json, "seconds", p->seconds);
+    cli_json_number(&json, "value", p->value);
+    cli_json_number(&json, "expected", p->expected);
+    cli_json_number(&json, "divergence", p->divergence);
+    cli_json_number(&json, "step_size", p->step);
+    cli_json_number(&json, "rows_per_second", p->rows_per_second);
+    cli_json_close(&json, '}');
+}
+
 int cli_progress(const thiele_progress *progress, void *user)
 {
     const cli_settings *settings = user;
+    if (settings->log_stream != NULL) {
+        log_step(settings->log_stream, progress);
+    }
     if (!settings->quiet && isatty(STDERR_FILENO)) {
         double now = cli_seconds();
         if (line.length == 0 || now - line.drawn > 0.1) {

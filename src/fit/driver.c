@@ -15,6 +15,7 @@ void thi_driver_phase(thi_driver *driver, const char *phase, int64_t total)
     driver->done = 0;
     driver->total = total;
     driver->value = NAN;
+    driver->rows = 0;
     driver->phase_started = thi_seconds();
 }
 
@@ -26,27 +27,51 @@ static double seconds_left(const thi_driver *driver, double now)
     return driver->deadline > 0.0 ? fmin(driver->started + driver->deadline - now, left) : left;
 }
 
-void thi_driver_report(thi_driver *driver, double value)
+/* Tells the callback, and remembers when it asks to stop. */
+static void tell(thi_driver *driver, thiele_progress progress)
 {
-    driver->done++;
-    /* Line searches may take more evaluations than iterations were allowed for. */
-    driver->total = driver->done > driver->total ? driver->done : driver->total;
-    driver->value = isnan(driver->value) || value > driver->value ? value : driver->value;
     thiele_context *ctx = driver->ctx;
     if (ctx->progress == NULL || driver->stopped) {
         return;
     }
     double now = thi_seconds();
-    thiele_progress progress = {.phase = driver->phase,
-                                .done = driver->done,
-                                .total = driver->total,
-                                .value = driver->value,
-                                .seconds = now - driver->started,
-                                .seconds_left = seconds_left(driver, now)};
+    progress.phase = driver->phase;
+    progress.done = driver->done;
+    progress.total = driver->total;
+    progress.seconds = now - driver->started;
+    progress.seconds_left = seconds_left(driver, now);
     if (ctx->progress(&progress, ctx->progress_user) != 0) {
         driver->stopped = true;
         driver->reason = THIELE_STOP_CANCELLED;
     }
+}
+
+static void count_one(thi_driver *driver)
+{
+    driver->done++;
+    /* Line searches may take more evaluations than iterations were allowed for. */
+    driver->total = driver->done > driver->total ? driver->done : driver->total;
+}
+
+void thi_driver_report(thi_driver *driver, double value)
+{
+    count_one(driver);
+    driver->value = isnan(driver->value) || value > driver->value ? value : driver->value;
+    tell(driver, (thiele_progress){
+                     .value = driver->value, .expected = NAN, .divergence = NAN, .step = NAN, .rows_per_second = NAN});
+}
+
+void thi_driver_step(thi_driver *driver, const thi_step *step)
+{
+    count_one(driver);
+    driver->rows += step->rows;
+    driver->value = step->value;
+    tell(driver,
+         (thiele_progress){.value = step->value,
+                           .expected = step->expected,
+                           .divergence = step->divergence,
+                           .step = step->size,
+                           .rows_per_second = (double)driver->rows / (thi_seconds() - driver->phase_started + 1e-9)});
 }
 
 bool thi_driver_stopped(thi_driver *driver)

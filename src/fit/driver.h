@@ -12,6 +12,7 @@ typedef struct thi_driver {
     double phase_started;
     int64_t done, total; /* evaluations */
     double value;        /* best objective of this phase, NaN before the first */
+    int64_t rows;        /* that steps of this phase have worked on */
     bool stopped;
     thiele_stop reason; /* when stopped */
 } thi_driver;
@@ -21,6 +22,15 @@ void thi_driver_start(thi_driver *driver, thiele_context *ctx, double deadline);
 void thi_driver_phase(thi_driver *driver, const char *phase, int64_t total);
 /* After an evaluation: reports progress. */
 void thi_driver_report(thi_driver *driver, double value);
+
+/* One step of a variational method. */
+typedef struct thi_step {
+    double value;                /* to be shown: a running average of the bound */
+    double expected, divergence; /* the bound of this step is their difference */
+    double size;                 /* of the step */
+    int64_t rows;                /* that it worked on */
+} thi_step;
+void thi_driver_step(thi_driver *driver, const thi_step *step);
 /* True once the deadline has passed or the progress callback asked to stop. */
 bool thi_driver_stopped(thi_driver *driver);
 

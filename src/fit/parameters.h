@@ -48,8 +48,8 @@ double thi_hyper_data_value(const thi_hyper *hyper);
 double thi_hyper_slope(const thi_hyper *hyper);
 int thi_hypers_free(const thi_hypers *hypers);
 /*
- * Where a learned value may go: a positive number no further than a factor 1e11 from `base`, its first guess (beyond, it
- * has run away), and not above its ceiling unless the user put it there.
+ * Where a learned value may go: a positive number no further than a factor 1e11 from `base`, its first guess (beyond,
+ * it has run away), and not above its ceiling unless the user put it there.
  */
 void thi_hyper_limits(const thi_hyper *hyper, double base, double *low, double *high);
 /* base: the first guesses of all. */

@@ -145,7 +145,8 @@ static thiele_status score_starts(problem *p, int count, start *list)
     for (int s = 0; s < count; s++) {
         make_start(p, s);
         keep(p->hypers, list[s].value);
-        thiele_status status = thi_hypers_in_bounds(p->hypers, p->base) ? log_posterior(p, false, &list[s].score) : THIELE_ERROR_NUMERIC;
+        thiele_status status =
+            thi_hypers_in_bounds(p->hypers, p->base) ? log_posterior(p, false, &list[s].score) : THIELE_ERROR_NUMERIC;
         if (status == THIELE_ERROR_NUMERIC || isnan(list[s].score)) {
             list[s].score = -INFINITY;
             thi_recover(p->ctx);
@@ -245,14 +246,14 @@ out:
     return status;
 }
 
-static thiele_status polish(problem *p, const thi_rows *rows, int iterations, thi_fit_result *result)
+/* The state stays open: the posterior is frozen from it. */
+static thiele_status polish(problem *p, int iterations, thi_fit_result *result)
 {
     double *x = NULL;
     thi_lbfgs_result run = {0};
     thiele_status status;
     thi_driver_phase(p->driver, "fit", iterations);
     THI_TRY(thi_alloc(p->ctx, &x, (size_t)p->hypers->count, sizeof *x));
-    THI_TRY(problem_open(p, rows));
     THI_TRY(climb(p, iterations, x, &run));
     result->iterations += run.iterations;
     result->evaluations += run.evaluations;
@@ -260,7 +261,6 @@ static thiele_status polish(problem *p, const thi_rows *rows, int iterations, th
         p->driver->stopped ? p->driver->reason : (run.converged ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS);
 out:
     thi_free(x);
-    problem_close(p);
     return status;
 }
 
@@ -275,7 +275,8 @@ static bool varies(const thi_rows *rows)
     return false;
 }
 
-static thiele_status search(problem *p, const thi_rows *rows, const thi_fit_settings *settings, thi_fit_result *result)
+static thiele_status explore_sample(problem *p, const thi_rows *rows, const thi_fit_settings *settings,
+                                    thi_fit_result *result)
 {
     thi_rows subset = {0};
     thiele_status status = thi_rows_sample(&subset, p->ctx, rows, p->method->subset);
@@ -284,15 +285,36 @@ static thiele_status search(problem *p, const thi_rows *rows, const thi_fit_sett
     }
     thi_rows_free(&subset);
     result->stop = p->driver->reason;
-    if (status == THIELE_OK && !thi_driver_stopped(p->driver)) {
-        status = polish(p, rows, settings->iterations, result);
+    return status;
+}
+
+static thiele_status search(problem *p, const thi_rows *rows, const thi_fit_settings *settings, thi_fit_result *result,
+                            thi_fitted *fitted)
+{
+    bool learn = thi_hypers_free(p->hypers) > 0 && settings->iterations >= 0;
+    thiele_status status;
+    if (learn) {
+        THI_TRY(explore_sample(p, rows, settings, result));
     }
-    return status == THIELE_OK ? thi_hypers_apply(p->hypers, p->ctx, p->spec) : status;
+    bool polishing = learn && !thi_driver_stopped(p->driver);
+    if (polishing || fitted != NULL) {
+        THI_TRY(problem_open(p, rows));
+    }
+    if (polishing) {
+        THI_TRY(polish(p, settings->iterations, result));
+    }
+    THI_TRY(thi_hypers_apply(p->hypers, p->ctx, p->spec));
+    if (fitted != NULL) {
+        THI_TRY(p->method->freeze(p->state, p->ctx, fitted));
+    }
+out:
+    problem_close(p);
+    return status;
 }
 
 thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_method *method, thi_spec *spec,
                          const thi_rows *rows, thi_hypers *hypers, const thi_fit_settings *settings,
-                         thi_fit_result *result)
+                         thi_fit_result *result, thi_fitted *fitted)
 {
     double *base = NULL;
     *result = (thi_fit_result){.stop = THIELE_STOP_FIXED};
@@ -304,13 +326,10 @@ thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_meth
                  .grid = hypers->noise >= 0 ? STARTS : STARTS_WITHOUT_NOISE};
     thiele_status status;
     THI_TRY(thi_start_guess(hypers, ctx, spec, rows, &p.spread));
-    THI_TRY(thi_hypers_apply(hypers, ctx, spec));
     THI_TRY(thi_alloc(ctx, &base, (size_t)hypers->count, sizeof *base));
     keep(hypers, base);
     p.base = base;
-    if (thi_hypers_free(hypers) > 0 && settings->iterations >= 0) {
-        THI_TRY(search(&p, rows, settings, result));
-    }
+    THI_TRY(search(&p, rows, settings, result, fitted));
 out:
     thi_free(base);
     return status;

@@ -46,10 +46,13 @@ typedef struct thi_fit_result {
     int64_t evaluations;
 } thi_fit_result;
 
-/* hypers holds first guesses in and the learned values out; spec has them too at the end. */
+/*
+ * hypers gets the learned values, and spec has them too at the end. fitted (NULL: not wanted) gets the posterior of the
+ * rows, from where the search ended: a bound with several optima is frozen at the one that was found.
+ */
 thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_method *method, thi_spec *spec,
                          const thi_rows *rows, thi_hypers *hypers, const thi_fit_settings *settings,
-                         thi_fit_result *result);
+                         thi_fit_result *result, thi_fitted *fitted);
 /* Opens a state on these rows, freezes it at the specification's present values and closes it. */
 thiele_status thi_freeze(thiele_context *ctx, const thi_method *method, const thi_spec *spec, const thi_rows *rows,
                          thi_fitted *fitted);

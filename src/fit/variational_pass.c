@@ -38,8 +38,7 @@ static thiele_status ask(thi_vfit *fit, int component, double weight, uint64_t d
     int64_t n = fit->rows.n, Q = fit->shape.latents, parameters = fit->spec->lik->parameters;
     int64_t at = component * n * Q;
     question question = {fit, at, draws, phi && parameters > 0};
-    thiele_status status =
-        thi_expect_rows(fit->spec->lik, fit->ctx, fit->spec->expectation, n, ask_block, &question);
+    thiele_status status = thi_expect_rows(fit->spec->lik, fit->ctx, fit->spec->expectation, n, ask_block, &question);
     if (status != THIELE_OK) {
         return status;
     }
@@ -124,8 +123,8 @@ static thiele_status some_blocks(thi_vfit *fit, const thi_part *part, thi_wanted
 thiele_status thi_vfit_begin(thi_vfit *fit)
 {
     thiele_status status =
-        thi_variational_begin(fit->engine, fit->ctx, fit->spec->latents.prior, fit->Z_of,
-                              fit->natural ? NULL : fit->x, fit->natural ? fit->sites : NULL, fit->fresh);
+        thi_variational_begin(fit->engine, fit->ctx, fit->spec->latents.prior, fit->Z_of, fit->natural ? NULL : fit->x,
+                              fit->natural ? fit->sites : NULL, fit->fresh);
     fit->fresh = fit->fresh && status != THIELE_OK;
     return status;
 }

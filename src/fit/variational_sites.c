@@ -43,12 +43,6 @@ static void write_stretch(double *own, double *copy, int64_t count)
     memcpy(own, copy, (size_t)count * sizeof *own);
 }
 
-static void clear_stretch(double *own, double *copy, int64_t count)
-{
-    (void)copy;
-    memset(own, 0, (size_t)count * sizeof *own);
-}
-
 void thi_sites_keep(const thi_vfit *fit, double *copy)
 {
     walk(fit, copy, read_stretch);
@@ -61,8 +55,11 @@ void thi_sites_put(thi_vfit *fit, const double *copy)
 
 void thi_sites_clear(thi_vfit *fit)
 {
-    double *unused = fit->sites[0].t;
-    walk(fit, unused, clear_stretch);
+    int64_t M = fit->shape.inducing;
+    for (int q = 0; q < fit->shape.latents; q++) {
+        memset(fit->sites[q].T.data, 0, (size_t)(M * M) * sizeof(double));
+        memset(fit->sites[q].t, 0, (size_t)M * sizeof(double));
+    }
 }
 
 /* Without sites there is nothing to move to the factor of the present values; what was kept belongs to that factor. */

@@ -134,9 +134,9 @@ out:
 
 void thi_vfit_close(thi_vfit *fit)
 {
-    void *const blocks[] = {fit->x,    fit->bar,  fit->base,       fit->hyper_bar, fit->Z,      fit->mu,
-                            fit->v,    fit->g,    fit->h,          fit->E,         fit->dphi,   fit->expected_of,
-                            fit->Z_of, fit->row,  fit->theta_bars, fit->mean_bars, fit->Z_bars};
+    void *const blocks[] = {fit->x,    fit->bar, fit->base,       fit->hyper_bar, fit->Z,     fit->mu,
+                            fit->v,    fit->g,   fit->h,          fit->E,         fit->dphi,  fit->expected_of,
+                            fit->Z_of, fit->row, fit->theta_bars, fit->mean_bars, fit->Z_bars};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         thi_free(blocks[i]);
     }
@@ -174,8 +174,8 @@ static thiele_status apply(thi_vfit *fit)
 thiele_status thi_vfit_take(thi_vfit *fit, const double *x)
 {
     int64_t prior = fit->first[THI_PART_KERNEL], size = thi_vfit_size(fit);
-    bool same = x != fit->x && fit->applied &&
-                memcmp(x + prior, fit->x + prior, (size_t)(size - prior) * sizeof *x) == 0;
+    bool same =
+        x != fit->x && fit->applied && memcmp(x + prior, fit->x + prior, (size_t)(size - prior) * sizeof *x) == 0;
     if (x != fit->x) {
         memcpy(fit->x, x, (size_t)size * sizeof *x);
     }

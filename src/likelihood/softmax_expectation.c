@@ -29,8 +29,8 @@ static const double WINDOW_LEFT = -40.0, WINDOW_RIGHT = 4.5;
 static const double USUAL = 7.5, FAR = 14.0;
 /* Rules for phi: five Gauss-Hermite nodes below NARROW, a lattice up to BROAD, cumulants of log T above. */
 static const double NARROW = 0.01, BROAD = 1600.0;
-/* Beyond this standard deviation f is scaled down: a softmax of such an f is a maximum to six digits. */
-static const double MOST_SPREAD = 1e5;
+/* Beyond this standard deviation f is scaled down: the softmax of such an f differs from a maximum by 1/sd only. */
+static const double MOST_SPREAD = 1e4;
 
 /* One row. Places are s_k = right + at_k h, with at_k <= 0 whole numbers. */
 typedef struct row {
@@ -80,7 +80,9 @@ static double reach_left(double v, double deviations)
  * where some phi has ended for good has a standard deviation of at least (d - 4)/7.5, and steps of 0.8 of those are
  * fine enough. The levels are joined by windows of the shape of an error function.
  */
-enum { JOINT = 50, BLEND = 20, SINGLE = 140 };
+enum { JOINT = 50, BLEND = 20, SINGLE = 140 }; /* in steps of the finer one; no levels up to SINGLE steps */
+
+/* The share that level and those after it have at a distance d. */
 
 static double joint(double d, int level)
 {
@@ -88,7 +90,7 @@ static double joint(double d, int level)
     return level == 0 ? 1.0 : x > 5.5 ? 1.0 : x < -5.5 ? 0.0 : 0.5 * erfc(-x);
 }
 
-/* reach: in steps; each of `stride` times h. */
+/* reach: in steps, each of `stride` times h. 56 places a level; the 17 of FAR and MOST_SPREAD fit. */
 static void add_places(row *r, int64_t reach, int64_t stride)
 {
     int64_t step = 1;
@@ -152,7 +154,7 @@ static void by_nodes(const row *r, double m, double v, survival *phi)
     for (int j = 0; j < RULE; j++) {
         double factor = exp(m + r->right + sqrt(v) * z[j]);
         for (int k = 0; k < r->count; k++) {
-            x[k] = fmax(-factor * r->e[k], -800.0);
+            x[k] = -factor * r->e[k];
         }
         thi_vector()->exp(r->count, x, density);
         for (int k = 0; k < r->count; k++) {
@@ -250,8 +252,7 @@ static void by_lattice(const row *r, double m, double v, survival *phi)
     double sd = sqrt(v), tail = r->deviations * sd;
     l.p = (int64_t)ceil(STEP / fmin(STEP, 0.85 * sd));
     l.d = STEP / (double)l.p;
-    l.reach = (int64_t)ceil((tail + fmin(v, tail)) / l.d);
-    l.reach = l.reach < WEIGHTS / 2 ? l.reach : WEIGHTS / 2;
+    l.reach = (int64_t)ceil((tail + fmin(v, tail)) / l.d); /* at most 2 FAR sqrt(BROAD)/h = 3360 */
     set_weights(&l, v);
     set_window(&l, r, m);
     /* The root: of itself it could overflow, and not with e. */
@@ -260,9 +261,11 @@ static void by_lattice(const row *r, double m, double v, survival *phi)
         int64_t j = l.p * r->at[k], before = l.first - 1 - j + l.reach;
         int64_t from = l.first > j - l.reach ? l.first : j - l.reach;
         int64_t to = l.last < j + l.reach ? l.last : j + l.reach;
-        double sums[2];
-        window_sums(to - from + 1, l.w + (from - j + l.reach), l.value + (from - l.first), l.slope + (from - l.first),
-                    sums);
+        double sums[2] = {0.0, 0.0};
+        if (from <= to) {
+            window_sums(to - from + 1, l.w + (from - j + l.reach), l.value + (from - l.first),
+                        l.slope + (from - l.first), sums);
+        }
         if (before > 2 * l.reach) {
             sums[0] += 1.0;
             sums[1] += l.tilted[2 * l.reach] * far * (far * r->e[k]);
@@ -286,7 +289,7 @@ static void by_cumulants(const row *r, double m, double v, survival *phi)
     const double fourth = 6.49393940226682914910 / (24.0 * variance * variance);
     const double fifth = -24.8862661234408782 / (120.0 * variance * variance * sd);
     for (int k = 0; k < r->count; k++) {
-        double x = (m + EULER + r->right + (double)r->at[k] * STEP) / sd, xx = x * x;
+        double x = fmax(-40.0, fmin((m + EULER + r->right + (double)r->at[k] * STEP) / sd, 40.0)), xx = x * x;
         double density = 0.398942280401432677940 * exp(-0.5 * xx);
         double he3 = x * (xx - 3.0), he4 = xx * (xx - 6.0) + 3.0, he5 = x * (xx * (xx - 10.0) + 15.0);
         double tail = third * (xx - 1.0) + fourth * he3 + fifth * he4;
@@ -297,7 +300,7 @@ static void by_cumulants(const row *r, double m, double v, survival *phi)
 
 /* --- a row -------------------------------------------------------------------------------------------------------- */
 
-/* r_c at the places; phi too where it is asked for. Where phi has all but vanished, so has the integrand. */
+/* r_c and phi_c at the places. Where phi has all but vanished, so has the integrand. */
 static void hazard(const row *r, int c, double *rate, double *value)
 {
     survival phi;
@@ -328,8 +331,9 @@ static void gather(row *r)
         hazard(r, c, rate, value);
         for (int k = 0; k < r->count; k++) {
             r->G[k] *= value[k];
-            r->rest[k] += fmin(rate[k], r->most[k]);
-            r->most[k] = fmax(rate[k], r->most[k]);
+            bool more = rate[k] > r->most[k];
+            r->rest[k] += more ? r->most[k] : rate[k];
+            r->most[k] = more ? rate[k] : r->most[k];
         }
     }
 }

@@ -11,13 +11,6 @@
 
 enum { ITERATIONS_DEFAULT = 200 };
 
-static thiele_status learn(thi_fitting *f, const thi_rows *rows)
-{
-    thi_fit_settings settings = {f->options->restarts,
-                                 f->options->iterations == 0 ? ITERATIONS_DEFAULT : f->options->iterations};
-    return thi_search(f->ctx, &f->driver, f->method, &f->spec, rows, &f->hypers, &settings, &f->result);
-}
-
 static void clear_predictors(thiele_model *model)
 {
     for (int j = 0; model->latent != NULL && j < model->latents; j++) {
@@ -38,13 +31,18 @@ static double in_data_units(const thi_encoder *encoder, const thi_rows *rows, do
     return value;
 }
 
-/* Conditions on rows at the learned values and freezes the predictors. */
-static thiele_status freeze(thi_fitting *f, const thi_rows *rows, double *loo_mean, double *loo_variance)
+/* Learns from rows, or only conditions on them at the values learned before, and freezes the predictors. */
+static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn, double *loo_mean,
+                                double *loo_variance)
 {
     thiele_model *model = f->model;
+    thi_fit_settings settings = {f->options->restarts,
+                                 f->options->iterations == 0 ? ITERATIONS_DEFAULT : f->options->iterations};
     clear_predictors(model);
     thi_fitted fitted = {.latent = model->latent, .loo_mean = loo_mean, .loo_variance = loo_variance};
-    thiele_status status = thi_freeze(f->ctx, f->method, &f->spec, rows, &fitted);
+    thiele_status status =
+        learn ? thi_search(f->ctx, &f->driver, f->method, &f->spec, rows, &f->hypers, &settings, &f->result, &fitted)
+              : thi_freeze(f->ctx, f->method, &f->spec, rows, &fitted);
     model->jitter = fitted.jitter;
     model->value = in_data_units(&model->encoder, rows, fitted.value);
     return status;
@@ -64,8 +62,7 @@ static thiele_status learn_and_score(thi_fitting *f, const thi_rows *rows, int64
     test.y += train.n * rows->outputs;
     test.offset = rows->offset != NULL ? rows->offset + train.n : NULL;
     thiele_status status;
-    THI_TRY(learn(f, &train));
-    THI_TRY(freeze(f, &train, NULL, NULL));
+    THI_TRY(run_method(f, &train, true, NULL, NULL));
     THI_TRY(thi_model_score_rows(f->model, f->ctx, &test, f->model->holdout));
 out:
     return status;
@@ -135,7 +132,7 @@ static thiele_status report(thi_fitting *f)
 }
 
 /* Exact regression on all rows with its leave-one-out predictions, in the units of the data, and what they say. */
-static thiele_status freeze_with_loo(thi_fitting *f)
+static thiele_status finish_exact(thi_fitting *f, bool learn)
 {
     thiele_model *model = f->model;
     const thi_target *t = model->encoder.target;
@@ -145,7 +142,7 @@ static thiele_status freeze_with_loo(thi_fitting *f)
     THI_TRY(thi_alloc(f->ctx, &model->loo_mean, (size_t)n, sizeof *model->loo_mean));
     THI_TRY(thi_alloc(f->ctx, &model->loo_variance, (size_t)n, sizeof *model->loo_variance));
     THI_TRY(thi_alloc(f->ctx, &target, (size_t)n, sizeof *target));
-    THI_TRY(freeze(f, &f->rows, model->loo_mean, model->loo_variance));
+    THI_TRY(run_method(f, &f->rows, learn, model->loo_mean, model->loo_variance));
     for (int64_t i = 0; i < n; i++) {
         target[i] = t->center + t->scale * f->rows.y[i];
         model->loo_mean[i] = t->center + t->scale * model->loo_mean[i];
@@ -196,8 +193,11 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
         THI_TRY(thi_check_replicates(f->ctx, f->rows.n, f->rows.dims, f->rows.X, f->rows.y, f->row,
                                      f->options->replicates != 0));
     }
-    THI_TRY(f->options->holdout > 0.0 ? learn_with_holdout(f) : learn(f, &f->rows));
-    THI_TRY(exact ? freeze_with_loo(f) : freeze(f, &f->rows, NULL, NULL));
+    bool held = f->options->holdout > 0.0;
+    if (held) {
+        THI_TRY(learn_with_holdout(f));
+    }
+    THI_TRY(exact ? finish_exact(f, !held) : run_method(f, &f->rows, !held, NULL, NULL));
     THI_TRY(report(f));
 out:
     return status;

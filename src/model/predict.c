@@ -103,7 +103,16 @@ static thiele_status tell_progress(pass *p, int64_t done, int64_t total)
         return THIELE_OK;
     }
     double elapsed = thi_seconds() - p->started;
-    thiele_progress progress = {"predict", done, total, NAN, elapsed, elapsed * (double)(total - done) / (double)done};
+    thiele_progress progress = {.phase = "predict",
+                                .done = done,
+                                .total = total,
+                                .value = NAN,
+                                .seconds = elapsed,
+                                .seconds_left = elapsed * (double)(total - done) / (double)done,
+                                .expected = NAN,
+                                .divergence = NAN,
+                                .step = NAN,
+                                .rows_per_second = (double)done / (elapsed + 1e-9)};
     return ctx->progress(&progress, ctx->progress_user) == 0
                ? THIELE_OK
                : thi_fail(ctx, THIELE_ERROR_CANCELLED, "stopped after %lld of %lld rows; nothing was written",

@@ -426,6 +426,35 @@ static void quantiles_and_draws(void **state)
     }
 }
 
+/* Quantiles in order and, like draws, values that y may have, for marginals far out, narrow and wide. */
+static void extremes(void **state)
+{
+    (void)state;
+    static const double means[] = {-50, 0.3, 50}, variances[] = {1e-12, 1, 100};
+    const int64_t row = 3;
+    for (int t = 0; t < FAMILIES * 9; t++) {
+        thiele_likelihood *lik = make(families[t / 9].text, families[t / 9].outputs, families[t / 9].classes);
+        double mu[MOST], v[MOST], q[LEVELS * MOST], y[10 * MOST];
+        thi_expect expect;
+        for (int i = 0; i < MOST; i++) {
+            mu[i] = means[t % 3] * (i % 2 ? 0.1 : 1);
+            v[i] = variances[t / 3 % 3] * (i % 2 ? 0.1 : 1);
+        }
+        assert_ok(ctx, thi_expect_open(&expect, ctx, lik, NULL));
+        assert_ok(ctx, thi_quantile_block(&expect, ctx, 1, mu, v, LEVELS, levels, q));
+        assert_ok(ctx, thi_sample_block(&expect, ctx, 1, &row, mu, v, 10, y));
+        for (int k = 0; k < LEVELS * lik->outputs; k++) {
+            assert_null(thi_likelihood_refuses(lik, q[k]));
+            assert_true(!isnan(q[k]) && (k % LEVELS == 0 || q[k] >= q[k - 1]));
+        }
+        for (int k = 0; k < 10 * lik->outputs; k++) {
+            assert_null(thi_likelihood_refuses(lik, y[k]));
+        }
+        thi_expect_close(&expect);
+        thiele_likelihood_destroy(lik);
+    }
+}
+
 /* The mixture's distribution function at its quantiles, by the known form of its parts. */
 static void exact_quantiles(void **state)
 {
@@ -526,6 +555,7 @@ int main(void)
         cmocka_unit_test(quantiles_and_draws),
         cmocka_unit_test(network_quantiles),
         cmocka_unit_test(allocations_may_fail),
+        cmocka_unit_test(extremes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

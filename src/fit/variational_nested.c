@@ -1,0 +1,118 @@
+/*
+ * L-BFGS over hyperparameters and Z of the bound at its optimal q, over all rows: within each evaluation the sites go
+ * to their fixed point, where the gradient at fixed sites is all of it (they are a stationary point). With Gaussian
+ * noise one natural step of size 1 from q = p is that point, and the bound is Titsias' collapsed one (2009). An
+ * evaluation there is two passes over the rows, else some five to ten.
+ */
+#include "fit/variational_state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "optim/lbfgs.h"
+
+enum { ITERATIONS = 200, INNER_STEPS = 100 };
+
+typedef struct nested {
+    thi_vfit *fit;
+    thi_sites_work work;
+    double *best;      /* sites at the best point */
+    double best_value; /* bound with log p(theta) there */
+    double best_bound;
+} nested;
+
+static const thi_wanted value_only = {0}, gradient_too = {.pull = true, .prior = true};
+
+/* Well below what the search takes for progress, so that its line search sees a smooth function. */
+static double inner_tolerance(const thi_vfit *fit)
+{
+    return fmax(1e-7, 1e-10 * (double)fit->source->n);
+}
+
+static thiele_status evaluate(nested *n, thi_wanted wanted)
+{
+    thi_vfit *fit = n->fit;
+    thiele_status status;
+    THI_TRY(thi_sites_converge(fit, &thi_all_rows, &n->work, inner_tolerance(fit), INNER_STEPS));
+    THI_TRY(thi_vfit_evaluate(fit, &thi_all_rows, wanted));
+out:
+    if (status != THIELE_OK) {
+        thi_sites_clear(fit);
+    }
+    return status;
+}
+
+static thiele_status objective(void *arg, const double *x, double *value, double *gradient)
+{
+    nested *n = arg;
+    thi_vfit *fit = n->fit;
+    thiele_status status;
+    THI_TRY(thi_vfit_take(fit, x));
+    THI_TRY(evaluate(n, gradient_too));
+    double log_p = fit->bound + fit->log_prior;
+    if (log_p > n->best_value) {
+        n->best_value = log_p;
+        n->best_bound = fit->bound;
+        thi_sites_keep(fit, n->best);
+    }
+    *value = -log_p;
+    for (int64_t i = 0; i < thi_vfit_size(fit); i++) {
+        gradient[i] = -fit->bar[i];
+    }
+    thi_vfit_report(fit, log_p, fit->source->n, 0.0, 0.0);
+    /* The first evaluation gives a state to end with; any further one may be given up. */
+    fit->may_stop = true;
+out:
+    return status;
+}
+
+static bool stop(void *arg)
+{
+    return thi_driver_stopped(((nested *)arg)->fit->driver);
+}
+
+static thiele_status climb(nested *n, int iterations)
+{
+    thi_vfit *fit = n->fit;
+    thi_lbfgs_options options = {iterations, 1e-5, fmax(1e-3, fit->tolerance * (double)fit->source->n), stop};
+    thi_lbfgs_result run;
+    double *x = NULL;
+    thiele_status status;
+    size_t size = (size_t)thi_vfit_size(fit);
+    THI_TRY(thi_alloc(fit->ctx, &x, size, sizeof *x));
+    memcpy(x, fit->x, size * sizeof *x);
+    THI_TRY(thi_lbfgs(fit->ctx, (int)size, x, objective, n, &options, &run));
+    fit->may_stop = false;
+    fit->result->fit.iterations += run.iterations;
+    fit->result->fit.stop = run.converged ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS;
+    THI_TRY(thi_vfit_take(fit, x));
+    THI_TRY(thi_sites_return(fit, n->best));
+    THI_TRY(thi_vfit_begin(fit));
+    fit->bound = n->best_bound;
+out:
+    thi_free(x);
+    return status;
+}
+
+thiele_status thi_vfit_nested(thi_vfit *fit)
+{
+    nested n = {.fit = fit, .best_value = -INFINITY};
+    int iterations = fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS;
+    thiele_status status;
+    thi_driver_phase(fit->driver, "fit", iterations);
+    THI_TRY(thi_sites_work_open(&n.work, fit));
+    THI_TRY(thi_alloc(fit->ctx, &n.best, (size_t)thi_sites_size(&fit->shape), sizeof *n.best));
+    if (thi_vfit_size(fit) > 0) {
+        THI_TRY(climb(&n, iterations));
+    } else {
+        THI_TRY(evaluate(&n, value_only));
+        thi_vfit_report(fit, fit->bound + fit->log_prior, fit->source->n, 0.0, 1.0);
+        fit->result->fit.stop = THIELE_STOP_FIXED;
+    }
+    fit->result->bound_rows = fit->source->n;
+out:
+    fit->may_stop = false;
+    thi_free(n.best);
+    thi_sites_work_close(&n.work);
+    return status;
+}
