@@ -3,7 +3,8 @@
  *   bernoulli by quadrature:20, with derivatives (the bound to keep: 100 M/s)
  *   a black box (a logistic density in plain C, one call a node) by quadrature:20, against a bare loop over the same
  *   calls (the bound: 20% more)
- *   and, for comparison, what the adaptive rule, panels, Monte Carlo and quasi-random points cost a row.
+ *   for comparison, what the adaptive rule, panels, Monte Carlo and quasi-random points cost a row
+ *   and what a softmax does (the bounds: 30 us for 3 classes, 100 us for 10).
  * Interleaved; medians.
  */
 #include <math.h>
@@ -113,6 +114,32 @@ static void costs(const workbench *b, const thiele_likelihood *lik, const char *
     }
 }
 
+/* Microseconds a row of a softmax over C classes; the numbers of n rows serve for n/C. */
+static void classes(const workbench *b, int C, const double *v, const char *label)
+{
+    thiele_likelihood *lik = NULL;
+    thi_expect expect;
+    double y[THI_EXPECT_BLOCK], seconds[REPEATS];
+    int64_t n = b->n / C;
+    check(b, thiele_likelihood_parse(&lik, b->ctx, "softmax", 1, C));
+    check(b, thi_expect_open(&expect, b->ctx, lik, NULL));
+    for (int64_t i = 0; i < THI_EXPECT_BLOCK; i++) {
+        y[i] = (double)(i % C);
+    }
+    for (int r = 0; r < REPEATS; r++) {
+        double start = thi_seconds();
+        for (int64_t row = 0; row < n; row += THI_EXPECT_BLOCK) {
+            int64_t count = n - row < THI_EXPECT_BLOCK ? n - row : THI_EXPECT_BLOCK;
+            check(b, thi_expect_block(&expect, b->ctx, row, count, y, b->mu + row * C, v + row * C, b->E + row,
+                                      b->g + row * C, b->h + row * C, NULL));
+        }
+        seconds[r] = thi_seconds() - start;
+    }
+    printf("softmax %-3d %-17s %7.2f us a row\n", C, label, 1e6 * median(seconds) / (double)n);
+    thi_expect_close(&expect);
+    thiele_likelihood_destroy(lik);
+}
+
 int main(int argc, char **argv)
 {
     workbench b = {.n = argc > 1 ? atoi(argv[1]) : 16384};
@@ -141,6 +168,11 @@ int main(int argc, char **argv)
     compare(&b, bernoulli, own);
     costs(&b, bernoulli, "bernoulli");
     costs(&b, own, "black box");
+    static const int counts[] = {2, 3, 10, 100};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && counts[i] <= b.n; i++) {
+        classes(&b, counts[i], b.v, "v = 0.1 to 1.1");
+        classes(&b, counts[i], b.wide, "v = 1e4");
+    }
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         thi_free(*arrays[i]);
     }

@@ -33,7 +33,7 @@ typedef struct thiele_fit_options {
     const char *categorical; /* comma-separated columns to one-hot encode though they look like numbers */
     int drop_missing;        /* 1: leave out rows with missing values; 0: refuse them */
     int raw;                 /* 1: do not standardise inputs and target */
-    const char *method;      /* NULL: "auto". "exact" */
+    const char *method;      /* NULL: "auto"; "exact", "dense", "collapsed", "variational" */
     const char *kernel;      /* NULL: "matern52(ard)"; see kernel.h. Values in the units of the data */
     const char *mean;        /* NULL: "zero" (of the standardised target). "constant", "linear" */
     const char *set;         /* "lengthscale[age]=2, noise~0.1": = fixes, ~ gives a first guess; units of the data */
@@ -48,12 +48,24 @@ typedef struct thiele_fit_options {
     const char *expectation; /* NULL: the best there is; "closed", "quadrature:20", "mc:2000", "qmc:512" */
     const char *classes;     /* comma-separated labels of a class target in their order; NULL: those in the table */
     const char *exposure;    /* column of exposures of counts: the rate is multiplied by it */
+    const char *posterior;   /* NULL: "full"; "diag", "mixture:K" (diagonal), "mixture-full:K" */
+    int plain;               /* 1: q in the coordinates of u itself and not whitened */
+    int shared_kernel;       /* 1: all latent functions share one kernel and its parameters */
+    int64_t inducing;        /* number of inducing inputs; 0: what suits the table */
+    const char *basis;       /* where they come from: NULL: "kmeans"; "random", "greedy", or a table file */
+    int fixed_basis;         /* 1: they are not learned */
+    const char *optimizer;   /* NULL: "auto"; "natural", "lbfgs", "alternate", "adam", "adadelta", "momentum" */
+    int64_t batch;           /* rows a step; 0: what suits the table */
+    double rate;             /* of adam, adadelta, momentum; 0: their defaults */
+    int epochs;              /* passes over the table, at most; 0: default */
+    double tolerance;        /* stop when fewer nats a row are gained; 0: default */
     const thiele_likelihood *own; /* a likelihood object in place of a text; copied. See thiele_model_attach */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
-        sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0                  \
+        sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
+            0, 0, 0.0, 0, 0.0, 0                                                                                       \
     }
 
 /*

@@ -14,6 +14,7 @@ static const cli_group groups[] = {
     {"Folds", cv_options},
     {"Columns", cli_column_options},
     {"Model", cli_model_options},
+    {"Large tables", cli_sparse_options},
     {"Search", cli_search_options},
     {"Reading the table", cli_table_options},
     {"Machine", cli_machine_options},

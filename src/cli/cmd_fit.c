@@ -14,9 +14,16 @@ static const cli_option fit_options[] = {
 };
 
 static const cli_group groups[] = {
-    {"Result", fit_options},          {"Columns", cli_column_options},   {"Model", cli_model_options},
-    {"Search", cli_search_options},   {"Training log", cli_log_options}, {"Reading the table", cli_table_options},
-    {"Machine", cli_machine_options}, {"Output", cli_output_options},    {0},
+    {"Result", fit_options},
+    {"Columns", cli_column_options},
+    {"Model", cli_model_options},
+    {"Large tables", cli_sparse_options},
+    {"Search", cli_search_options},
+    {"Training log", cli_log_options},
+    {"Reading the table", cli_table_options},
+    {"Machine", cli_machine_options},
+    {"Output", cli_output_options},
+    {0},
 };
 
 /* "data/train.csv.gz" gives "train.thiele", standard input "model.thiele". To be freed. */

@@ -36,7 +36,10 @@ const cli_option cli_model_options[] = {
     {"expectation", 0, cli_parse_text, CLI_AT(fit.expectation), "HOW",
      "of log p(y | f): closed, quadrature:20, mc:2000 or qmc:512 (default: the best that the likelihood offers)", 0, 0},
     {"method", 0, cli_parse_text, CLI_AT(fit.method), "NAME",
-     "auto, exact (Gaussian noise) or dense (any likelihood) (default: auto)", 0, 0},
+     "exact and collapsed (Gaussian noise), dense and variational (any likelihood); the second of each is for more "
+     "rows "
+     "(default: auto)",
+     0, 0},
     {"kernel", 0, cli_parse_text, CLI_AT(fit.kernel), "TEXT",
      "covariance function, one for each latent function with ';' between them or one for all: sums and products of se, "
      "matern12, matern32, matern52, rq, periodic, cosine, linear, "
@@ -48,6 +51,27 @@ const cli_option cli_model_options[] = {
      "name=value fixes a parameter, name~value is a first guess; units of the data", 0, 0},
     {"prior", 0, cli_parse_list, CLI_AT(fit.prior), "LIST",
      "priors such as 'lengthscale lognormal(0, 1), noise gamma(2, 0.5)'", 0, 0},
+    {0},
+};
+
+const cli_option cli_sparse_options[] = {
+    {"inducing", 0, cli_parse_int64, CLI_AT(fit.inducing), "M",
+     "number of inducing inputs (default: 500, fewer with several latent functions)", 1, 1e6},
+    {"inducing-from", 0, cli_parse_text, CLI_AT(fit.basis), "HOW",
+     "kmeans, random, greedy, or a table that has them (default: kmeans)", 0, 0},
+    {"fix-inducing", 0, NULL, CLI_AT(fit.fixed_basis), NULL, "do not learn where they are", 0, 0},
+    {"posterior", 0, cli_parse_text, CLI_AT(fit.posterior), "FAMILY",
+     "full, diag, mixture:K (of diagonal Gaussians) or mixture-full:K (default: full)", 0, 0},
+    {"plain", 0, NULL, CLI_AT(fit.plain), NULL, "the posterior in plain and not in whitened coordinates", 0, 0},
+    {"share-kernel", 0, NULL, CLI_AT(fit.shared_kernel), NULL, "one kernel for all latent functions", 0, 0},
+    {"optimizer", 0, cli_parse_text, CLI_AT(fit.optimizer), "NAME",
+     "natural, lbfgs, alternate, adam, adadelta or momentum (default: auto)", 0, 0},
+    {"batch", 0, cli_parse_int64, CLI_AT(fit.batch), "B", "rows a step (default: all of up to 4096, else 1024)", 1,
+     1e9},
+    {"epochs", 0, cli_parse_int, CLI_AT(fit.epochs), "N", "passes over the rows, at most", 1, INT_MOST},
+    {"rate", 0, cli_parse_real, CLI_AT(fit.rate), "R", "step length of adam, adadelta or momentum", 0, 1e6},
+    {"tolerance", 0, cli_parse_real, CLI_AT(fit.tolerance), "NATS",
+     "stop when fewer nats a row are gained (default: 1e-5)", 0, 1e6},
     {0},
 };
 

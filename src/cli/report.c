@@ -161,6 +161,16 @@ static void print_worst(const json_t *worst)
     }
 }
 
+static void print_sparse(const json_t *sparse)
+{
+    char number[CLI_NUMBER_MAX];
+    if (sparse != NULL) {
+        cli_row("sparse", "%lld inducing inputs, posterior %s, optimizer %s", count_of(sparse, "inducing"),
+                text_of(sparse, "posterior"), text_of(sparse, "optimizer"));
+        cli_row(NULL, "%lld rows a step, %s epochs", count_of(sparse, "batch"), number_of(sparse, "epochs", number));
+    }
+}
+
 int cli_report(const char *description)
 {
     char number[CLI_NUMBER_MAX];
@@ -173,6 +183,7 @@ int cli_report(const char *description)
     cli_row("kernel", "%s", text_of(json, "kernel"));
     cli_row("mean", "%s", text_of(json, "mean"));
     cli_row("rows", "%lld", count_of(json, "rows"));
+    print_sparse(json_object_get(json, "sparse"));
     print_columns(json_object_get(json, "columns"));
     print_parameters(json_object_get(json, "parameters"));
     print_evidence(json);

@@ -223,12 +223,16 @@ thiele_status thi_probabilities_block(thi_expect *expect, thiele_context *ctx, i
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "likelihood '%s' is not one of classes%s",
                         thiele_likelihood_name(lik), lik->outputs != 1 ? " with a single output" : "");
     }
-    if (lik->ops->log_predictive != NULL || lik->ops->probabilities == NULL) {
-        return by_density(expect, ctx, classes, n, mu, v, probability);
-    }
     thiele_status status = thi_space_spread(space, ctx, n, mu, v);
     if (status != THIELE_OK) {
         return status;
+    }
+    if (lik->ops->predictive_probabilities != NULL) {
+        lik->ops->predictive_probabilities(lik, n, mu, v, probability);
+        return THIELE_OK;
+    }
+    if (lik->ops->log_predictive != NULL || lik->ops->probabilities == NULL) {
+        return by_density(expect, ctx, classes, n, mu, v, probability);
     }
     thi_integrand in = {.lik = lik, .values = classes, .results = classes, .evaluate = evaluate_classes};
     in.reduce = reduce_classes;

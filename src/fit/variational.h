@@ -24,18 +24,6 @@
 #include "fit/search.h"
 #include "fit/source.h"
 
-/* One step of the optimiser, for a log. */
-typedef struct thi_step_report {
-    int64_t step;        /* evaluations of this phase, from 1 */
-    double epoch;        /* passes over the rows so far */
-    double bound;        /* of all rows; an estimate from a minibatch */
-    double expected, kl; /* its parts: bound = expected - kl */
-    double log_prior;    /* of the hyperparameters; not in the bound */
-    double rate, rho;    /* of Adam and the like, and of natural steps; 0: there are none */
-    int64_t rows;        /* looked at in this step */
-    double seconds;      /* since the fit began */
-} thi_step_report;
-
 /* Zero stands for the default everywhere. */
 typedef struct thi_variational_settings {
     int64_t inducing;     /* M; default: all distinct rows up to 500/sqrt(latents * components), at least 100 */
@@ -53,8 +41,6 @@ typedef struct thi_variational_settings {
     int iterations;   /* steps, or iterations of L-BFGS (200), or cycles (200); -1: hyperparameters and Z stay */
     double tolerance; /* stop when this many nats a row are gained no more, over some steps; default 1e-5 */
     int restarts;     /* further random starts while exploring */
-    void (*log)(void *user, const thi_step_report *report);
-    void *log_user;
 } thi_variational_settings;
 
 typedef struct thi_variational_result {

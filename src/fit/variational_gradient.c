@@ -125,7 +125,8 @@ static thiele_status objective(void *arg, const double *stretch, double *value, 
     for (int64_t i = c->from; i < c->to; i++) {
         gradient[i - c->from] = -fit->bar[i];
     }
-    thi_vfit_report(fit, log_p, fit->source->n, 0.0, 0.0);
+    thi_vfit_report(fit, log_p, NAN, fit->source->n);
+    /* The first evaluation of a stretch must end well; any further one may be given up. */
     fit->may_stop = true;
 out:
     return status;
@@ -144,6 +145,7 @@ static thiele_status climb_stretch(climb *c, int64_t from, int64_t to, const thi
     thiele_status status;
     c->from = from;
     c->to = to;
+    fit->may_stop = false;
     THI_TRY(thi_alloc(fit->ctx, &stretch, (size_t)(to - from), sizeof *stretch));
     memcpy(stretch, c->x + from, (size_t)(to - from) * sizeof *stretch);
     THI_TRY(thi_lbfgs(fit->ctx, (int)(to - from), stretch, objective, c, options, run));
@@ -221,8 +223,9 @@ static thiele_status cycle(climb *c, const thi_lbfgs_options *options)
     const int64_t *first = c->fit->first;
     thi_lbfgs_result run;
     thiele_status status = THIELE_OK;
-    for (int p = 0; p < THI_PARTS && status == THIELE_OK && !thi_driver_stopped(c->fit->driver); p++) {
-        if (first[p] < first[p + 1]) {
+    for (int p = 0; p < THI_PARTS && status == THIELE_OK; p++) {
+        bool stopped = p > 0 && thi_driver_stopped(c->fit->driver);
+        if (first[p] < first[p + 1] && !stopped) {
             status = climb_stretch(c, first[p], first[p + 1], options, &run);
         }
     }
@@ -239,7 +242,7 @@ thiele_status thi_vfit_alternate(thi_vfit *fit)
     fit->result->fit.stop = THIELE_STOP_ITERATIONS;
     thi_driver_phase(fit->driver, "fit", (int64_t)cycles * CYCLE_ITERATIONS);
     THI_TRY(climb_open(&c, fit));
-    for (int i = 0; i < cycles && !thi_driver_stopped(fit->driver); i++) {
+    for (int i = 0; i < cycles && (i == 0 || !thi_driver_stopped(fit->driver)); i++) {
         double before = c.best_value;
         THI_TRY(cycle(&c, &options));
         if (c.best_value - before < tolerance) {

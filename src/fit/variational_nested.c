@@ -11,7 +11,7 @@
 
 #include "optim/lbfgs.h"
 
-enum { ITERATIONS = 200, INNER_STEPS = 100 };
+enum { INNER_STEPS = 100 };
 
 typedef struct nested {
     thi_vfit *fit;
@@ -59,7 +59,7 @@ static thiele_status objective(void *arg, const double *x, double *value, double
     for (int64_t i = 0; i < thi_vfit_size(fit); i++) {
         gradient[i] = -fit->bar[i];
     }
-    thi_vfit_report(fit, log_p, fit->source->n, 0.0, 0.0);
+    thi_vfit_report(fit, log_p, NAN, fit->source->n);
     /* The first evaluation gives a state to end with; any further one may be given up. */
     fit->may_stop = true;
 out:
@@ -94,19 +94,18 @@ out:
     return status;
 }
 
-thiele_status thi_vfit_nested(thi_vfit *fit)
+thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations)
 {
     nested n = {.fit = fit, .best_value = -INFINITY};
-    int iterations = fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS;
     thiele_status status;
-    thi_driver_phase(fit->driver, "fit", iterations);
+    thi_driver_phase(fit->driver, phase, iterations);
     THI_TRY(thi_sites_work_open(&n.work, fit));
     THI_TRY(thi_alloc(fit->ctx, &n.best, (size_t)thi_sites_size(&fit->shape), sizeof *n.best));
     if (thi_vfit_size(fit) > 0) {
         THI_TRY(climb(&n, iterations));
     } else {
         THI_TRY(evaluate(&n, value_only));
-        thi_vfit_report(fit, fit->bound + fit->log_prior, fit->source->n, 0.0, 1.0);
+        thi_vfit_report(fit, fit->bound + fit->log_prior, NAN, fit->source->n);
         fit->result->fit.stop = THIELE_STOP_FIXED;
     }
     fit->result->bound_rows = fit->source->n;

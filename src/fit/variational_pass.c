@@ -37,8 +37,8 @@ static thiele_status ask(thi_vfit *fit, int component, double weight, uint64_t d
 {
     int64_t n = fit->rows.n, Q = fit->shape.latents, parameters = fit->spec->lik->parameters;
     int64_t at = component * n * Q;
-    question question = {fit, at, draws, phi && parameters > 0};
-    thiele_status status = thi_expect_rows(fit->spec->lik, fit->ctx, fit->spec->expectation, n, ask_block, &question);
+    question asked = {fit, at, draws, phi && parameters > 0};
+    thiele_status status = thi_expect_rows(fit->spec->lik, fit->ctx, fit->spec->expectation, n, ask_block, &asked);
     if (status != THIELE_OK) {
         return status;
     }
@@ -46,7 +46,7 @@ static thiele_status ask(thi_vfit *fit, int component, double weight, uint64_t d
     double *phi_bar = fit->hyper_bar + fit->hypers->first[fit->hypers->groups];
     for (int64_t i = 0; i < n; i++) {
         sum += fit->E[i];
-        for (int64_t p = 0; question.phi && p < parameters; p++) {
+        for (int64_t p = 0; asked.phi && p < parameters; p++) {
             phi_bar[p] += share * fit->dphi[p + i * parameters];
         }
     }
@@ -186,20 +186,9 @@ out:
     return status;
 }
 
-void thi_vfit_report(thi_vfit *fit, double value, int64_t rows, double rate, double rho)
+void thi_vfit_report(thi_vfit *fit, double value, double size, int64_t rows)
 {
-    thi_driver_report(fit->driver, value);
-    if (fit->settings->log != NULL) {
-        thi_step_report report = {.step = fit->driver->done,
-                                  .epoch = fit->rows_done / (double)fit->source->n,
-                                  .bound = fit->bound,
-                                  .expected = fit->expected,
-                                  .kl = fit->kl,
-                                  .log_prior = fit->log_prior,
-                                  .rate = rate,
-                                  .rho = rho,
-                                  .rows = rows,
-                                  .seconds = thi_seconds() - fit->driver->started};
-        fit->settings->log(fit->settings->log_user, &report);
-    }
+    thi_driver_step(
+        fit->driver,
+        &(thi_step){.value = value, .expected = fit->expected, .divergence = fit->kl, .size = size, .rows = rows});
 }

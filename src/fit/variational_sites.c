@@ -62,6 +62,19 @@ void thi_sites_clear(thi_vfit *fit)
     }
 }
 
+void thi_sites_scale(thi_vfit *fit, double factor)
+{
+    int64_t M = fit->shape.inducing;
+    for (int q = 0; q < fit->shape.latents; q++) {
+        for (int64_t i = 0; i < M * M; i++) {
+            fit->sites[q].T.data[i] *= factor;
+        }
+        for (int64_t i = 0; i < M; i++) {
+            fit->sites[q].t[i] *= factor;
+        }
+    }
+}
+
 /* Without sites there is nothing to move to the factor of the present values; what was kept belongs to that factor. */
 thiele_status thi_sites_return(thi_vfit *fit, const double *copy)
 {

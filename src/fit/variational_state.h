@@ -86,8 +86,8 @@ extern const thi_part thi_all_rows;
 thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted wanted);
 /* Readies q without looking at rows: for freezing. */
 thiele_status thi_vfit_begin(thi_vfit *fit);
-/* Progress and log. value: what the driver is told. */
-void thi_vfit_report(thi_vfit *fit, double value, int64_t rows, double rate, double rho);
+/* Progress after an evaluation. value: what is shown; size: of the step, NaN for none. */
+void thi_vfit_report(thi_vfit *fit, double value, double size, int64_t rows);
 
 /* --- variational_sites.c --- */
 /* Numbers in a copy of all sites. */
@@ -95,6 +95,7 @@ int64_t thi_sites_size(const thi_shape *shape);
 void thi_sites_keep(const thi_vfit *fit, double *copy);
 void thi_sites_put(thi_vfit *fit, const double *copy);
 void thi_sites_clear(thi_vfit *fit);
+void thi_sites_scale(thi_vfit *fit, double factor);
 /* Sites that were kept at the present values, whatever the sites are now. */
 thiele_status thi_sites_return(thi_vfit *fit, const double *copy);
 
@@ -113,7 +114,7 @@ thiele_status thi_sites_converge(thi_vfit *fit, const thi_part *part, const thi_
                                  int steps);
 
 /* --- the optimisers: each leaves the model at its end, begun --- */
-thiele_status thi_vfit_nested(thi_vfit *fit);
+thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations);
 thiele_status thi_vfit_lbfgs(thi_vfit *fit);
 thiele_status thi_vfit_alternate(thi_vfit *fit);
 thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate);

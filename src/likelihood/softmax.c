@@ -125,6 +125,7 @@ const thi_likelihood_ops thi_lik_softmax = {
     .sample = sample,
     .guess = guess,
     .probabilities = probabilities,
+    .predictive_probabilities = thi_softmax_probabilities,
 };
 
 thiele_status thi_make_softmax(thiele_likelihood *lik, thiele_context *ctx)

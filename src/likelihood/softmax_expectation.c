@@ -83,14 +83,13 @@ static double reach_left(double v, double deviations)
 enum { JOINT = 50, BLEND = 20, SINGLE = 140 }; /* in steps of the finer one; no levels up to SINGLE steps */
 
 /* The share that level and those after it have at a distance d. */
-
 static double joint(double d, int level)
 {
     double unit = ldexp(1.0, level - 1), x = (d / unit - JOINT) / 3.6;
     return level == 0 ? 1.0 : x > 5.5 ? 1.0 : x < -5.5 ? 0.0 : 0.5 * erfc(-x);
 }
 
-/* reach: in steps, each of `stride` times h. 56 places a level; the 17 of FAR and MOST_SPREAD fit. */
+/* reach: in steps, each of `stride` times h. 56 places a level, and no more than 16 levels: FAR, MOST_SPREAD. */
 static void add_places(row *r, int64_t reach, int64_t stride)
 {
     int64_t step = 1;
@@ -392,7 +391,7 @@ static double class_moments(row *r, int c, double *spread)
     return p;
 }
 
-/* -log p >= 1 - p keeps E from losing the digits of a small 1 - E[p]. */
+/* -log p >= 1 - p: where p is nearly 1, rounding must not take E above that. */
 static double expect_row(row *r, int y, double *g, double *h)
 {
     double others = 0.0;

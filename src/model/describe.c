@@ -158,6 +158,17 @@ static int add_likelihood(const thiele_model *model, thiele_context *ctx, json_t
     return failed | json_object_set_new(json, "likelihood", json_string(thiele_likelihood_name(model->lik)));
 }
 
+/* How a sparse method went about it. */
+static int add_sparse(const thiele_model *model, json_t *json)
+{
+    return model->optimizer == NULL
+               ? 0
+               : json_object_set_new(json, "sparse",
+                                     json_pack("{s:s, s:s, s:I, s:I, s:o}", "posterior", model->posterior, "optimizer",
+                                               model->optimizer, "inducing", (json_int_t)model->latent->n, "batch",
+                                               (json_int_t)model->batch, "epochs", number(model->epochs)));
+}
+
 json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
 {
     /* json_pack takes over what 'o' is given, also when it fails; a NULL makes it fail. */
@@ -170,7 +181,7 @@ json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
         worst_to_json(model), "holdout", make_list(model, model->encoder.targets, holdout_to_json), "groups",
         model->groups, "latents", make_list(model, model->latents, latent_to_json), "weights",
         make_list(model, model->components, weight_to_json), "columns", thi_encoder_to_json(&model->encoder));
-    if (json != NULL && add_likelihood(model, ctx, json) != 0) {
+    if (json != NULL && (add_likelihood(model, ctx, json) != 0 || add_sparse(model, json) != 0)) {
         json_decref(json);
         return NULL;
     }
@@ -342,6 +353,21 @@ out:
     return status;
 }
 
+static thiele_status take_sparse(thiele_model *model, thiele_context *ctx, const json_t *json)
+{
+    const json_t *sparse = json_object_get(json, "sparse");
+    thiele_status status = THIELE_OK;
+    if (sparse == NULL) {
+        return THIELE_OK;
+    }
+    THI_TRY(take_text(ctx, sparse, "posterior", &model->posterior));
+    THI_TRY(take_text(ctx, sparse, "optimizer", &model->optimizer));
+    THI_TRY(take_count(ctx, sparse, "batch", INT64_MAX, &model->batch));
+    THI_TRY(take_number(ctx, sparse, "epochs", 0.0, &model->epochs));
+out:
+    return status;
+}
+
 static thiele_status take_value(thiele_model *model, thiele_context *ctx, const json_t *json)
 {
     return take_number(ctx, json, value_name(model->method), -INFINITY, &model->value);
@@ -374,6 +400,7 @@ thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, cons
     }
     THI_TRY(take_holdout(model, ctx, json));
     THI_TRY(take_likelihood(model, ctx, json));
+    THI_TRY(take_sparse(model, ctx, json));
 out:
     return status;
 }

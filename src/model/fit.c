@@ -18,17 +18,32 @@ static void clear_predictors(thiele_model *model)
     }
 }
 
-/* The density of y in its own units: each target that is there was divided by its scale. */
-static double in_data_units(const thi_encoder *encoder, const thi_rows *rows, double value)
+/* The density of y in its own units: each target that is there (of streamed rows: each) was divided by its scale. */
+static double in_data_units(const thi_encoder *encoder, const thi_rows *rows, int64_t streamed, double value)
 {
-    for (int p = 0; p < rows->outputs; p++) {
-        int64_t present = 0;
+    for (int p = 0; p < encoder->targets; p++) {
+        int64_t present = streamed;
         for (int64_t i = 0; i < rows->n; i++) {
             present += !isnan(rows->y[i * rows->outputs + p]);
         }
         value -= (double)present * log(encoder->target[p].scale);
     }
     return value;
+}
+
+/* A sparse method, from rows in memory or streamed. learn: else only q is fitted, at the values learned before. */
+static thiele_status run_sparse(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
+{
+    thi_variational_settings settings = f->settings;
+    thi_source memory;
+    thi_source_of_rows(&memory, rows);
+    settings.iterations = learn ? settings.iterations : -1;
+    thiele_status status = thi_fit_variational(f->ctx, &f->driver, &f->spec, f->streamed ? &f->stream.source : &memory,
+                                               &f->hypers, &settings, &f->outcome, fitted);
+    if (learn) {
+        f->result = f->outcome.fit;
+    }
+    return status;
 }
 
 /* Learns from rows, or only conditions on them at the values learned before, and freezes the predictors. */
@@ -39,12 +54,34 @@ static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn
     thi_fit_settings settings = {f->options->restarts,
                                  f->options->iterations == 0 ? ITERATIONS_DEFAULT : f->options->iterations};
     clear_predictors(model);
-    thi_fitted fitted = {.latent = model->latent, .loo_mean = loo_mean, .loo_variance = loo_variance};
-    thiele_status status =
-        learn ? thi_search(f->ctx, &f->driver, f->method, &f->spec, rows, &f->hypers, &settings, &f->result, &fitted)
-              : thi_freeze(f->ctx, f->method, &f->spec, rows, &fitted);
+    thi_fitted fitted = {
+        .latent = model->latent, .weight = model->weight, .loo_mean = loo_mean, .loo_variance = loo_variance};
+    thiele_status status;
+    if (f->method == NULL) {
+        status = run_sparse(f, rows, learn, &fitted);
+    } else if (learn) {
+        status = thi_search(f->ctx, &f->driver, f->method, &f->spec, rows, &f->hypers, &settings, &f->result, &fitted);
+    } else {
+        status = thi_freeze(f->ctx, f->method, &f->spec, rows, &fitted);
+    }
     model->jitter = fitted.jitter;
-    model->value = in_data_units(&model->encoder, rows, fitted.value);
+    model->value = in_data_units(&model->encoder, rows, f->streamed ? f->stream.source.n : 0, fitted.value);
+    return status;
+}
+
+/* The learned inducing inputs serve again when the held-out rows join. */
+static thiele_status keep_basis(thi_fitting *f)
+{
+    const thi_predictor *first = f->model->latent;
+    size_t numbers = (size_t)first->n * (size_t)first->kernel->dims;
+    thi_free(f->Z);
+    f->Z = NULL;
+    thiele_status status = thi_alloc(f->ctx, &f->Z, numbers, sizeof *f->Z);
+    if (status == THIELE_OK) {
+        memcpy(f->Z, first->basis, numbers * sizeof *f->Z);
+        f->settings.Z = f->Z;
+        f->settings.Z_count = first->n;
+    }
     return status;
 }
 
@@ -64,6 +101,9 @@ static thiele_status learn_and_score(thi_fitting *f, const thi_rows *rows, int64
     thiele_status status;
     THI_TRY(run_method(f, &train, true, NULL, NULL));
     THI_TRY(thi_model_score_rows(f->model, f->ctx, &test, f->model->holdout));
+    if (f->method == NULL) {
+        THI_TRY(keep_basis(f));
+    }
 out:
     return status;
 }
@@ -111,11 +151,22 @@ static void find_worst(thiele_model *model, const double *target, const int64_t 
     }
 }
 
+/* How a sparse method went about it. */
+static thiele_status report_sparse(thi_fitting *f)
+{
+    thiele_model *model = f->model;
+    const char *posterior = f->options->posterior != NULL ? f->options->posterior : "full";
+    thiele_status status = thi_strdup(f->ctx, &model->optimizer, f->outcome.optimizer);
+    model->batch = f->outcome.batch;
+    model->epochs = f->outcome.epochs;
+    return status == THIELE_OK ? thi_strdup(f->ctx, &model->posterior, posterior) : status;
+}
+
 static thiele_status report(thi_fitting *f)
 {
     thiele_model *model = f->model;
     model->stop = f->result.stop;
-    model->rows = f->rows.n;
+    model->rows = f->streamed ? f->stream.source.n : f->rows.n;
     model->evaluations = f->result.evaluations;
     model->iterations = f->result.iterations;
     thiele_status status = thi_alloc(f->ctx, &model->learned, (size_t)f->hypers.count, sizeof *model->learned);
@@ -171,9 +222,9 @@ static thiele_status prepare(thi_fitting *f)
     }
     model->latents = lik->latents;
     model->groups = f->spec.latents.groups;
-    model->components = 1;
+    model->components = f->method == NULL ? f->settings.components : 1;
     THI_TRY(thi_alloc(f->ctx, &model->latent, (size_t)model->latents, sizeof *model->latent));
-    THI_TRY(thi_alloc(f->ctx, &model->weight, 1, sizeof *model->weight));
+    THI_TRY(thi_alloc(f->ctx, &model->weight, (size_t)model->components, sizeof *model->weight));
     THI_TRY(thi_alloc(f->ctx, &model->holdout, (size_t)model->encoder.targets, sizeof *model->holdout));
     model->weight[0] = 1.0;
 out:
@@ -184,8 +235,9 @@ out:
 static thiele_status fit(thi_fitting *f, const thiele_table *table)
 {
     thiele_status status;
-    THI_TRY(thi_specify_data(f, table));
-    THI_TRY(thi_specify_method(f));
+    THI_TRY(thi_specify_columns(f, table));
+    THI_TRY(thi_specify_method(f, table));
+    THI_TRY(thi_specify_rows(f, table));
     THI_TRY(thi_specify_prior(f));
     THI_TRY(prepare(f));
     bool exact = f->method == &thi_method_exact;
@@ -199,6 +251,9 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
     }
     THI_TRY(exact ? finish_exact(f, !held) : run_method(f, &f->rows, !held, NULL, NULL));
     THI_TRY(report(f));
+    if (f->method == NULL) {
+        THI_TRY(report_sparse(f));
+    }
 out:
     return status;
 }
@@ -223,7 +278,9 @@ thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const th
     }
     thi_hypers_clear(&f.hypers);
     thi_latents_clear(&f.spec.latents);
+    thi_table_stream_close(&f.stream);
     thi_rows_free(&f.rows);
+    thi_free(f.Z);
     thi_free(f.row);
     return status;
 }

@@ -19,6 +19,8 @@ void thiele_model_destroy(thiele_model *model)
     thi_free(model->loo_variance);
     thi_free(model->holdout);
     thi_free(model->expectation);
+    thi_free(model->posterior);
+    thi_free(model->optimizer);
     thi_free(model->weight);
     thi_free(model->own);
     thi_free(model->own_value);

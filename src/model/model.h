@@ -30,6 +30,11 @@ struct thiele_model {
     char *method;   /* "exact", "dense", ... */
     char *why;      /* why this method, one clause */
     char *kernel;   /* as given, without values; several with ';' between them */
+    char *
+        posterior; /* of sparse methods: the family of q, the optimizer, rows a step, passes over the rows; else NULL */
+    char *optimizer;
+    int64_t batch;
+    double epochs;
     thiele_stop stop;
     int64_t rows, evaluations;
     int iterations;

@@ -4,13 +4,17 @@
 #include <math.h>
 #include <string.h>
 
-#include "posterior/dense.h"
+#include "basis/basis.h"
+#include "fit/dense.h"
 
-/*
- * Above these many rows a dense method is not chosen by itself: an evaluation of exact regression takes minutes, and
- * one by sites some ten times as long.
- */
-enum { EXACT_AUTO_MAX = 10000, DENSE_AUTO_MAX = 4000, RESTARTS_MAX = 1000 };
+/* Rows that methods are chosen for by themselves: up to there a fit takes a few minutes at most on two cores. */
+enum { EXACT_AUTO_MAX = 4000, COLLAPSED_AUTO_MAX = 20000, DENSE_AUTO_MAX = 1500, RESTARTS_MAX = 1000 };
+
+static double exact_bytes(int64_t n, int latents)
+{
+    (void)latents;
+    return thi_exact_bytes(n);
+}
 
 thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options)
 {
@@ -128,20 +132,48 @@ static thiele_status learn_own(thi_fitting *f, const thiele_table *table)
     return THIELE_OK;
 }
 
+static thi_reading reading_of(const thi_fitting *f)
+{
+    return (thi_reading){.target = true,
+                         .drop_missing = f->options->drop_missing != 0,
+                         .likelihood = thiele_likelihood_name(f->spec.lik),
+                         .refuses = thi_model_has_classes(f->model) ? NULL : refuses,
+                         .user = f->spec.lik};
+}
+
 static thiele_status read_rows(thi_fitting *f, const thiele_table *table)
 {
-    const thi_encoder *encoder = &f->model->encoder;
     thi_reader reader = {0};
-    thi_reading how = {.target = true,
-                       .drop_missing = f->options->drop_missing != 0,
-                       .refuses = thi_model_has_classes(f->model) ? NULL : refuses,
-                       .user = f->spec.lik};
-    thiele_status status = thi_reader_open(&reader, f->ctx, encoder, table, &how);
+    thi_reading how = reading_of(f);
+    thiele_status status = thi_reader_open(&reader, f->ctx, &f->model->encoder, table, &how);
     if (status == THIELE_OK) {
         status = thi_read_all(f->ctx, &reader, &f->rows, &f->row);
     }
     thi_reader_close(&reader);
     return status;
+}
+
+/* A table that would take more than this share of the memory is streamed. */
+static const double STREAMED_SHARE = 0.25;
+
+static bool is_large(const thi_fitting *f, const thiele_table *table)
+{
+    const thi_encoder *encoder = &f->model->encoder;
+    double bytes = 8.0 * (double)table->rows * (encoder->dims + encoder->targets + 2);
+    return bytes > STREAMED_SHARE * (double)thi_memory_limit(f->ctx);
+}
+
+static thiele_status open_stream(thi_fitting *f, const thiele_table *table)
+{
+    thi_reading how = reading_of(f);
+    if (f->options->holdout > 0.0) {
+        return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
+                        "%lld rows do not fit into the memory allowed, and are read in turns: none can be held out "
+                        "(score a part of them afterwards, or allow more with --memory)",
+                        (long long)table->rows);
+    }
+    f->streamed = true;
+    return thi_table_stream_open(&f->stream, f->ctx, &f->model->encoder, table, &how);
 }
 
 /* A few rows in a child process, so that one that crashes gives a sentence. */
@@ -184,7 +216,7 @@ static thiele_status check_own_rows(thi_fitting *f, const thiele_table *table)
     return status;
 }
 
-thiele_status thi_specify_data(thi_fitting *f, const thiele_table *table)
+thiele_status thi_specify_columns(thi_fitting *f, const thiele_table *table)
 {
     static const char plugin[] = "plugin:";
     const char *text = f->options->likelihood != NULL ? f->options->likelihood : "gaussian";
@@ -198,9 +230,17 @@ thiele_status thi_specify_data(thi_fitting *f, const thiele_table *table)
     f->spec.lik = f->model->lik;
     THI_TRY(f->spec.lik != NULL ? learn_own(f, table) : learn_built_in(f, table, text));
     f->spec.lik = f->model->lik;
-    THI_TRY(read_rows(f, table));
-    THI_TRY(try_own(f));
-    if (f->spec.lik->spec != NULL) {
+out:
+    return status;
+}
+
+thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table)
+{
+    bool large = f->method == NULL && is_large(f, table);
+    thiele_status status;
+    THI_TRY(large ? open_stream(f, table) : read_rows(f, table));
+    if (!large && f->spec.lik->spec != NULL) {
+        THI_TRY(try_own(f));
         THI_TRY(check_own_rows(f, table));
     }
 out:
@@ -210,65 +250,144 @@ out:
 /* --- method ----------------------------------------------------------------------------------------------------------
  */
 
-/* What may be asked for, and what it takes. */
+/* What may be asked for, in the order in which it is chosen where nothing is. */
 static const struct {
-    const thi_method *method;
-    bool gaussian; /* plain Gaussian noise and one target only */
-    double (*bytes)(int64_t n);
-    int64_t most; /* rows that it is chosen for by itself */
+    const char *name;
+    const thi_method *method; /* NULL: sparse */
+    bool gaussian;            /* plain Gaussian noise and one target only */
+    int64_t most;             /* rows that it is chosen for by itself */
     const char *why;
-    int passes; /* over an n x n matrix that an evaluation takes */
+    double (*bytes)(int64_t n, int latents);
 } methods[] = {
-    {&thi_method_exact, true, thi_exact_bytes, EXACT_AUTO_MAX, "the table is small and the noise Gaussian", 1},
-    {&thi_method_dense, false, thi_dense_bytes, DENSE_AUTO_MAX, "the table is small and the noise not Gaussian", 10},
+    {"exact", &thi_method_exact, true, EXACT_AUTO_MAX, "the table is small and the noise Gaussian", exact_bytes},
+    {"collapsed", NULL, true, COLLAPSED_AUTO_MAX, "the table is of medium size and the noise Gaussian", NULL},
+    {"dense", &thi_method_dense, false, DENSE_AUTO_MAX, "the table is small and the noise not Gaussian",
+     thi_dense_fit_bytes},
+    {"variational", NULL, false, INT64_MAX, "the table is large", NULL},
 };
 enum { METHODS = sizeof methods / sizeof *methods };
 
-static int find_method(const thi_fitting *f, const char *name)
+/* Options that only sparse methods understand. */
+static bool asks_for_sparse(const thiele_fit_options *o)
+{
+    return o->posterior != NULL || o->inducing > 0 || o->basis != NULL || o->optimizer != NULL || o->batch > 0 ||
+           o->epochs > 0 || o->plain || o->fixed_basis;
+}
+
+static int find_method(const thi_fitting *f, const char *name, int64_t n)
 {
     bool gaussian = thi_is_gaussian(f->spec.lik);
+    bool any = strcmp(name, "auto") == 0;
     for (int i = 0; i < METHODS; i++) {
-        bool asked = strcmp(name, methods[i].method->name) == 0;
-        if (asked || (strcmp(name, "auto") == 0 && methods[i].gaussian == gaussian)) {
+        bool suits = (gaussian || !methods[i].gaussian) && n <= methods[i].most &&
+                     (methods[i].method == NULL || !asks_for_sparse(f->options)) &&
+                     (i + 1 == METHODS || methods[i].gaussian == gaussian) &&
+                     (strcmp(methods[i].name, "collapsed") != 0 || f->options->posterior == NULL);
+        if (any ? suits : strcmp(name, methods[i].name) == 0) {
             return i;
         }
     }
     return -1;
 }
 
-thiele_status thi_specify_method(thi_fitting *f)
+static thiele_status check_method(const thi_fitting *f, int chosen, int64_t n)
 {
-    const char *name = f->options->method != NULL ? f->options->method : "auto";
-    bool asked = strcmp(name, "auto") != 0;
     thiele_context *ctx = f->ctx;
-    int chosen = find_method(f, name);
-    int64_t n = f->rows.n;
-    if (chosen < 0) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no method '%s' in this version: it has auto, exact and dense",
-                        name);
-    }
+    const char *name = methods[chosen].name;
     if (methods[chosen].gaussian && !thi_is_gaussian(f->spec.lik)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "method '%s' is for Gaussian noise; likelihood '%s' needs another",
                         name, thiele_likelihood_name(f->spec.lik));
     }
-    double bytes = methods[chosen].bytes(n) * (methods[chosen].gaussian ? 1 : f->spec.lik->latents);
-    if (bytes > (double)(thi_memory_limit(ctx) - thi_memory_held(ctx)) || (!asked && n > methods[chosen].most)) {
+    if (methods[chosen].method != NULL && asks_for_sparse(f->options)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "method '%s' has no inducing inputs, posterior family, batches or choice of optimizer: those "
+                        "are for the methods collapsed and variational",
+                        name);
+    }
+    double bytes = methods[chosen].bytes != NULL ? methods[chosen].bytes(n, f->spec.lik->latents) : 0.0;
+    if (bytes > (double)(thi_memory_limit(ctx) - thi_memory_held(ctx))) {
         return thi_fail(
             ctx, THIELE_ERROR_LIMIT,
             "%lld rows are too many for method %s: it would take %.3g GB of memory and %.2g floating point "
-            "operations for each of about 50 evaluations%s%s; fit to a sample of the rows, or use a sparse method "
-            "(variational, fitc, pic) in a version that has them",
-            (long long)n, methods[chosen].method->name, bytes * 1e-9,
-            pow((double)n, 3.0) * methods[chosen].passes * f->spec.lik->latents,
-            asked ? "" : " (--method would insist where the memory is there: --method ",
-            asked         ? ""
-            : chosen == 0 ? "exact)"
-                          : "dense)");
+            "operations for each of about 50 evaluations; use --method variational, or a sample of the rows",
+            (long long)n, name, bytes * 1e-9, pow((double)n, 3.0));
     }
+    return THIELE_OK;
+}
+
+/* "mixture-full:3" */
+static thiele_status read_posterior(thi_fitting *f)
+{
+    static const struct {
+        const char *name;
+        bool diagonal, mixture;
+    } families[] = {
+        {"full", false, false}, {"diag", true, false}, {"mixture", true, true}, {"mixture-full", false, true}};
+    enum { COMPONENTS_MAX = 100 };
+    const char *text = f->options->posterior != NULL ? f->options->posterior : "full";
+    size_t length = strcspn(text, ":");
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        if (strlen(families[i].name) != length || strncmp(text, families[i].name, length) != 0) {
+            continue;
+        }
+        double count = 1.0;
+        const char *number = text + length + (text[length] == ':');
+        bool given = text[length] == ':';
+        if (given != families[i].mixture ||
+            (given && (!thi_parse_number(number, strlen(number), &count) || !(count >= 1 && count <= COMPONENTS_MAX) ||
+                       count != floor(count)))) {
+            break;
+        }
+        f->settings.components = (int)count;
+        f->settings.diagonal = families[i].diagonal;
+        f->settings.plain = f->options->plain != 0;
+        return THIELE_OK;
+    }
+    return thi_fail(
+        f->ctx, THIELE_ERROR_ARGUMENT,
+        "'%s' is no posterior: there are full, diag, mixture:K (of diagonal Gaussians) and mixture-full:K, K "
+        "from 1 to %d",
+        text, COMPONENTS_MAX);
+}
+
+static thiele_status check_settings(const thi_fitting *f)
+{
+    const thiele_fit_options *o = f->options;
+    if (o->inducing < 0 || o->batch < 0 || o->epochs < 0 || !(o->rate >= 0.0) || !(o->tolerance >= 0.0)) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "inducing inputs, batch, epochs, rate and tolerance must not be negative");
+    }
+    return THIELE_OK;
+}
+
+thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
+{
+    const char *name = f->options->method != NULL ? f->options->method : "auto";
+    const thiele_fit_options *o = f->options;
+    int chosen = find_method(f, name, table->rows);
+    thiele_status status;
+    if (chosen < 0) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "no method '%s' in this version: it has auto, exact, dense, collapsed and variational", name);
+    }
+    THI_TRY(check_settings(f));
+    THI_TRY(check_method(f, chosen, table->rows));
     f->method = methods[chosen].method;
-    thiele_status status = thi_strdup(ctx, &f->model->method, f->method->name);
-    return status == THIELE_OK ? thi_strdup(ctx, &f->model->why, asked ? "it was asked for" : methods[chosen].why)
-                               : status;
+    f->settings = (thi_variational_settings){.inducing = o->inducing,
+                                             .fixed_Z = o->fixed_basis != 0,
+                                             .optimizer = o->optimizer,
+                                             .collapsed = strcmp(methods[chosen].name, "collapsed") == 0,
+                                             .batch = o->batch,
+                                             .rate = o->rate,
+                                             .epochs = o->epochs,
+                                             .iterations = o->iterations,
+                                             .tolerance = o->tolerance,
+                                             .restarts = o->restarts};
+    THI_TRY(read_posterior(f));
+    THI_TRY(thi_strdup(f->ctx, &f->model->method, methods[chosen].name));
+    THI_TRY(thi_strdup(f->ctx, &f->model->why, strcmp(name, "auto") != 0 ? "it was asked for" : methods[chosen].why));
+out:
+    return status;
 }
 
 /* --- prior -----------------------------------------------------------------------------------------------------------
@@ -276,12 +395,14 @@ thiele_status thi_specify_method(thi_fitting *f)
 
 /*
  * Standardised targets have mean zero; the classes of a softmax and the cuts of an ordinal likelihood take up any
- * constant. Whatever else (the log of a rate, of a variance, of odds) gets one.
+ * constant. Whatever else (the log of a rate, of a variance, of odds) gets one; so do the weights of a network, whose
+ * signs nothing would tell apart around zero.
  */
 static const char *default_mean(const thiele_likelihood *lik)
 {
     bool absorbed = lik->classes > 0 && lik->ops->support == THI_SUPPORT_CLASS;
-    bool zero = absorbed || (lik->ops->standardise && lik->ops->log_variance == 0);
+    bool network = lik->ops->standardise && lik->nodes > 0 && lik->latents > lik->nodes;
+    bool zero = absorbed || (lik->ops->standardise && lik->ops->log_variance == 0 && !network);
     return zero ? "zero" : "constant";
 }
 
@@ -311,6 +432,41 @@ out:
     return status;
 }
 
+/* Inducing inputs from a table that has the input columns. */
+static thiele_status read_basis_file(thi_fitting *f, const char *path)
+{
+    thiele_table *table = NULL;
+    thi_reader reader = {0};
+    thi_rows rows = {0};
+    thi_reading how = {.target = false};
+    thiele_status status;
+    THI_TRY(thiele_table_open(&table, f->ctx, path, NULL));
+    THI_TRY(thi_reader_open(&reader, f->ctx, &f->model->encoder, table, &how));
+    THI_TRY(thi_read_all(f->ctx, &reader, &rows, NULL));
+    f->Z = rows.X;
+    rows.X = NULL;
+    f->settings.Z = f->Z;
+    f->settings.Z_count = rows.n;
+out:
+    thi_rows_free(&rows);
+    thi_reader_close(&reader);
+    thiele_table_destroy(table);
+    return status;
+}
+
+static thiele_status read_basis(thi_fitting *f)
+{
+    static const char *const names[] = {"kmeans", "random", "greedy"};
+    const char *basis = f->options->basis;
+    for (size_t i = 0; basis != NULL && i < sizeof names / sizeof *names; i++) {
+        if (strcmp(basis, names[i]) == 0) {
+            f->settings.basis = basis;
+            return THIELE_OK;
+        }
+    }
+    return basis != NULL ? read_basis_file(f, basis) : THIELE_OK;
+}
+
 thiele_status thi_specify_prior(thi_fitting *f)
 {
     thiele_context *ctx = f->ctx;
@@ -322,13 +478,15 @@ thiele_status thi_specify_prior(thi_fitting *f)
     thi_kernel_columns columns = {0};
     thiele_status status;
     THI_TRY(thi_kernel_columns_make(&columns, ctx, encoder));
-    THI_TRY(thi_latents_make(latents, ctx, kernels, mean, &columns.view, f->spec.lik->latents, false));
+    THI_TRY(thi_latents_make(latents, ctx, kernels, mean, &columns.view, f->spec.lik->latents,
+                             options->shared_kernel != 0));
     THI_TRY(print_kernels(latents, ctx, &f->model->kernel));
     for (int g = 0; g < latents->groups; g++) {
         thi_kernel_fix_redundant(latents->kernel[g]);
     }
     f->spec.expectation = options->expectation;
     THI_TRY(thi_hypers_make(&f->hypers, ctx, &f->spec, encoder, options->set, options->prior));
+    THI_TRY(read_basis(f));
 out:
     thi_kernel_columns_clear(&columns);
     return status;

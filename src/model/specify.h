@@ -2,7 +2,9 @@
 #ifndef THI_SPECIFY_H
 #define THI_SPECIFY_H
 
+#include "fit/variational.h"
 #include "model/model.h"
+#include "model/table_stream.h"
 
 /* Everything that a fit holds until the model owns it. */
 typedef struct thi_fitting {
@@ -10,7 +12,13 @@ typedef struct thi_fitting {
     const thiele_fit_options *options;
     thiele_model *model;
     thi_driver driver;
-    const thi_method *method;
+    const thi_method *method; /* NULL: a sparse method, by the settings */
+    thi_variational_settings settings;
+    thi_variational_result outcome;
+    double *Z; /* given inducing inputs */
+    /* The rows are in memory, or in the table, which is then read again and again. */
+    bool streamed;
+    thi_table_stream stream;
     thi_rows rows;
     int64_t *row; /* the table's row of each */
     thi_spec spec;
@@ -20,10 +28,12 @@ typedef struct thi_fitting {
 
 /* Refuses fit options that make no sense. */
 thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options);
-/* The likelihood, the encoder, and the table's rows. */
-thiele_status thi_specify_data(thi_fitting *f, const thiele_table *table);
-/* The method: the one that was asked for, or what suits the rows and the likelihood. */
-thiele_status thi_specify_method(thi_fitting *f);
+/* The likelihood and the encoder. */
+thiele_status thi_specify_columns(thi_fitting *f, const thiele_table *table);
+/* The method: the one that was asked for, or what suits the table and the likelihood. */
+thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table);
+/* The rows: read, or a stream of them when a sparse method works on a table that would fill the memory. */
+thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table);
 /* Kernels, means and hyperparameters. */
 thiele_status thi_specify_prior(thi_fitting *f);
 /* Whether a likelihood is plain Gaussian noise. */

@@ -1,0 +1,321 @@
+/* The phases of a variational fit: explore, choose Z, optimise, freeze. */
+#include "fit/variational.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "basis/basis.h"
+#include "fit/variational_state.h"
+
+enum {
+    FULL_BATCH = 4096,
+    BLOCK = 1024,
+    MOST_INDUCING = 500,
+    LEAST_INDUCING = 100,
+    BASIS_ROWS = 20000,
+    EXPLORE_ITERATIONS = 50,
+    ITERATIONS = 200, /* of L-BFGS */
+    WARM_ROWS = 4096,
+    WARM_ITERATIONS = 40
+};
+static const double TOLERANCE = 1e-5;
+/* Of what is left until the deadline. */
+static const double EXPLORE_SHARE = 0.3, WARM_SHARE = 0.4;
+
+/* Which sample serves what; basis.h numbers its own streams below this. */
+enum { SAMPLE_EXPLORE = 1 << 24, SAMPLE_BASIS, SAMPLE_WARM };
+
+/* --- settings ----------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    bool natural, all_rows; /* one full Gaussian by sites; always all rows at a time */
+    double rate;            /* of a rule; 0: none */
+} optimizers[] = {
+    {"natural", true, false, 0.01}, {"lbfgs", false, true, 0.0},     {"alternate", false, true, 0.0},
+    {"adam", false, false, 0.01},   {"adadelta", false, false, 1.0}, {"momentum", false, false, 0.001},
+};
+enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers, NATURAL = 0, LBFGS = 1, ALTERNATE = 2, ADAM = 3 };
+
+static thiele_status find_optimizer(thiele_context *ctx, const char *name, int *found)
+{
+    for (*found = 0; *found < OPTIMIZERS; ++*found) {
+        if (strcmp(optimizers[*found].name, name) == 0) {
+            return THIELE_OK;
+        }
+    }
+    return thi_fail(
+        ctx, THIELE_ERROR_ARGUMENT,
+        "there is no optimizer '%.40s': there are auto, natural, lbfgs, alternate, adam, adadelta, momentum", name);
+}
+
+static bool is_one_gaussian(const thi_variational_settings *s)
+{
+    return s->components == 1 && !s->diagonal;
+}
+
+/* What does not go together. */
+static thiele_status check(thiele_context *ctx, const thi_variational_settings *s, const thi_source *source,
+                           bool gaussian)
+{
+    if (source->n < 1) {
+        return thi_fail(ctx, THIELE_ERROR_DATA, "there are no rows to learn from");
+    }
+    if (s->inducing < 0 || s->components < 1 || s->batch < 0 || s->iterations < -1 || s->epochs < 0) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "inducing inputs, components, batch, epochs and iterations must not be negative");
+    }
+    if (!(s->rate >= 0.0 && s->tolerance >= 0.0) || isinf(s->rate)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "rate and tolerance must not be negative");
+    }
+    if (s->Z != NULL && s->Z_count < 1) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no inducing inputs were given");
+    }
+    if (s->collapsed && !(gaussian && is_one_gaussian(s))) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "the collapsed bound is for Gaussian noise with one full Gaussian posterior");
+    }
+    return THIELE_OK;
+}
+
+/* Which optimizer, and whether all rows at once. */
+static thiele_status choose_optimizer(thiele_context *ctx, const thi_variational_settings *s, bool all_rows, int *found)
+{
+    const char *name = s->optimizer != NULL ? s->optimizer : "auto";
+    if (s->collapsed) {
+        *found = NATURAL;
+        return THIELE_OK;
+    }
+    if (strcmp(name, "auto") == 0) {
+        *found = is_one_gaussian(s) ? NATURAL : all_rows ? LBFGS : ADAM;
+        return THIELE_OK;
+    }
+    thiele_status status = find_optimizer(ctx, name, found);
+    if (status == THIELE_OK && optimizers[*found].natural && !is_one_gaussian(s)) {
+        status = thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                          "natural gradients are for one full Gaussian: use lbfgs, alternate, adam, adadelta or "
+                          "momentum for diagonal posteriors and mixtures");
+    }
+    return status;
+}
+
+/* --- explore ------------------------------------------------------------------------------------------------------ */
+
+static bool all_given(const thi_hypers *hypers)
+{
+    for (int i = 0; i < hypers->count; i++) {
+        if (!hypers->hyper[i].fixed && !hypers->hyper[i].given) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A phase may take a share of the time that is left: its end by this deadline is not that of the fit. */
+static double begin_share(thi_driver *driver, double share)
+{
+    double deadline = driver->deadline;
+    if (deadline > 0.0) {
+        double spent = thi_seconds() - driver->started;
+        driver->deadline = spent + share * fmax(deadline - spent, 0.0);
+    }
+    return deadline;
+}
+
+static void end_share(thi_driver *driver, double deadline)
+{
+    driver->deadline = deadline;
+    if (driver->stopped && driver->reason == THIELE_STOP_DEADLINE) {
+        driver->stopped = false;
+    }
+}
+
+/* First guesses, improved on some rows by a dense method. */
+static thiele_status explore(thi_vfit *fit, bool exact)
+{
+    const thi_method *method = exact ? &thi_method_exact : &thi_method_dense;
+    thi_fit_settings settings = {fit->settings->restarts, EXPLORE_ITERATIONS};
+    thi_rows sample = {0};
+    if (all_given(fit->hypers) || fit->settings->iterations < 0) {
+        settings.iterations = -1;
+    }
+    int64_t rows = (int64_t)((double)method->subset / sqrt((double)fit->spec->latents.count));
+    thiele_status status = thi_source_sample(fit->source, fit->ctx, rows, SAMPLE_EXPLORE, &sample);
+    if (status == THIELE_OK) {
+        double deadline = begin_share(fit->driver, EXPLORE_SHARE);
+        status = thi_search(fit->ctx, fit->driver, method, fit->spec, &sample, fit->hypers, &settings,
+                            &fit->result->fit, NULL);
+        end_share(fit->driver, deadline);
+    }
+    thi_rows_free(&sample);
+    return status;
+}
+
+/* --- inducing inputs ---------------------------------------------------------------------------------------------- */
+
+static int64_t default_inducing(const thi_vfit *fit)
+{
+    double members = (double)fit->spec->latents.count * fit->settings->components;
+    return (int64_t)fmax(LEAST_INDUCING, MOST_INDUCING / sqrt(members));
+}
+
+/* *Z (D x *M): given, or chosen among a sample of the rows; one set for all latents to begin with. */
+static thiele_status choose_Z(thi_vfit *fit, double **Z, int64_t *M, bool *complete)
+{
+    const thi_variational_settings *s = fit->settings;
+    int D = fit->source->dims;
+    thi_rows sample = {0};
+    thiele_status status;
+    int64_t wanted = s->Z != NULL ? s->Z_count : s->inducing > 0 ? s->inducing : default_inducing(fit);
+    *complete = false;
+    wanted = s->Z == NULL && wanted > fit->source->n ? fit->source->n : wanted;
+    THI_TRY(thi_alloc(fit->ctx, Z, (size_t)wanted * (size_t)D, sizeof **Z));
+    if (s->Z != NULL) {
+        *M = wanted;
+        memcpy(*Z, s->Z, (size_t)wanted * (size_t)D * sizeof **Z);
+        goto out;
+    }
+    int64_t rows = wanted > BASIS_ROWS ? wanted : BASIS_ROWS;
+    THI_TRY(thi_source_sample(fit->source, fit->ctx, rows, SAMPLE_BASIS, &sample));
+    thi_basis_source from = {D, sample.n, sample.X, fit->spec->latents.kernel[0]};
+    wanted = wanted > sample.n ? sample.n : wanted;
+    thi_driver_phase(fit->driver, "basis", 1);
+    THI_TRY(thi_basis_choose(fit->ctx, s->basis != NULL ? s->basis : "kmeans", &from, wanted, *Z, M));
+    *complete = rows >= fit->source->n && (*M < wanted || wanted == sample.n);
+out:
+    thi_rows_free(&sample);
+    return status;
+}
+
+/* --- optimise and freeze ------------------------------------------------------------------------------------------ */
+
+/*
+ * Before minibatches: all of it on some rows, which L-BFGS brings most of the way in the time of a few epochs. The
+ * sites that these rows give stand for all.
+ */
+static thiele_status warm(thi_vfit *fit)
+{
+    const thi_source *all = fit->source;
+    thi_source some;
+    thi_rows sample = {0};
+    thiele_status status;
+    THI_TRY(thi_source_sample(all, fit->ctx, WARM_ROWS, SAMPLE_WARM, &sample));
+    thi_source_of_rows(&some, &sample);
+    fit->source = &some;
+    double deadline = begin_share(fit->driver, WARM_SHARE);
+    status = thi_vfit_nested(fit, "warm", WARM_ITERATIONS);
+    end_share(fit->driver, deadline);
+    fit->source = all;
+    fit->rows_done = 0.0;
+    if (status == THIELE_OK) {
+        thi_sites_scale(fit, (double)all->n / (double)sample.n);
+    }
+out:
+    thi_rows_free(&sample);
+    return status;
+}
+
+static thiele_status optimise_natural(thi_vfit *fit, bool all_rows, double rate)
+{
+    if (all_rows) {
+        return thi_vfit_nested(fit, "fit", fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS);
+    }
+    thiele_status status = warm(fit);
+    return status == THIELE_OK ? thi_vfit_stochastic(fit, "adam", rate) : status;
+}
+
+static thiele_status optimise(thi_vfit *fit, int optimizer, bool all_rows)
+{
+    double rate = fit->settings->rate > 0.0 ? fit->settings->rate : optimizers[optimizer].rate;
+    switch (optimizer) {
+    case NATURAL:
+        return optimise_natural(fit, all_rows, rate);
+    case LBFGS:
+        return thi_vfit_lbfgs(fit);
+    case ALTERNATE:
+        return thi_vfit_alternate(fit);
+    default:
+        return thi_vfit_stochastic(fit, optimizers[optimizer].name, rate);
+    }
+}
+
+static thiele_status freeze(thi_vfit *fit, thi_fitted *fitted)
+{
+    thiele_status status = THIELE_OK;
+    for (int j = 0; j < fit->shape.latents && status == THIELE_OK; j++) {
+        status = thi_variational_freeze(fit->engine, fit->ctx, j, &fitted->latent[j]);
+    }
+    if (fitted->weight != NULL) {
+        memcpy(fitted->weight, thi_variational_weights(fit->engine),
+               (size_t)fit->shape.components * sizeof *fitted->weight);
+    }
+    fitted->value = fit->bound;
+    fitted->jitter = thi_variational_jitter(fit->engine);
+    return status;
+}
+
+/* Rows at a time; *all when those are all rows, or the optimizer takes all in blocks of so many. */
+static int64_t choose_batch(const thi_vfit *fit, int64_t M, int optimizer, bool *all)
+{
+    int64_t n = fit->source->n, batch = fit->settings->batch;
+    *all = fit->settings->collapsed || optimizers[optimizer].all_rows || (batch > 0 ? batch >= n : n <= FULL_BATCH);
+    if (batch == 0) {
+        batch = *all || 2 * M < BLOCK ? BLOCK : 2 * M;
+    }
+    return batch < n ? batch : n;
+}
+
+static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool gaussian, thi_fitted *fitted)
+{
+    double *Z = NULL;
+    int64_t M = 0;
+    bool complete, all_rows = settings->batch > 0 ? settings->batch >= fit->source->n : fit->source->n <= FULL_BATCH;
+    int optimizer;
+    thiele_status status;
+    THI_TRY(choose_optimizer(fit->ctx, settings, all_rows, &optimizer));
+    THI_TRY(explore(fit, gaussian));
+    THI_TRY(choose_Z(fit, &Z, &M, &complete));
+    /* Where every row is an inducing input there is nothing to gain by moving them. */
+    settings->fixed_Z = settings->fixed_Z || complete;
+    int64_t batch = choose_batch(fit, M, optimizer, &all_rows);
+    fit->natural = optimizers[optimizer].natural;
+    fit->conjugate = gaussian && fit->natural;
+    THI_TRY(thi_vfit_open(fit, M, Z, batch, settings->iterations >= 0));
+    fit->result->inducing = M;
+    fit->result->batch = all_rows ? fit->source->n : batch;
+    fit->result->optimizer = settings->collapsed ? "collapsed" : optimizers[optimizer].name;
+    THI_TRY(optimise(fit, optimizer, all_rows));
+    THI_TRY(freeze(fit, fitted));
+out:
+    thi_free(Z);
+    return status;
+}
+
+thiele_status thi_fit_variational(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
+                                  thi_hypers *hypers, const thi_variational_settings *settings,
+                                  thi_variational_result *result, thi_fitted *fitted)
+{
+    thi_variational_settings own = *settings;
+    own.components = own.components == 0 ? 1 : own.components;
+    *result = (thi_variational_result){0};
+    thi_vfit fit = {.ctx = ctx,
+                    .driver = driver,
+                    .spec = spec,
+                    .source = source,
+                    .hypers = hypers,
+                    .settings = &own,
+                    .result = result,
+                    .tolerance = own.tolerance > 0.0 ? own.tolerance : TOLERANCE};
+    bool gaussian = hypers->noise >= 0 && (spec->expectation == NULL || strcmp(spec->expectation, "closed") == 0);
+    thiele_status status = check(ctx, &own, source, gaussian);
+    if (status == THIELE_OK) {
+        status = run(&fit, &own, gaussian, fitted);
+    }
+    result->fit.evaluations += fit.evaluations;
+    result->epochs = fit.rows_done / (double)source->n;
+    if (driver->stopped) {
+        result->fit.stop = driver->reason;
+    }
+    thi_vfit_close(&fit);
+    return status;
+}

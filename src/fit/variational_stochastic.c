@@ -1,0 +1,279 @@
+/*
+ * Minibatches, drawn without replacement epoch by epoch, each standing for all rows with the weight N/B. natural: a
+ * step of the sites (MATH.md section 3; savigp-jmlr Theorem 2, Hensman et al. 2013 for Gaussian noise), Adam for
+ * hyperparameters and Z by the gradient at fixed sites; at the end the sites go to their fixed point over all rows,
+ * which takes the noise of the batches out of q. Else one rule for q and the rest together. A step that fails is taken
+ * back and all further ones are shorter; monitor.h lowers the rate and ends the run.
+ */
+#include "fit/variational_state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/batches.h"
+#include "optim/monitor.h"
+#include "optim/rules.h"
+
+enum {
+    STEPS = 5000,
+    LEAST_EPOCHS = 10,
+    MOST_EPOCHS = 100,
+    HOLD = 10,       /* steps before hyperparameters and Z begin to move */
+    FAILURES = 30,   /* in a row */
+    LAST_STEPS = 20, /* natural ones over all rows */
+    ESTIMATE_BATCHES = 8
+};
+/* rho = (1 + t)^-DECAY: slower than 1/t, so that what old batches said under other kernels is forgotten. */
+static const double DECAY = 0.51;
+
+typedef struct loop {
+    thi_vfit *fit;
+    thi_batches batches;
+    int64_t *row;
+    thi_rule rule;
+    thi_monitor monitor;
+    thi_sites_work work;
+    double *before;  /* x before the last step */
+    double *descent; /* minus the gradient, scaled */
+    double scale;
+    double rate;
+    double caution; /* factor of rho */
+    double floor;   /* a bound below it is the end of a step that was too long */
+    int64_t t;
+    int failures;
+} loop;
+
+/* The gradient of the bound of one row, on average; AdaDelta's constants were chosen for the sum (savigp-jmlr 9.1). */
+static double gradient_scale(const thi_vfit *fit, const char *rule)
+{
+    return strcmp(rule, "adadelta") == 0 ? 1.0 : 1.0 / (double)fit->source->n;
+}
+
+static thiele_status loop_open(loop *l, thi_vfit *fit, const char *rule, double rate)
+{
+    int64_t length[THI_PARTS], size = thi_vfit_size(fit);
+    thi_schedule schedule;
+    thiele_status status;
+    *l = (loop){.fit = fit, .scale = gradient_scale(fit, rule), .rate = rate, .caution = 1.0};
+    for (int p = 0; p < THI_PARTS; p++) {
+        length[p] = fit->first[p + 1] - fit->first[p];
+    }
+    /* Epoch by epoch another order; other uses of this purpose number their streams from 0. */
+    thi_batches_open(&l->batches, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, UINT64_C(1) << 40}, fit->source->n,
+                     fit->shape.capacity, fit->source->run);
+    int64_t epoch = l->batches.per_epoch;
+    thi_monitor_open(&l->monitor, epoch >= 20 && epoch <= 100 ? epoch : 50, fit->tolerance * (double)fit->source->n);
+    THI_TRY(thi_schedule_make(&schedule, fit->ctx, "constant", rate, 0.0, 0.0));
+    THI_TRY(thi_rule_open(&l->rule, fit->ctx, rule, &schedule, THI_PARTS, length));
+    THI_TRY(thi_alloc(fit->ctx, &l->row, (size_t)l->batches.largest, sizeof *l->row));
+    THI_TRY(thi_alloc(fit->ctx, &l->before, (size_t)size, sizeof *l->before));
+    THI_TRY(thi_alloc(fit->ctx, &l->descent, (size_t)size, sizeof *l->descent));
+    if (fit->natural) {
+        THI_TRY(thi_sites_work_open(&l->work, fit));
+    }
+out:
+    return status;
+}
+
+static void loop_close(loop *l)
+{
+    thi_rule_close(&l->rule);
+    thi_free(l->row);
+    thi_free(l->before);
+    thi_free(l->descent);
+    thi_sites_work_close(&l->work);
+}
+
+static thi_part next_batch(loop *l)
+{
+    int64_t count = thi_batches_rows(&l->batches, l->t, l->row);
+    return (thi_part){count, l->row, (uint64_t)(l->t * l->batches.largest)};
+}
+
+static int64_t most_steps(const loop *l)
+{
+    const thi_variational_settings *s = l->fit->settings;
+    int64_t epoch = l->batches.per_epoch;
+    if (s->iterations > 0) {
+        return s->iterations;
+    }
+    if (s->epochs > 0) {
+        return s->epochs * epoch;
+    }
+    int64_t steps = STEPS < MOST_EPOCHS * epoch ? STEPS : MOST_EPOCHS * epoch;
+    return steps > LEAST_EPOCHS * epoch ? steps : LEAST_EPOCHS * epoch;
+}
+
+/* --- one step ----------------------------------------------------------------------------------------------------- */
+
+static double rho_of(const loop *l)
+{
+    return l->fit->natural ? l->caution * pow(8.0 + (double)l->t, -DECAY) : 0.0;
+}
+
+/* Hyperparameters and Z are held until q has seen something. */
+static bool moves_prior(const loop *l)
+{
+    const int64_t *first = l->fit->first;
+    return first[THI_PART_KERNEL] < first[THI_PARTS] && l->t >= HOLD;
+}
+
+static thiele_status move(loop *l)
+{
+    thi_vfit *fit = l->fit;
+    int64_t size = thi_vfit_size(fit);
+    bool prior = moves_prior(l), active[THI_PARTS] = {!fit->natural, prior, prior, prior};
+    memcpy(l->before, fit->x, (size_t)size * sizeof *l->before);
+    if (fit->natural) {
+        thi_sites_keep(fit, l->work.from);
+        thi_variational_step(fit->engine, rho_of(l), fit->sites);
+    }
+    for (int64_t i = 0; i < size; i++) {
+        l->descent[i] = -l->scale * fit->bar[i];
+    }
+    thiele_status status = thi_rule_step(&l->rule, fit->ctx, fit->x, l->descent, active);
+    if (status == THIELE_OK && (prior || !fit->natural)) {
+        thi_vfit_confine(fit, fit->x);
+        status = thi_vfit_take(fit, fit->x);
+    }
+    return status;
+}
+
+static bool usable(const loop *l, thiele_status status)
+{
+    return status == THIELE_OK && l->fit->bound + l->fit->log_prior >= l->floor;
+}
+
+/* Back to before the last step; NUMERIC after too many in a row. */
+static thiele_status take_back(loop *l)
+{
+    thi_vfit *fit = l->fit;
+    thiele_status status;
+    if (++l->failures > FAILURES) {
+        return THIELE_ERROR_NUMERIC;
+    }
+    thi_recover(fit->ctx);
+    l->caution *= 0.5;
+    l->rule.factor *= 0.5;
+    memcpy(fit->x, l->before, (size_t)thi_vfit_size(fit) * sizeof *fit->x);
+    THI_TRY(thi_vfit_take(fit, fit->x));
+    if (fit->natural) {
+        THI_TRY(thi_sites_return(fit, l->work.from));
+    }
+out:
+    return status;
+}
+
+/* One batch; *ended when the monitor has seen enough. */
+static thiele_status step(loop *l, bool *ended)
+{
+    thi_vfit *fit = l->fit;
+    thi_part part = next_batch(l);
+    bool prior = moves_prior(l);
+    double size = fit->natural ? rho_of(l) : l->rate * l->rule.factor;
+    thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){true, !fit->natural, prior});
+    if (status != THIELE_OK && status != THIELE_ERROR_NUMERIC) {
+        return status;
+    }
+    l->t++;
+    if (!usable(l, status)) {
+        return take_back(l);
+    }
+    l->failures = 0;
+    double log_p = fit->bound + fit->log_prior;
+    thi_signal signal = thi_monitor_add(&l->monitor, -log_p);
+    l->rule.factor *= signal == THI_SIGNAL_SLOWER ? 0.5 : 1.0;
+    *ended = signal == THI_SIGNAL_STOP;
+    thi_vfit_report(fit, -l->monitor.smoothed, size, part.count);
+    if (*ended) {
+        return THIELE_OK;
+    }
+    status = move(l);
+    return status == THIELE_ERROR_NUMERIC ? take_back(l) : status;
+}
+
+/* --- beginning and end -------------------------------------------------------------------------------------------- */
+
+/* A bound that no later step should fall below. */
+static thiele_status begin(loop *l)
+{
+    thi_vfit *fit = l->fit;
+    double n = (double)fit->source->n;
+    thi_part part = next_batch(l);
+    thiele_status status;
+    THI_TRY(thi_vfit_evaluate(fit, &part, (thi_wanted){0}));
+    l->floor = fit->bound + fit->log_prior - fabs(fit->bound) - n;
+    if (fit->natural) {
+        thi_sites_keep(fit, l->work.from);
+    }
+    memcpy(l->before, fit->x, (size_t)thi_vfit_size(fit) * sizeof *l->before);
+out:
+    return status;
+}
+
+/* The bound from a few batches, when there is no time for all rows. */
+static thiele_status estimate(loop *l)
+{
+    thi_vfit *fit = l->fit;
+    double expected = 0.0;
+    int64_t rows = 0;
+    thiele_status status;
+    for (int b = 0; b < ESTIMATE_BATCHES; b++, l->t++) {
+        thi_part part = next_batch(l);
+        THI_TRY(thi_vfit_evaluate(fit, &part, (thi_wanted){0}));
+        expected += fit->expected / ESTIMATE_BATCHES;
+        rows += part.count;
+    }
+    fit->expected = expected;
+    fit->bound = expected - fit->kl;
+    fit->result->bound_rows = rows;
+out:
+    return status;
+}
+
+static thiele_status finish(loop *l)
+{
+    thi_vfit *fit = l->fit;
+    int64_t n = fit->source->n;
+    thiele_status status = THIELE_OK;
+    if (thi_driver_stopped(fit->driver) && n > ESTIMATE_BATCHES * fit->shape.capacity) {
+        return estimate(l);
+    }
+    if (fit->natural && !thi_driver_stopped(fit->driver)) {
+        THI_TRY(thi_sites_converge(fit, &thi_all_rows, &l->work, 1e-6 * (double)n, LAST_STEPS));
+    }
+    THI_TRY(thi_vfit_evaluate(fit, &thi_all_rows, (thi_wanted){0}));
+    fit->result->bound_rows = n;
+out:
+    return status;
+}
+
+thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate)
+{
+    loop l;
+    bool ended = false;
+    thiele_status status;
+    THI_TRY(loop_open(&l, fit, rule, rate));
+    if (!fit->natural) {
+        THI_TRY(thi_vfit_start_q(fit));
+        THI_TRY(thi_vfit_take(fit, fit->x));
+    }
+    int64_t most = most_steps(&l);
+    thi_driver_phase(fit->driver, "fit", most);
+    THI_TRY(begin(&l));
+    while (!ended && l.t < most && (l.t == 0 || !thi_driver_stopped(fit->driver))) {
+        status = step(&l, &ended);
+        /* Nothing but failures: what there is is what there was before them. */
+        if (status == THIELE_ERROR_NUMERIC && l.t > FAILURES + 1) {
+            thi_recover(fit->ctx);
+            break;
+        }
+        THI_TRY(status);
+    }
+    fit->result->fit.iterations += (int)l.t;
+    fit->result->fit.stop = ended ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS;
+    THI_TRY(finish(&l));
+out:
+    loop_close(&l);
+    return status;
+}
