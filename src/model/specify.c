@@ -424,6 +424,7 @@ static thiele_status print_kernels(const thi_latents *latents, thiele_context *c
         thi_free(text);
         text = NULL;
     }
+    THI_TRY(list.status);
     THI_TRY(same ? thi_strdup(ctx, out, first) : thi_text_take(&list, out));
 out:
     thi_text_clear(&list);

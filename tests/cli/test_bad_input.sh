@@ -86,8 +86,8 @@ expect_done
 
 # More rows than an exact factor can be had for.
 "$THIELE" generate -n 50000 -o many.csv
-run fit many.csv --target strength --ignore row --memory 1G -o bad.thiele
-expect_refusal 1 '50000|50,000' 'GB|GiB|memory' 'sparse'
+run fit many.csv --target strength --ignore row --memory 1G --method exact -o bad.thiele
+expect_refusal 1 '50000|50,000' 'GB|GiB|memory' 'variational'
 expect_no_file bad.thiele
 
 # At prediction.

@@ -380,10 +380,14 @@ static void test_stopping(void **state)
 static void test_too_many_rows(void **state)
 {
     (void)state;
-    thiele_context *ctx = test_context(2);
+    thiele_context_options settings = THIELE_CONTEXT_OPTIONS_INIT;
+    thiele_context *ctx;
+    settings.memory_limit = 1 << 30;
+    assert_int_equal(thiele_context_create(&ctx, &settings), THIELE_OK);
     thiele_table *train = demo(ctx, 12000, 1);
     thiele_fit_options options = demo_options();
     thiele_model *model = NULL;
+    options.method = "exact";
     assert_fails(ctx, thiele_model_fit(&model, ctx, train, &options), THIELE_ERROR_LIMIT, "1.18 GB");
     assert_non_null(strstr(thiele_context_message(ctx), "variational"));
     thiele_table_destroy(train);
