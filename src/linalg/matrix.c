@@ -102,16 +102,92 @@ static int64_t tile_side(int64_t n)
     return side < 96 ? 96 : side > 240 ? 240 : side;
 }
 
+/* --- long products: op(A) is flat, op(B) tall -----------------------------------------------------------------------
+ */
+
+/*
+ * Where the inner dimension is this many times the outer ones, it is what is cut: BLAS is slow on tiles that are narrow
+ * and long. Each part gives a matrix of its own, and they are added in a fixed order.
+ */
+enum { LONG = 4, PART = 1024 };
+
+typedef struct long_product {
+    const product *p;
+    int64_t inner, parts;
+    double *part; /* C.rows x C.cols each */
+} long_product;
+
+static thi_matrix part_of(const long_product *l, int64_t i)
+{
+    int64_t rows = l->p->C.rows;
+    return thi_matrix_view(l->part + i * rows * l->p->C.cols, rows, l->p->C.cols, rows);
+}
+
+static thiele_status multiply_part(void *arg, int64_t block, int thread)
+{
+    (void)thread;
+    const long_product *l = arg;
+    const product *p = l->p;
+    int64_t first = l->inner * block / l->parts;
+    int64_t count = l->inner * (block + 1) / l->parts - first;
+    thi_matrix A = op_cols(p->ta, p->A, first, count);
+    thi_matrix B = op_rows(p->tb, p->B, first, count);
+    if (p->lower_only) {
+        thi_blas_gemmt(p->ta, p->tb, p->alpha, A, B, 0.0, part_of(l, block));
+    } else {
+        thi_blas_gemm(p->ta, p->tb, p->alpha, A, B, 0.0, part_of(l, block));
+    }
+    return THIELE_OK;
+}
+
+/* Column `block` of C = beta C + the parts' sum. */
+static thiele_status add_parts(void *arg, int64_t block, int thread)
+{
+    (void)thread;
+    const long_product *l = arg;
+    thi_matrix C = l->p->C;
+    double *column = C.data + block * C.ld;
+    double beta = l->p->beta;
+    for (int64_t i = l->p->lower_only ? block : 0; i < C.rows; i++) {
+        double sum = beta == 0.0 ? 0.0 : beta * column[i];
+        for (int64_t k = 0; k < l->parts; k++) {
+            thi_matrix part = part_of(l, k);
+            sum += part.data[i + block * part.ld];
+        }
+        column[i] = sum;
+    }
+    return THIELE_OK;
+}
+
+static thiele_status multiply_long(thiele_context *ctx, const product *p, int64_t inner)
+{
+    long_product l = {p, inner, inner / PART, NULL};
+    size_t size = (size_t)p->C.rows * (size_t)p->C.cols;
+    thiele_status status = thi_alloc(ctx, &l.part, size * (size_t)l.parts, sizeof *l.part);
+    if (status == THIELE_OK) {
+        status = thi_parallel(ctx, l.parts, multiply_part, &l);
+    }
+    if (status == THIELE_OK) {
+        status = thi_parallel_work(ctx, p->C.cols, (double)size * (double)l.parts, add_parts, &l);
+    }
+    thi_free(l.part);
+    return status;
+}
+
 thiele_status thi_multiply(thiele_context *ctx, thi_trans ta, thi_trans tb, double alpha, thi_matrix A, thi_matrix B,
                            double beta, thi_matrix C, bool lower_only)
 {
     product p = {ta, tb, alpha, beta, A, B, C, lower_only, 0, 0, 0, {0, 0, 0}};
-    double flops = 2.0 * (double)C.rows * (double)C.cols * (double)(ta == THI_N ? A.cols : A.rows);
+    int64_t inner = ta == THI_N ? A.cols : A.rows;
+    double flops = 2.0 * (double)C.rows * (double)C.cols * (double)inner;
     bool whole = flops < THI_PARALLEL_FLOPS;
     p.height = whole ? C.rows : tile_side(C.rows);
     p.width = whole ? C.cols : tile_side(C.cols);
     if (C.rows == 0 || C.cols == 0) {
         return THIELE_OK;
+    }
+    if (!whole && inner >= 2 * PART && inner >= LONG * C.rows && inner >= LONG * C.cols) {
+        return multiply_long(ctx, &p, inner);
     }
     p.down = (C.rows + p.height - 1) / p.height;
     p.tiling = (thi_tiling){C.rows, p.height, p.down};

@@ -406,9 +406,9 @@ static void test_solves(void **state)
 static void test_multiply(void **state)
 {
     (void)state;
-    const int64_t shapes[][3] = {{1, 1, 1},       {97, 3, 500},   {300, 200, 100},
-                                 {241, 241, 129}, {500, 500, 33}, {7, 900, 400}};
-    for (int s = 0; s < 6; s++) {
+    const int64_t shapes[][3] = {{1, 1, 1},      {97, 3, 500},  {300, 200, 100}, {241, 241, 129},
+                                 {500, 500, 33}, {7, 900, 400}, {61, 61, 3001},  {40, 90, 2048}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (int t = 0; t < 8; t++) {
             thi_trans ta = t & 1 ? THI_T : THI_N, tb = t & 2 ? THI_T : THI_N;
             bool lower = (t & 4) && shapes[s][0] == shapes[s][1];
