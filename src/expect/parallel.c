@@ -16,7 +16,7 @@ typedef struct worker {
 typedef struct job {
     const thiele_likelihood *lik;
     const char *method;
-    int64_t n;
+    int64_t n, size; /* rows in all, and in a block */
     thi_expect_rows_fn fn;
     const void *arg;
     worker *workers;
@@ -26,7 +26,7 @@ static thiele_status run_block(void *arg, int64_t block, int thread)
 {
     const job *j = arg;
     worker *w = &j->workers[thread];
-    int64_t row = block * THI_EXPECT_BLOCK, left = j->n - row;
+    int64_t row = block * j->size, left = j->n - row;
     thiele_status status = THIELE_OK;
     if (block > w->failed) {
         return THIELE_OK;
@@ -36,7 +36,7 @@ static thiele_status run_block(void *arg, int64_t block, int thread)
         w->open = status == THIELE_OK;
     }
     if (status == THIELE_OK) {
-        status = j->fn(&w->expect, &w->ctx, row, left < THI_EXPECT_BLOCK ? left : THI_EXPECT_BLOCK, j->arg);
+        status = j->fn(&w->expect, &w->ctx, row, left < j->size ? left : j->size, j->arg);
     }
     if (status != THIELE_OK) {
         w->failed = block;
@@ -55,6 +55,21 @@ static void keep_message(thiele_context *ctx, const worker *workers, int threads
     }
 }
 
+/* Few rows that cost much are shared out too. Depends on n alone. */
+static int64_t block_size(int64_t n)
+{
+    enum { LEAST = 16, SHARES = 8 };
+    int64_t size = (n + SHARES - 1) / SHARES;
+    return size < LEAST ? LEAST : size > THI_EXPECT_BLOCK ? THI_EXPECT_BLOCK : size;
+}
+
+/* Operations for a row: an exact expectation takes a few hundred, any other ten nodes at least, and often far more. */
+static double row_cost(const thiele_likelihood *lik, const char *method)
+{
+    bool closed = strcmp(method != NULL ? method : thiele_likelihood_best_method(lik), "closed") == 0;
+    return closed ? 1000.0 : 20000.0;
+}
+
 thiele_status thi_expect_rows(const thiele_likelihood *lik, thiele_context *ctx, const char *method, int64_t n,
                               thi_expect_rows_fn fn, const void *arg)
 {
@@ -62,7 +77,7 @@ thiele_status thi_expect_rows(const thiele_likelihood *lik, thiele_context *ctx,
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the number of rows is negative");
     }
     int threads = ctx->threads > 1 ? ctx->threads : 1;
-    job j = {lik, method, n, fn, arg, NULL};
+    job j = {lik, method, n, block_size(n), fn, arg, NULL};
     thiele_status status = thi_alloc(ctx, &j.workers, (size_t)threads, sizeof *j.workers);
     if (status != THIELE_OK) {
         return status;
@@ -72,9 +87,9 @@ thiele_status thi_expect_rows(const thiele_likelihood *lik, thiele_context *ctx,
         j.workers[t].ctx.threads = 1; /* a block is the work of one thread */
         j.workers[t].failed = INT64_MAX;
     }
-    /* A row costs at least a few hundred operations. No rows: the method is still checked. */
-    int64_t blocks = n > 0 ? (n + THI_EXPECT_BLOCK - 1) / THI_EXPECT_BLOCK : 1;
-    status = thi_parallel_work(ctx, blocks, 1000.0 * (double)n, run_block, &j);
+    /* No rows: the method is still checked. */
+    int64_t blocks = n > 0 ? (n + j.size - 1) / j.size : 1;
+    status = thi_parallel_work(ctx, blocks, row_cost(lik, method) * (double)n, run_block, &j);
     keep_message(ctx, j.workers, threads);
     for (int t = 0; t < threads; t++) {
         thi_expect_close(&j.workers[t].expect);

@@ -7,10 +7,10 @@
 #include "expect/parallel.h"
 #include "likelihood/gaussian.h"
 
-/* Doubles of a mixture's gathered marginals. */
+/* Doubles of a row of a mixture's gathered marginals. */
 static size_t gathered_size(const thiele_model *model)
 {
-    return 2 * (size_t)model->latents * THI_EXPECT_BLOCK * (size_t)model->components;
+    return 2 * (size_t)model->latents * (size_t)model->components;
 }
 
 int thi_model_outputs(const thiele_model *model, bool latent)
@@ -54,8 +54,7 @@ thiele_status thi_outputs_open(thi_outputs *o, thiele_context *ctx, const thiele
     THI_TRY(thi_alloc(ctx, &o->quantiles, numbers * (size_t)options->quantile_count, sizeof *o->quantiles));
     THI_TRY(thi_alloc(ctx, &o->samples, numbers * (size_t)options->samples, sizeof *o->samples));
     if (model->components > 1) {
-        size_t blocks = ((size_t)rows + THI_EXPECT_BLOCK - 1) / THI_EXPECT_BLOCK;
-        THI_TRY(thi_alloc(ctx, &o->gathered, blocks * gathered_size(model), sizeof *o->gathered));
+        THI_TRY(thi_alloc(ctx, &o->gathered, (size_t)rows * gathered_size(model), sizeof *o->gathered));
     }
 out:
     return status;
@@ -74,8 +73,7 @@ void thi_outputs_close(thi_outputs *o)
 
 double *thi_gathered_part(const thi_outputs *o, int64_t first)
 {
-    size_t block = (size_t)(first / THI_EXPECT_BLOCK);
-    return o->gathered == NULL ? NULL : o->gathered + block * gathered_size(o->model);
+    return o->gathered == NULL ? NULL : o->gathered + (size_t)first * gathered_size(o->model);
 }
 
 void thi_marginals_part(thi_marginals *part, const thiele_model *model, int64_t n, const double *mu, const double *v,

@@ -27,8 +27,8 @@ thiele_status thi_outputs_make(thi_outputs *outputs, thiele_context *ctx, int64_
 /* Room for the marginals of the block of rows that begins with `first`; NULL for one component. */
 double *thi_gathered_part(const thi_outputs *outputs, int64_t first);
 /*
- * Rows first .. first + m->n - 1 of all n rows as the expectations take them, at most THI_EXPECT_BLOCK; gathered (2 Q
- * THI_EXPECT_BLOCK K numbers) is used where there are several components.
+ * Rows first .. first + m->n - 1 of all n rows as the expectations take them, at most THI_EXPECT_BLOCK; gathered (2 Q K
+ * numbers a row) is used where there are several components.
  */
 void thi_marginals_part(thi_marginals *part, const thiele_model *model, int64_t n, const double *mu, const double *v,
                         int64_t first, int64_t count, double *gathered);
