@@ -46,10 +46,11 @@ static void print_targets(const json_t *targets)
 /* The inputs as a list that is folded between names, then the target. */
 static void print_columns(const json_t *columns)
 {
-    enum { WIDTH = 79 };
+    enum { WIDTH = 79, MOST = 40, SHOWN = 20 };
     const json_t *inputs = json_object_get(columns, "inputs");
+    size_t count = json_array_size(inputs);
     int column = printf("%-14s", "inputs");
-    for (size_t i = 0; i < json_array_size(inputs); i++) {
+    for (size_t i = 0; i < (count > MOST ? SHOWN : count); i++) {
         char text[256];
         const json_t *input = json_array_get(inputs, i);
         size_t levels = json_array_size(json_object_get(input, "levels"));
@@ -61,6 +62,9 @@ static void print_columns(const json_t *columns)
         } else {
             column += printf("%s%s", i > 0 ? ", " : "", text);
         }
+    }
+    if (count > MOST) {
+        printf(", ... (%zu in all)", count);
     }
     putchar('\n');
     print_targets(json_object_get(columns, "targets"));
