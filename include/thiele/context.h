@@ -23,7 +23,7 @@ typedef void (*thiele_log_fn)(thiele_log_level level, const char *line, void *us
 
 /* How far a long piece of work has come. */
 typedef struct thiele_progress {
-    const char *phase;   /* "explore" (starting points), "fit", "predict" */
+    const char *phase;   /* "explore" (starting points), "basis", "warm" (on some rows), "fit", "predict" */
     int64_t done;        /* evaluations, steps or rows so far */
     int64_t total;       /* out of at most this many; 0 when not known */
     double value;        /* the objective: the best so far or, of noisy steps, a running average. NaN: there is none */

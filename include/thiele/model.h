@@ -35,7 +35,7 @@ typedef struct thiele_fit_options {
     int raw;                 /* 1: do not standardise inputs and target */
     const char *method;      /* NULL: "auto"; "exact", "dense", "collapsed", "variational" */
     const char *kernel;      /* NULL: "matern52(ard)"; see kernel.h. Values in the units of the data */
-    const char *mean;        /* NULL: "zero" (of the standardised target). "constant", "linear" */
+    const char *mean;        /* NULL: "zero" or "constant", as suits the likelihood. "linear" */
     const char *set;         /* "lengthscale[age]=2, noise~0.1": = fixes, ~ gives a first guess; units of the data */
     const char *prior; /* "lengthscale lognormal(0, 1), noise gamma(2, 0.5)": (mu, sigma) of the log; (shape, rate) */
     int restarts;      /* further random starting points; default 0 */
@@ -197,8 +197,8 @@ THIELE_API thiele_status thiele_model_score(const thiele_model *model, thiele_co
 /*
  * k-fold cross-validation: rows are dealt to folds at random (by the context's seed); each fold is scored by a model
  * fitted to the others. each (folds scores) may be NULL; overall is their mean, each fold with the weight of its rows.
- * Of several targets the mean over them is taken. Errors as thiele_model_fit, and CANCELLED when the progress callback
- * asked to stop.
+ * Of several targets the mean over them is taken of what has no unit; errors in their units are NaN. Errors as
+ * thiele_model_fit, and CANCELLED when the progress callback asked to stop.
  */
 THIELE_API thiele_status thiele_cross_validate(thiele_context *ctx, const thiele_table *table,
                                                const thiele_fit_options *options, int folds, thiele_scores *each,

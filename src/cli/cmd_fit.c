@@ -92,7 +92,8 @@ static int fit(cli_settings *settings, const char *output)
     CLI_TRY(print_result(settings, model, output, seconds));
 out:;
     int result = cli_finish(settings, status);
-    if (settings->log_stream != NULL && fclose(settings->log_stream) != 0 && result == CLI_DONE) {
+    bool unwritten = settings->log_stream != NULL && ferror(settings->log_stream) != 0;
+    if (settings->log_stream != NULL && (fclose(settings->log_stream) != 0 || unwritten) && result == CLI_DONE) {
         result = cli_fail("cannot write %s: %s", settings->log, strerror(errno));
     }
     settings->log_stream = NULL;

@@ -109,8 +109,11 @@ thiele_status cli_load_model(thiele_model **model, cli_settings *settings, const
     if (text == NULL) {
         return THIELE_OK;
     }
-    text += strncmp(text, plugin, strlen(plugin)) == 0 ? strlen(plugin) : 0;
-    CLI_TRY(thiele_likelihood_load(&likelihood, settings->ctx, text));
+    if (strncmp(text, plugin, strlen(plugin)) != 0) {
+        cli_misuse("--likelihood takes plugin:FILE.so here: built-in ones are in the model");
+        return THIELE_ERROR_ARGUMENT;
+    }
+    CLI_TRY(thiele_likelihood_load(&likelihood, settings->ctx, text + strlen(plugin)));
     CLI_TRY(thiele_model_attach(*model, settings->ctx, likelihood));
 out:
     thiele_likelihood_destroy(likelihood);

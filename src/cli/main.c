@@ -106,11 +106,25 @@ static int dispatch(int count, char **arguments)
     return command != NULL ? run_command(command, count - 1, arguments + 1) : CLI_MISUSED;
 }
 
+/* A plug-in may call exit; nothing of ours does. */
+static bool finished;
+
+static void notice_exit(void)
+{
+    if (!finished) {
+        fputs("thiele: the likelihood's plug-in ended the program: nothing was saved\n", stderr);
+        _exit(CLI_FAILED);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    atexit(notice_exit);
     keep_standard_streams();
     /* Whoever reads our output may stop at any time: then we end too, without a word, even if the caller ignores it. */
     signal(SIGPIPE, SIG_DFL);
     int result = dispatch(argc > 0 ? argc - 1 : 0, argv + 1);
-    return result == CLI_DONE ? cli_flush() : result;
+    result = result == CLI_DONE ? cli_flush() : result;
+    finished = true;
+    return result;
 }

@@ -34,8 +34,10 @@ static void print_targets(const json_t *targets)
         char text[64] = "";
         size_t length = 0;
         for (size_t l = 0; l < json_array_size(labels) && length < sizeof text; l++) {
-            length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", l > 0 ? ", " : "",
-                                       json_string_value(json_array_get(labels, l)));
+            const char *label = json_string_value(json_array_get(labels, l));
+            const char *quote = strchr(label, ',') != NULL ? "'" : "";
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s%s%s%s", l > 0 ? ", " : "", quote, label,
+                                       quote);
         }
         bool cut = length >= sizeof text;
         cli_row(p == 0 ? "target" : NULL, json_array_size(labels) > 0 ? "%s (%s%s)" : "%s", text_of(target, "name"),
@@ -86,7 +88,10 @@ static void print_parameters(const json_t *parameters)
         bool redundant = json_is_true(json_object_get(parameter, "redundant"));
         bool standardised = json_is_true(json_object_get(parameter, "standardised"));
         cli_row(i == 0 ? "learned" : NULL, "%-*s  %s%s%s%s", (int)width, name, number_of(parameter, "value", number),
-                strcmp(name, "noise") == 0 ? "  (variance)" : "", standardised ? "  (standard deviations)" : "",
+                strcmp(name, "noise") != 0 ? ""
+                : standardised             ? "  (variance of the standardised targets)"
+                                           : "  (variance)",
+                standardised && strcmp(name, "noise") != 0 ? "  (standard deviations)" : "",
                 redundant ? "  (held: redundant)"
                 : fixed   ? "  (fixed)"
                           : "");
@@ -165,6 +170,21 @@ static void print_worst(const json_t *worst)
     }
 }
 
+/* Of several targets each under its name. */
+static void print_holdout(const json_t *json)
+{
+    const json_t *holdout = json_object_get(json, "holdout");
+    const json_t *targets = json_object_get(json_object_get(json, "columns"), "targets");
+    size_t count = json_array_size(holdout);
+    for (size_t p = 0; p < count; p++) {
+        const json_t *scores = json_array_get(holdout, p);
+        if (count > 1 && count_of(scores, "rows") > 0) {
+            cli_row(p == 0 ? "held out" : NULL, "target %s:", text_of(json_array_get(targets, p), "name"));
+        }
+        print_summary(count == 1 ? "held out" : NULL, scores);
+    }
+}
+
 static void print_sparse(const json_t *sparse)
 {
     char number[CLI_NUMBER_MAX];
@@ -197,10 +217,7 @@ int cli_report(const char *description)
     cli_row("search", "%s (%lld iterations, %lld evaluations)", stop_words(text_of(json, "stop")),
             count_of(json, "iterations"), count_of(json, "evaluations"));
     print_summary("one left out", json_object_get(json, "loo"));
-    const json_t *holdout = json_object_get(json, "holdout");
-    for (size_t p = 0; p < json_array_size(holdout); p++) {
-        print_summary(p == 0 ? "held out" : NULL, json_array_get(holdout, p));
-    }
+    print_holdout(json);
     print_worst(json_object_get(json, "worst"));
     json_decref(json);
     return CLI_DONE;

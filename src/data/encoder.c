@@ -76,9 +76,14 @@ void thi_encoder_clear(thi_encoder *encoder)
 
 void thi_encoder_dim_name(const thi_encoder *encoder, int dim, thi_text *text)
 {
-    int i = encoder->inputs - 1;
-    while (i > 0 && encoder->input[i].first > dim) {
-        i--;
+    int i = 0;
+    for (int end = encoder->inputs; end - i > 1;) {
+        int middle = i + (end - i) / 2;
+        if (encoder->input[middle].first <= dim) {
+            i = middle;
+        } else {
+            end = middle;
+        }
     }
     const thi_input *input = &encoder->input[i];
     thi_text_add(text, "%s", input->name);
@@ -211,8 +216,12 @@ thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const
     THI_TRY(thi_learn_targets(encoder, &c, options, rule));
     THI_TRY(learn_inputs(encoder, &c));
     THI_TRY(learn_scales(encoder, &c, options, rule));
-    if (thi_table_missing(table) != NULL) {
-        THI_TRY(thi_strdup(ctx, &encoder->missing, thi_table_missing(table)));
+    const char *missing = thi_table_missing(table);
+    if (missing != NULL && !thi_is_utf8(missing, strlen(missing))) {
+        THI_TRY(thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the texts that mean 'no value' are not UTF-8"));
+    }
+    if (missing != NULL && *missing != '\0') {
+        THI_TRY(thi_strdup(ctx, &encoder->missing, missing));
     }
 out:
     thi_choice_free(&c);

@@ -9,6 +9,8 @@
 
 /* Steps below this fraction are not worth a factorisation: what cannot be improved by them is taken as converged. */
 static const double SMALLEST_STEP = 1.0 / 1024.0;
+/* A divergence from the prior that is negative by more than this, beside its terms, is an accident of rounding. */
+static const double ROUNDING = 1e-6;
 /* Sites of the first guess have at least this share of the prior's precision. */
 static const double FIRST_SHARE = 0.01;
 /*
@@ -118,7 +120,11 @@ static thiele_status evaluate(thi_dense_fit *fit, thiele_context *ctx, const dou
         if (status != THIELE_OK) {
             return status;
         }
-        kl += thi_dense_kl(&fit->latent[q], lambda + q * n, v);
+        double own = thi_dense_kl(&fit->latent[q], lambda + q * n, v);
+        if (!(own >= -ROUNDING * fabs(fit->latent[q].log_det) - ROUNDING)) {
+            return thi_fail(ctx, THIELE_ERROR_NUMERIC, "the posterior is lost to rounding");
+        }
+        kl += own;
         for (int64_t i = 0; i < n; i++) {
             fit->f_mu[q + i * Q] = mu[i] + fit->o[i + q * n];
             fit->f_v[q + i * Q] = v[i];
@@ -190,8 +196,19 @@ static double prior_variance(const thi_dense_fit *fit, int64_t q, int64_t i)
     return fit->latent[q].K.data[i + i * fit->latent[q].K.ld];
 }
 
-/* The step becomes the one from no sites to those at the likelihood's guess of f, with a tenth of the prior's variance.
+/*
+ * A tenth of the prior's variance, but no more than moderate odds or rates where f is a logarithm: exp(f) would leave
+ * nothing to go by.
  */
+static double first_variance(const thi_dense_fit *fit, int64_t q, int64_t i)
+{
+    const thi_likelihood_ops *ops = fit->spec->lik->ops;
+    bool logarithm = !ops->standardise || (ops->log_variance > 0 && q == ops->log_variance);
+    double v = 0.1 * prior_variance(fit, q, i);
+    return logarithm ? fmin(v, 0.25) : v;
+}
+
+/* The step becomes the one from no sites to those at the likelihood's guess of f. */
 static thiele_status guess(thi_dense_fit *fit, thiele_context *ctx)
 {
     const thiele_likelihood *lik = fit->spec->lik;
@@ -199,7 +216,7 @@ static thiele_status guess(thi_dense_fit *fit, thiele_context *ctx)
     for (int64_t i = 0; i < n; i++) {
         for (int64_t q = 0; q < Q; q++) {
             fit->f_mu[q + i * Q] = fit->o[i + q * n];
-            fit->f_v[q + i * Q] = 0.1 * prior_variance(fit, q, i);
+            fit->f_v[q + i * Q] = first_variance(fit, q, i);
         }
         if (lik->ops->guess != NULL && !is_missing(fit->rows, i)) {
             lik->ops->guess(lik, fit->rows->y + i * fit->rows->outputs, fit->f_mu + i * Q);

@@ -151,6 +151,11 @@ static bool matches_from(const char *name, const char *pattern, size_t length)
  */
 static bool matches(const char *name, const char *pattern, size_t length)
 {
+    /* "f2." of a latent function stands before what else may be left out. */
+    size_t group = name[0] == 'f' ? 1 + strspn(name + 1, "0123456789") : 0;
+    if (group > 1 && name[group] == '.' && length > group + 1 && memcmp(name, pattern, group + 1) == 0) {
+        return matches(name + group + 1, pattern + group + 1, length - group - 1);
+    }
     const char *end = name + bare_length(name);
     for (const char *at = name; at < end; at++) {
         if ((at == name || at[-1] == '.') && matches_from(at, pattern, length)) {

@@ -203,7 +203,6 @@ static thiele_status climb_starts(problem *p, int count, start *list, int iterat
         load(p->hypers, list[s].value);
         thiele_status status = climb(p, iterations, x, &result);
         total->evaluations += result.evaluations;
-        total->iterations += result.iterations;
         if (status == THIELE_ERROR_NUMERIC) {
             thi_recover(p->ctx);
             continue;

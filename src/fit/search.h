@@ -42,8 +42,8 @@ typedef struct thi_fit_settings {
 
 typedef struct thi_fit_result {
     thiele_stop stop;
-    int iterations;
-    int64_t evaluations;
+    int iterations;      /* on all rows */
+    int64_t evaluations; /* of all phases */
 } thi_fit_result;
 
 /*

@@ -169,7 +169,7 @@ void thi_latent_unit(const thiele_likelihood *lik, const thi_encoder *encoder, i
     *offset = 0.0;
     if (lik->ops->log_variance == latent && latent > 0) {
         *offset = 2.0 * log(target->scale);
-    } else if (lik->ops->standardise && lik->outputs == 1) {
+    } else if (lik->ops->standardise && lik->outputs == 1 && (lik->latents == 1 || lik->ops->log_variance > 0)) {
         *unit = target->scale;
         *offset = target->center;
     }

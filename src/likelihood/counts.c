@@ -328,7 +328,8 @@ static const char *binomial_check(const thiele_likelihood *lik)
 
 static const char *binomial_refuses(const thiele_likelihood *lik, double y)
 {
-    return y > lik->value[0] ? "there are more successes than trials" : NULL;
+    return y > lik->value[0] ? "there are more successes than trials (say how many there were: binomial(trials=N))"
+                             : NULL;
 }
 
 const thi_likelihood_ops thi_lik_binomial = {

@@ -61,6 +61,11 @@ static thiele_status check_spec(thiele_context *ctx, const thiele_likelihood_spe
     if (spec->name == NULL || spec->log_density == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a likelihood of your own needs a name and a log_density");
     }
+    for (const char *c = spec->name; *c != '\0'; c++) {
+        if (*c < ' ' || *c > '~') {
+            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the name of a likelihood of your own is in plain ASCII");
+        }
+    }
     enum { MOST = 65536 };
     if (spec->outputs < 1 || spec->latents < 1 || spec->parameters < 0 || spec->outputs > MOST ||
         spec->latents > MOST || spec->parameters > MOST || (spec->parameters > 0 && spec->parameter == NULL)) {

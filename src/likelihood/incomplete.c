@@ -108,8 +108,8 @@ static double beta_fraction(double a, double b, double x, double y)
         d = 1 / (fabs(d) < TINY ? TINY : d);
         c = fabs(c) < TINY ? TINY : c;
         value *= c * d;
-        if (fabs(c * d - 1) < 2 * DBL_EPSILON) {
-            break;
+        if (!(fabs(c * d - 1) >= 2 * DBL_EPSILON)) {
+            break; /* or no number any more */
         }
     }
     return weight / value;

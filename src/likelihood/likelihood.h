@@ -85,7 +85,8 @@ typedef struct thi_likelihood_ops {
     /* Optional: the probability of each class (of -1, then +1 when binary) given f: classes x n. Default: by density.
      */
     void (*probabilities)(const thiele_likelihood *lik, int64_t n, const double *f, double *prob);
-    /* Optional: the same under f ~ N(mu, diag v), exact. Default: from log_predictive, or the average of those given f. */
+    /* Optional: the same under f ~ N(mu, diag v), exact. Default: from log_predictive, or the average of those given f.
+     */
     void (*predictive_probabilities)(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v,
                                      double *prob);
     /* Optional: what is wrong with the parameters ("trials must be a whole number"), or NULL. Default: nothing. */

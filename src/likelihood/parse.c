@@ -13,7 +13,7 @@
 #include "base/cursor.h"
 #include "likelihood/families.h"
 
-enum { NAME_MAX_LENGTH = 40, ARGUMENTS_MAX = 256, VALUES_MAX = 65536, SIZE_MAX_COUNT = 1024, OUTPUTS_MAX = 65536 };
+enum { NAME_MAX_LENGTH = 40, ARGUMENTS_MAX = 4096, VALUES_MAX = 65536, SIZE_MAX_COUNT = 1024, OUTPUTS_MAX = 65536 };
 
 typedef struct given {
     const char *word;
@@ -396,8 +396,8 @@ static thiele_status check_outputs(const parser *p, const thiele_likelihood *lik
         return THIELE_OK;
     }
     return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT,
-                    "likelihood '%s' has %d output%s, but there are %d target columns", lik->ops->name, lik->outputs,
-                    lik->outputs == 1 ? "" : "s", outputs);
+                    "likelihood '%s' has %d output%s, but there are %d target columns (gprn and mixing take several)",
+                    lik->ops->name, lik->outputs, lik->outputs == 1 ? "" : "s", outputs);
 }
 
 thiele_status thiele_likelihood_parse(thiele_likelihood **out, thiele_context *ctx, const char *text, int outputs,

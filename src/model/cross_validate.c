@@ -69,6 +69,10 @@ static thiele_status run_fold(folding *f, int fold, int folds, thiele_scores *sc
     THI_TRY(thiele_model_score(model, f->ctx, test, &predict, each));
     pool(each, model->encoder.targets, scores);
     scores->rows = each->rows;
+    if (model->encoder.targets > 1) {
+        /* Errors in different units have no mean. */
+        scores->rmse = scores->mae = scores->crps = NAN;
+    }
 out:
     thi_free(each);
     thiele_model_destroy(model);

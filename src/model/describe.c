@@ -322,6 +322,9 @@ out:
     return status;
 }
 
+/* Each has its tensors, which are looked up by name. */
+enum { LATENTS_MAX = 2000 };
+
 static thiele_status take_likelihood(thiele_model *model, thiele_context *ctx, const json_t *json)
 {
     const json_t *own = json_object_get(json, "own");
@@ -346,7 +349,7 @@ static thiele_status take_likelihood(thiele_model *model, thiele_context *ctx, c
         THI_TRY(bad(ctx, "likelihood_text"));
     }
     model->groups = (int)groups;
-    if (model->latents < 1 || (model->groups != 1 && model->groups != model->latents)) {
+    if (model->latents < 1 || model->latents > LATENTS_MAX || (model->groups != 1 && model->groups != model->latents)) {
         THI_TRY(bad(ctx, "groups"));
     }
 out:
@@ -381,7 +384,7 @@ thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, cons
     THI_TRY(take_text(ctx, json, "why", &model->why));
     THI_TRY(take_text(ctx, json, "kernel", &model->kernel));
     THI_TRY(take_stop(model, ctx, json));
-    THI_TRY(take_count(ctx, json, "rows", INT32_MAX, &model->rows));
+    THI_TRY(take_count(ctx, json, "rows", INT64_MAX / 64, &model->rows));
     THI_TRY(take_count(ctx, json, "evaluations", INT64_MAX, &model->evaluations));
     THI_TRY(take_count(ctx, json, "iterations", INT32_MAX, &iterations));
     model->iterations = (int)iterations;

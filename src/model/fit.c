@@ -37,11 +37,13 @@ static thiele_status run_sparse(thi_fitting *f, const thi_rows *rows, bool learn
     thi_variational_settings settings = f->settings;
     thi_source memory;
     thi_source_of_rows(&memory, rows);
-    settings.iterations = learn ? settings.iterations : -1;
+    settings.condition = !learn;
+    thi_variational_result outcome = {0};
     thiele_status status = thi_fit_variational(f->ctx, &f->driver, &f->spec, f->streamed ? &f->stream.source : &memory,
-                                               &f->hypers, &settings, &f->outcome, fitted);
+                                               &f->hypers, &settings, &outcome, fitted);
     if (learn) {
-        f->result = f->outcome.fit;
+        f->outcome = outcome;
+        f->result = outcome.fit;
     }
     return status;
 }
@@ -69,19 +71,21 @@ static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn
     return status;
 }
 
-/* The learned inducing inputs serve again when the held-out rows join. */
+/* The learned inducing inputs of each group serve again when the held-out rows join. */
 static thiele_status keep_basis(thi_fitting *f)
 {
+    const thi_latents *latents = &f->spec.latents;
     const thi_predictor *first = f->model->latent;
     size_t numbers = (size_t)first->n * (size_t)first->kernel->dims;
     thi_free(f->Z);
     f->Z = NULL;
-    thiele_status status = thi_alloc(f->ctx, &f->Z, numbers, sizeof *f->Z);
-    if (status == THIELE_OK) {
-        memcpy(f->Z, first->basis, numbers * sizeof *f->Z);
-        f->settings.Z = f->Z;
-        f->settings.Z_count = first->n;
+    thiele_status status = thi_alloc(f->ctx, &f->Z, numbers * (size_t)latents->groups, sizeof *f->Z);
+    for (int j = 0; status == THIELE_OK && j < latents->count; j++) {
+        memcpy(f->Z + numbers * (size_t)latents->group[j], f->model->latent[j].basis, numbers * sizeof *f->Z);
     }
+    f->settings.Z = f->Z;
+    f->settings.Z_count = first->n;
+    f->settings.all_Z = true;
     return status;
 }
 
@@ -170,6 +174,12 @@ static thiele_status report(thi_fitting *f)
     model->evaluations = f->result.evaluations;
     model->iterations = f->result.iterations;
     thiele_status status = thi_alloc(f->ctx, &model->learned, (size_t)f->hypers.count, sizeof *model->learned);
+    if (status == THIELE_OK && !isfinite(model->value)) {
+        status =
+            thi_fail(f->ctx, THIELE_ERROR_NUMERIC,
+                     "the fit ended with an evidence that is no finite number: the targets or the values that were "
+                     "set are out of all proportion");
+    }
     for (int i = 0; status == THIELE_OK && i < f->hypers.count; i++) {
         const thi_hyper *h = &f->hypers.hyper[i];
         model->learned[i] = (thi_learned){.value = thi_hyper_data_value(h),

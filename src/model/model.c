@@ -55,7 +55,7 @@ bool thi_model_has_classes(const thiele_model *model)
 
 bool thi_model_is_gaussian(const thiele_model *model)
 {
-    return model->lik != NULL && strcmp(thiele_likelihood_name(model->lik), "gaussian") == 0;
+    return model->lik != NULL && strcmp(model->lik->ops->name, "gaussian") == 0;
 }
 
 int thiele_model_classes(const thiele_model *model)
@@ -129,7 +129,7 @@ thiele_status thi_model_need_likelihood(const thiele_model *model, thiele_contex
                ? THIELE_OK
                : thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                           "the model's likelihood is '%s', which is not built in: give it again (--likelihood "
-                          "plugin:FILE.so), or ask for the latent function (--latent)",
+                          "plugin:FILE.so); without it only the latent functions can be predicted (--latent)",
                           model->own);
 }
 
@@ -140,14 +140,38 @@ static thiele_status check_own(const thiele_model *model, thiele_context *ctx, c
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the model was fitted with likelihood '%s', not '%s'", model->own,
                         thiele_likelihood_name(lik));
     }
-    if (lik->parameters != model->own_count || lik->latents != model->latents ||
-        lik->outputs != model->encoder.targets) {
+    const thi_encoder *encoder = &model->encoder;
+    int labels = encoder->target->levels;
+    bool same_labels = lik->ops->support == THI_SUPPORT_BINARY  ? labels == 2 && encoder->signs
+                       : lik->ops->support == THI_SUPPORT_CLASS ? labels == lik->classes && !encoder->signs
+                                                                : labels == 0;
+    if (lik->parameters != model->own_count || lik->latents != model->latents || lik->outputs != encoder->targets ||
+        !same_labels) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "likelihood '%s' has other numbers of outputs, latent functions or parameters than when the "
-                        "model was fitted",
+                        "likelihood '%s' has other numbers of outputs, classes, latent functions or parameters than "
+                        "when the model was fitted",
                         model->own);
     }
     return THIELE_OK;
+}
+
+/* A value that a y may take, so that one that crashes does so in a process of its own. */
+static thiele_status try_attached(const thiele_likelihood *lik, thiele_context *ctx)
+{
+    static const double possible[THI_SUPPORTS] = {
+        [THI_SUPPORT_REAL] = 0.0,  [THI_SUPPORT_POSITIVE] = 1.0, [THI_SUPPORT_UNIT] = 0.5,
+        [THI_SUPPORT_COUNT] = 0.0, [THI_SUPPORT_BINARY] = 1.0,   [THI_SUPPORT_CLASS] = 0.0,
+    };
+    double *y;
+    thiele_status status = thi_alloc(ctx, &y, (size_t)lik->outputs, sizeof *y);
+    for (int p = 0; status == THIELE_OK && p < lik->outputs; p++) {
+        y[p] = possible[lik->ops->support];
+    }
+    if (status == THIELE_OK) {
+        status = thiele_likelihood_try(lik, ctx, 1, y);
+    }
+    thi_free(y);
+    return status;
 }
 
 thiele_status thiele_model_attach(thiele_model *model, thiele_context *ctx, const thiele_likelihood *likelihood)
@@ -161,6 +185,9 @@ thiele_status thiele_model_attach(thiele_model *model, thiele_context *ctx, cons
     THI_TRY(thi_likelihood_copy(&lik, ctx, likelihood));
     for (int i = 0; i < model->own_count; i++) {
         THI_TRY(thi_likelihood_set_phi(lik, ctx, i, model->own_value[i]));
+    }
+    if (lik->library != NULL) {
+        THI_TRY(try_attached(lik, ctx));
     }
     model->lik = lik;
     lik = NULL;

@@ -370,7 +370,8 @@ static thiele_status check_joint(const thiele_model *model, thiele_context *ctx,
     }
     if (model->latents > 1 || model->components > 1) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "a joint prediction is of one latent function with one component; this model has %d and %d",
+                        "a joint prediction is of one function with a Gaussian posterior; this model has %d latent "
+                        "functions and %d components",
                         model->latents, model->components);
     }
     if (!options->latent && !thi_model_is_gaussian(model)) {

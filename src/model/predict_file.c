@@ -14,7 +14,9 @@ typedef struct writer {
     int *id; /* columns to copy */
     int ids;
     thi_text line, cell;
-    bool begun; /* the header is written */
+    bool begun;        /* the header is written */
+    bool naming;       /* the names of predictions are being written */
+    const char *twice; /* one that two columns would have */
 } writer;
 
 static thiele_status add_id(void *arg, const char *name, size_t length)
@@ -38,8 +40,14 @@ static void add_field(writer *w, const char *text, size_t length)
     thi_csv_add_field(&w->line, text, length);
 }
 
+/* A name of the header. One that an --id column has as well would make two columns of that name. */
 static void add_name(writer *w, const char *name)
 {
+    for (int i = 0; i < w->ids && w->naming; i++) {
+        if (strcmp(w->table->name[w->id[i]], name) == 0) {
+            w->twice = w->table->name[w->id[i]];
+        }
+    }
     add_field(w, name, strlen(name));
 }
 
@@ -53,8 +61,8 @@ static void add_number(writer *w, double value)
 static thiele_status end_line(writer *w)
 {
     thi_text_add_bytes(&w->line, "\n", 1);
-    if (w->line.status != THIELE_OK) {
-        return w->line.status;
+    if (w->line.status != THIELE_OK || w->cell.status != THIELE_OK) {
+        return w->line.status != THIELE_OK ? w->line.status : w->cell.status;
     }
     size_t length = w->line.length;
     w->line.length = 0;
@@ -67,7 +75,7 @@ static void add_suffixed(writer *w, const char *name, const char *suffix)
     w->cell.length = 0;
     thi_text_add(&w->cell, "%s.%s", name, suffix);
     if (w->cell.status == THIELE_OK) {
-        add_field(w, w->cell.data, w->cell.length);
+        add_name(w, w->cell.data);
     }
 }
 
@@ -93,8 +101,12 @@ static thiele_status write_header(writer *w)
     w->begun = true;
     char name[THI_NUMBER_MAX + 8];
     for (int i = 0; i < w->ids; i++) {
+        for (int j = 0; j < i; j++) {
+            w->twice = w->id[i] == w->id[j] ? w->table->name[w->id[i]] : w->twice;
+        }
         add_name(w, w->table->name[w->id[i]]);
     }
+    w->naming = true;
     int outputs = w->classes > 0 ? 0 : thi_model_outputs(w->model, w->options->latent != 0);
     for (int c = 0; c < w->classes; c++) {
         if (c == 0) {
@@ -116,6 +128,11 @@ static thiele_status write_header(writer *w)
             snprintf(name, sizeof name, "s%d", s + 1);
             add_output_name(w, name, p);
         }
+    }
+    w->naming = false;
+    if (w->twice != NULL) {
+        return thi_fail(w->ctx, THIELE_ERROR_COLUMN,
+                        "the output would have two columns called '%s': rename the one that --id copies", w->twice);
     }
     return end_line(w);
 }

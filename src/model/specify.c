@@ -125,8 +125,9 @@ static thiele_status learn_own(thi_fitting *f, const thiele_table *table)
                         rule.likelihood, lik->outputs, lik->outputs == 1 ? "" : "s", encoder->targets,
                         encoder->targets == 1 ? " is" : "s are");
     }
-    if (rule.labels && !rule.signs && encoder->target->levels > lik->classes) {
-        return thi_fail(f->ctx, THIELE_ERROR_DATA, "column '%s' has %d labels, but likelihood '%s' has %d classes",
+    if (rule.labels && !rule.signs && encoder->target->levels != lik->classes) {
+        return thi_fail(f->ctx, THIELE_ERROR_DATA,
+                        "column '%s' has %d labels, but likelihood '%s' has %d classes (--classes names them all)",
                         encoder->target->name, encoder->target->levels, rule.likelihood, lik->classes);
     }
     return THIELE_OK;
@@ -180,9 +181,26 @@ static thiele_status open_stream(thi_fitting *f, const thiele_table *table)
 static thiele_status try_own(thi_fitting *f)
 {
     enum { TRIED = 16 };
-    return f->spec.lik->library == NULL
-               ? THIELE_OK
-               : thiele_likelihood_try(f->spec.lik, f->ctx, f->rows.n < TRIED ? f->rows.n : TRIED, f->rows.y);
+    int64_t first[TRIED];
+    const thi_source *source = &f->stream.source;
+    thi_rows rows = f->rows;
+    thiele_status status = THIELE_OK;
+    if (f->spec.lik->library == NULL) {
+        return THIELE_OK;
+    }
+    if (f->streamed) {
+        for (int i = 0; i < TRIED; i++) {
+            first[i] = i;
+        }
+        THI_TRY(thi_rows_alloc(&rows, f->ctx, TRIED, source->dims, source->outputs, source->offset));
+        THI_TRY(source->fetch(source->arg, f->ctx, source->n < TRIED ? source->n : TRIED, first, &rows));
+    }
+    THI_TRY(thiele_likelihood_try(f->spec.lik, f->ctx, rows.n < TRIED ? rows.n : TRIED, rows.y));
+out:
+    if (f->streamed) {
+        thi_rows_free(&rows);
+    }
+    return status;
 }
 
 /* A row whose density is zero wherever it was looked at is outside the range that only the likelihood knows. */
@@ -239,7 +257,7 @@ thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table)
     bool large = f->method == NULL && is_large(f, table);
     thiele_status status;
     THI_TRY(large ? open_stream(f, table) : read_rows(f, table));
-    if (!large && f->spec.lik->spec != NULL) {
+    if (f->spec.lik->spec != NULL) {
         THI_TRY(try_own(f));
         THI_TRY(check_own_rows(f, table));
     }
@@ -302,6 +320,11 @@ static thiele_status check_method(const thi_fitting *f, int chosen, int64_t n)
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                         "method '%s' has no inducing inputs, posterior family, batches or choice of optimizer: those "
                         "are for the methods collapsed and variational",
+                        name);
+    }
+    if (f->options->expectation != NULL && methods[chosen].gaussian) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "method '%s' computes no expectations: --expectation is for the methods dense and variational",
                         name);
     }
     double bytes = methods[chosen].bytes != NULL ? methods[chosen].bytes(n, f->spec.lik->latents) : 0.0;
@@ -385,7 +408,10 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
                                              .restarts = o->restarts};
     THI_TRY(read_posterior(f));
     THI_TRY(thi_strdup(f->ctx, &f->model->method, methods[chosen].name));
-    THI_TRY(thi_strdup(f->ctx, &f->model->why, strcmp(name, "auto") != 0 ? "it was asked for" : methods[chosen].why));
+    bool asked = strcmp(name, "auto") != 0;
+    bool implied = asks_for_sparse(o);
+    const char *why = asked ? "it was asked for" : implied ? "inducing inputs were asked for" : methods[chosen].why;
+    THI_TRY(thi_strdup(f->ctx, &f->model->why, why));
 out:
     return status;
 }

@@ -146,16 +146,23 @@ static bool read_shape(const json_t *json, thi_tensor *tensor)
     return true;
 }
 
+/* For one more, twice as many each time. */
+static thiele_status make_room(thi_tensors *t, thiele_context *ctx)
+{
+    enum { FIRST = 32 };
+    bool full = t->count == 0 || (t->count >= FIRST && (t->count & (t->count - 1)) == 0);
+    size_t room = t->count == 0 ? FIRST : 2 * (size_t)t->count;
+    thiele_status status = full ? thi_grow(ctx, &t->tensor, room, sizeof *t->tensor) : THIELE_OK;
+    return status == THIELE_OK && full ? thi_grow(ctx, &t->name, room, sizeof(char *)) : status;
+}
+
 static thiele_status read_entry(thi_tensors *t, thiele_context *ctx, const char *source, const char *name,
                                 const json_t *entry, int64_t *offset, size_t data_length)
 {
     if (t->count >= THI_TENSORS_MAX) {
         return bad(ctx, source, "it has too many tensors");
     }
-    thiele_status status = thi_grow(ctx, &t->tensor, (size_t)t->count + 1, sizeof *t->tensor);
-    if (status == THIELE_OK) {
-        status = thi_grow(ctx, &t->name, (size_t)t->count + 1, sizeof(char *));
-    }
+    thiele_status status = make_room(t, ctx);
     if (status != THIELE_OK) {
         return status;
     }

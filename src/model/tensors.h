@@ -8,7 +8,7 @@
 
 #include "linalg/linalg.h"
 
-enum { THI_TENSORS_MAX = 100000, THI_TENSOR_DIMS_MAX = 2 };
+enum { THI_TENSORS_MAX = 20000, THI_TENSOR_DIMS_MAX = 2 };
 
 /* One array of doubles. Shapes are row-major, as the layout wants: our D x n matrix of n rows is {n, D}. */
 typedef struct thi_tensor {

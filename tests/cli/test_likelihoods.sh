@@ -93,6 +93,15 @@ run predict m.thiele d.csv --latent -o p.csv
 expect_done
 check "two latent functions" test "$(head -1 p.csv)" = 'mean.f1,sd.f1,mean.f2,sd.f2'
 
+# With a part held out the final model has the parameters that were learned without it.
+for method in collapsed variational; do
+    run fit d.csv --target t --inputs a,b --method $method --inducing 20 --holdout 0.3 --json -o m.thiele
+    expect_done
+    expect_that "$out" 'd["model"]["sparse"]["inducing"] == 20 and d["model"]["holdout"][0]["rows"] == 18'
+    run score m.thiele d.csv --json
+    expect_that "$out" 'd["smse"] < 0.2'
+done
+
 # What cannot be is refused when the data are read, naming row and column.
 refuses() { # STATUS TARGET LIKELIHOOD PATTERN [OPTIONS]
     local wanted=$1 target=$2 likelihood=$3 pattern=$4

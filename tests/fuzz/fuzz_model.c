@@ -22,10 +22,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         if (thi_model_parse(&model, ctx, "fuzz", copy, length) == THIELE_OK) {
             char *text = NULL;
             double x[64] = {0};
-            double mean;
-            double variance;
-            if (thiele_model_describe(model, ctx, &text) == THIELE_OK && thiele_model_inputs(model) <= 64) {
-                (void)thiele_model_predict_rows(model, ctx, 1, x, 0, &mean, &variance);
+            double mean[64];
+            double variance[64];
+            bool small = thiele_model_inputs(model) <= 64 && thiele_model_targets(model) <= 64 &&
+                         thiele_model_latents(model) <= 64 && thiele_model_classes(model) <= 64;
+            if (thiele_model_describe(model, ctx, &text) == THIELE_OK && small) {
+                (void)thiele_model_predict_rows(model, ctx, 1, x, 0, mean, variance);
+                (void)thiele_model_predict_rows(model, ctx, 1, x, 1, mean, variance);
+                (void)thiele_model_predict_probabilities(model, ctx, 1, x, mean);
             }
             thiele_free(text);
             thiele_model_destroy(model);

@@ -83,6 +83,66 @@ static void test_failing_allocations(void **state)
     thiele_context_destroy(ctx);
 }
 
+/* The same for other kinds of target and method, in steps that grow so that it stays short. */
+static thiele_status short_run(thiele_context *ctx, const thiele_fit_options *options)
+{
+    thiele_table *table = NULL;
+    thiele_model *model = NULL;
+    thiele_model *loaded = NULL;
+    thiele_scores scores[2];
+    thiele_predict_options predict_options = THIELE_PREDICT_OPTIONS_INIT;
+    predict_options.samples = 2;
+    thiele_status status;
+    THI_TRY(thiele_table_generate(&table, ctx, 16, 1));
+    THI_TRY(thiele_model_fit(&model, ctx, table, options));
+    THI_TRY(thiele_model_save(model, ctx, in_folder("g.thiele")));
+    THI_TRY(thiele_model_load(&loaded, ctx, in_folder("g.thiele")));
+    THI_TRY(thiele_model_predict_file(loaded, ctx, table, &predict_options, in_folder("g-out.csv")));
+    THI_TRY(thiele_model_score(loaded, ctx, table, NULL, scores));
+out:
+    thiele_model_destroy(model);
+    thiele_model_destroy(loaded);
+    thiele_table_destroy(table);
+    return status;
+}
+
+static void test_failing_kinds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target, *likelihood, *method, *posterior;
+    } kinds[] = {
+        {"site", "softmax", "dense", NULL},
+        {"strength,x2", "mixing(latents=2)", "dense", NULL},
+        {"strength", NULL, "collapsed", NULL},
+        {"site", "softmax", "variational", "mixture:2"},
+    };
+    thiele_context *ctx = test_context(1);
+    size_t held = thi_memory_held(ctx);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
+        options.target = kinds[k].target;
+        options.inputs = "x1";
+        options.likelihood = kinds[k].likelihood;
+        options.method = kinds[k].method;
+        options.posterior = kinds[k].posterior;
+        options.iterations = 1;
+        int64_t before = thi_allocations(ctx);
+        assert_ok(ctx, short_run(ctx, &options));
+        int64_t count = thi_allocations(ctx) - before;
+        for (int64_t nth = 1; nth <= count; nth += 1 + nth / 60) {
+            thi_fail_allocation(ctx, nth, nth % 2 == 0);
+            thiele_status status = short_run(ctx, &options);
+            thi_fail_allocation(ctx, 0, false);
+            if (status != THIELE_ERROR_MEMORY) {
+                fail_msg("%s, allocation %lld: %s", kinds[k].method, (long long)nth, thiele_context_message(ctx));
+            }
+            assert_int_equal(thi_memory_held(ctx), held);
+        }
+    }
+    thiele_context_destroy(ctx);
+}
+
 static void test_failing_json(void **state)
 {
     (void)state;
@@ -110,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_failing_kinds),
         cmocka_unit_test(test_failing_json),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
