@@ -138,6 +138,8 @@ void cli_duration(double seconds, char *buffer, size_t capacity);
  */
 int cli_check_output(const char *path, const char *const *inputs);
 /* Opens a table for a model: missing values are written as they were in training unless --missing says otherwise. */
+/* Whether what was given as the likelihood of a model can be one; says so when not. */
+int cli_check_plugin(const cli_settings *settings);
 /* A model, with its likelihood attached where the user gave one. */
 thiele_status cli_load_model(thiele_model **model, cli_settings *settings, const char *path);
 thiele_status cli_open_like_training(thiele_table **table, cli_settings *settings, const thiele_model *model,

@@ -337,7 +337,10 @@ out:
 static int run(cli_settings *settings)
 {
     const char *const inputs[] = {settings->operand[0], settings->operand[1], NULL};
-    int result = cli_check_output(settings->output, inputs);
+    int result = cli_check_plugin(settings);
+    if (result == CLI_DONE) {
+        result = cli_check_output(settings->output, inputs);
+    }
     if (result == CLI_DONE) {
         result = cli_check_output(settings->joint, inputs);
     }

@@ -47,6 +47,9 @@ static void print_scores(const cli_settings *settings, const thiele_model *model
 
 static int run(cli_settings *settings)
 {
+    if (cli_check_plugin(settings) != CLI_DONE) {
+        return CLI_MISUSED;
+    }
     thiele_model *model = NULL;
     thiele_table *table = NULL;
     thiele_scores *scores = NULL;

@@ -99,19 +99,24 @@ int cli_check_output(const char *path, const char *const *inputs)
     return check_folder(path);
 }
 
+static const char plugin[] = "plugin:";
+
+int cli_check_plugin(const cli_settings *settings)
+{
+    const char *text = settings->fit.likelihood;
+    return text == NULL || strncmp(text, plugin, strlen(plugin)) == 0
+               ? CLI_DONE
+               : cli_misuse("--likelihood takes plugin:FILE.so here: built-in ones are in the model");
+}
+
 thiele_status cli_load_model(thiele_model **model, cli_settings *settings, const char *path)
 {
-    static const char plugin[] = "plugin:";
     const char *text = settings->fit.likelihood;
     thiele_likelihood *likelihood = NULL;
     thiele_status status;
     CLI_TRY(thiele_model_load(model, settings->ctx, path));
     if (text == NULL) {
         return THIELE_OK;
-    }
-    if (strncmp(text, plugin, strlen(plugin)) != 0) {
-        cli_misuse("--likelihood takes plugin:FILE.so here: built-in ones are in the model");
-        return THIELE_ERROR_ARGUMENT;
     }
     CLI_TRY(thiele_likelihood_load(&likelihood, settings->ctx, text + strlen(plugin)));
     CLI_TRY(thiele_model_attach(*model, settings->ctx, likelihood));

@@ -158,6 +158,8 @@ if [ -e "$PLUGIN" ]; then
     expect_refusal 1 'absent.so'
     run score m.thiele d.csv --likelihood "plugin:$PLUGIN"
     expect_refusal 2 'already'
+    run score own.thiele d.csv --likelihood gaussian
+    expect_refusal 2 'plugin:FILE.so'
     refuses 1 count plugin:./absent.so 'absent.so'
     refuses 1 count "plugin:$THIELE" 'plug-in'
 else
