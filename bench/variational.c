@@ -3,11 +3,20 @@
  * kernel with ARD, inducing inputs), D = 8, against the bare matrix product of the BLAS on as many threads: 5 B M^2 + 4
  * M^3 flops a step (MATH.md section 2) over the time over the rate of the product. Then mixtures of K diagonal
  * Gaussians, whose cost beyond the solves that all components share grows as K B M.
+ *
+ * bench-variational --peer PROBLEM ANSWER B N M THREADS: whole steps of a fit by Adam (value, gradients in q, kernel,
+ * noise and Z, Adam) for bench/gpytorch_step.py, on its numbers. PROBLEM holds doubles: X (D x N), y (N), length-scales
+ * (D), variance, noise, Z (D x M), q as in posterior/variational.h. ANSWER gets the bound from the first B rows and its
+ * gradient in q, the logs of the hyperparameters and Z. Then each line of standard input is a question with one number
+ * as the answer: "step n", the seconds of n steps; "product n", the GF/s of the bare product, the best of n.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "fit/variational_state.h"
+#include "optim/rules.h"
 #include "posterior/variational.h"
 
 enum { D = 8 };
@@ -39,7 +48,7 @@ static thiele_status one_gemm(void *arg, int64_t block, int thread)
     return THIELE_OK;
 }
 
-static double gemm_rate(thiele_context *ctx, int threads)
+static double gemm_rate(thiele_context *ctx, int threads, int runs)
 {
     enum { N = 1500 };
     thi_matrix *m;
@@ -48,7 +57,7 @@ static double gemm_rate(thiele_context *ctx, int threads)
     for (int k = 0; k < 3 * threads; k++) {
         m[k] = thi_matrix_view(numbers(ctx, N * N, (uint64_t)k, 1.0), N, N, N);
     }
-    for (int run = 0; run < 4; run++) {
+    for (int run = 0; run < runs; run++) {
         double start = thi_seconds();
         check(ctx, thi_parallel(ctx, threads, one_gemm, m));
         double taken = thi_seconds() - start;
@@ -147,8 +156,189 @@ static void measure(thiele_context *ctx, int64_t B, int64_t M, int K, double pea
     thiele_kernel_destroy(kernel);
 }
 
+/* --- beside a peer ------------------------------------------------------------------------------------------------ */
+
+/* A fit by Adam, opened as src/fit opens it. */
+typedef struct peer {
+    thiele_context *ctx;
+    thi_spec spec;
+    thi_hypers hypers;
+    thi_rows rows;
+    thi_source source;
+    thi_driver driver;
+    thi_variational_settings settings;
+    thi_variational_result result;
+    thi_vfit fit;
+    thi_rule rule;
+    thi_part part; /* the minibatch: the first B rows */
+    int64_t *row;
+    double *descent;
+} peer;
+
+static void take(FILE *file, int64_t n, double *to)
+{
+    if (fread(to, sizeof *to, (size_t)n, file) != (size_t)n) {
+        fprintf(stderr, "the problem is cut off\n");
+        exit(1);
+    }
+}
+
+static void open_model(peer *p)
+{
+    static double scale[D] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+    thi_target target = {.scale = 1.0};
+    thi_encoder encoder = {.dims = D, .scale = scale, .targets = 1, .target = &target};
+    thi_columns columns = {.dims = D, .columns = D};
+    check(p->ctx, thiele_likelihood_parse(&p->spec.lik, p->ctx, "gaussian", 1, 0));
+    check(p->ctx, thi_latents_make(&p->spec.latents, p->ctx, "se(ard)", "zero", &columns, 1, false));
+    check(p->ctx, thi_hypers_make(&p->hypers, p->ctx, &p->spec, &encoder, NULL, NULL));
+}
+
+/* Length-scales, variance and noise are all the hyperparameters there are, in this order. */
+static void read_hypers(peer *p, FILE *file)
+{
+    for (int i = 0; i < p->hypers.count; i++) {
+        thi_hyper *hyper = &p->hypers.hyper[i];
+        double number;
+        take(file, 1, &number);
+        hyper->value = log(number - hyper->floor);
+    }
+    check(p->ctx, thi_hypers_apply(&p->hypers, p->ctx, &p->spec));
+}
+
+static void open_rule(peer *p)
+{
+    thi_schedule schedule;
+    int64_t length[THI_PARTS];
+    for (int part = 0; part < THI_PARTS; part++) {
+        length[part] = p->fit.first[part + 1] - p->fit.first[part];
+    }
+    check(p->ctx, thi_schedule_make(&schedule, p->ctx, "constant", 1e-3, 0.0, 0.0));
+    check(p->ctx, thi_rule_open(&p->rule, p->ctx, "adam", &schedule, THI_PARTS, length));
+}
+
+static void open_peer(peer *p, const char *problem, int64_t B, int64_t N, int64_t M)
+{
+    FILE *file = fopen(problem, "rb");
+    double *Z = numbers(p->ctx, D * M, 0, 0.0);
+    if (file == NULL) {
+        perror(problem);
+        exit(1);
+    }
+    open_model(p);
+    check(p->ctx, thi_rows_alloc(&p->rows, p->ctx, N, D, 1, false));
+    take(file, D * N, p->rows.X);
+    take(file, N, p->rows.y);
+    read_hypers(p, file);
+    take(file, D * M, Z);
+    thi_source_of_rows(&p->source, &p->rows);
+    thi_driver_start(&p->driver, p->ctx, 0.0);
+    p->settings = (thi_variational_settings){.components = 1, .optimizer = "adam"};
+    p->fit = (thi_vfit){.ctx = p->ctx,
+                        .driver = &p->driver,
+                        .spec = &p->spec,
+                        .source = &p->source,
+                        .hypers = &p->hypers,
+                        .settings = &p->settings,
+                        .result = &p->result};
+    check(p->ctx, thi_vfit_open(&p->fit, M, Z, B, true));
+    take(file, p->fit.first[THI_PART_KERNEL], p->fit.x);
+    fclose(file);
+    thi_free(Z);
+    open_rule(p);
+    check(p->ctx, thi_alloc(p->ctx, &p->row, (size_t)B, sizeof *p->row));
+    check(p->ctx, thi_alloc(p->ctx, &p->descent, (size_t)thi_vfit_size(&p->fit), sizeof *p->descent));
+    for (int64_t i = 0; i < B; i++) {
+        p->row[i] = i;
+    }
+    p->part = (thi_part){B, p->row, 0};
+}
+
+static void close_peer(peer *p)
+{
+    thi_rule_close(&p->rule);
+    thi_free(p->row);
+    thi_free(p->descent);
+    thi_vfit_close(&p->fit);
+    thi_rows_free(&p->rows);
+    thi_hypers_clear(&p->hypers);
+    thi_latents_clear(&p->spec.latents);
+    thiele_likelihood_destroy(p->spec.lik);
+}
+
+static void evaluate(peer *p)
+{
+    check(p->ctx, thi_vfit_evaluate(&p->fit, &p->part, (thi_wanted){.pull = true, .q = true, .prior = true}));
+}
+
+/* As src/fit/variational_stochastic.c does it. */
+static void adam_step(peer *p)
+{
+    thi_vfit *fit = &p->fit;
+    int64_t size = thi_vfit_size(fit);
+    evaluate(p);
+    for (int64_t i = 0; i < size; i++) {
+        p->descent[i] = -fit->bar[i] / (double)p->source.n;
+    }
+    check(p->ctx, thi_rule_step(&p->rule, p->ctx, fit->x, p->descent, NULL));
+    thi_vfit_confine(fit, fit->x);
+    check(p->ctx, thi_vfit_take(fit, fit->x));
+}
+
+static void write_answer(peer *p, const char *path)
+{
+    const thi_vfit *fit = &p->fit;
+    FILE *file = fopen(path, "wb");
+    evaluate(p);
+    for (int i = 0; i < p->hypers.count; i++) {
+        fit->bar[fit->first[THI_PART_KERNEL] + i] /= thi_hyper_slope(&p->hypers.hyper[i]);
+    }
+    size_t size = (size_t)thi_vfit_size(fit);
+    if (file == NULL || fwrite(&fit->bound, sizeof fit->bound, 1, file) != 1 ||
+        fwrite(fit->bar, sizeof *fit->bar, size, file) != size || fclose(file) != 0) {
+        perror(path);
+        exit(1);
+    }
+}
+
+static double answer(peer *p, const char *question, int n)
+{
+    if (strcmp(question, "product") == 0) {
+        return gemm_rate(p->ctx, thiele_context_threads(p->ctx), n);
+    }
+    double start = thi_seconds();
+    for (int i = 0; i < n; i++) {
+        adam_step(p);
+    }
+    return thi_seconds() - start;
+}
+
+static void serve(char **argv)
+{
+    thiele_context_options options = THIELE_CONTEXT_OPTIONS_INIT;
+    peer p = {0};
+    char question[16];
+    int n;
+    options.threads = atoi(argv[5]);
+    check(NULL, thiele_context_create(&p.ctx, &options));
+    open_peer(&p, argv[0], atoll(argv[2]), atoll(argv[3]), atoll(argv[4]));
+    write_answer(&p, argv[1]);
+    printf("ready\n");
+    fflush(stdout);
+    while (scanf("%15s %d", question, &n) == 2) {
+        printf("%.9g\n", answer(&p, question, n));
+        fflush(stdout);
+    }
+    close_peer(&p);
+    thiele_context_destroy(p.ctx);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 8 && strcmp(argv[1], "--peer") == 0) {
+        serve(argv + 2);
+        return 0;
+    }
     static const int64_t shapes[][2] = {{256, 100}, {1000, 200}, {1000, 1000}, {4096, 500}};
     int runs = argc > 1 ? argc - 1 : 2;
     for (int run = 0; run < runs; run++) {
@@ -156,7 +346,7 @@ int main(int argc, char **argv)
         thiele_context *ctx = NULL;
         options.threads = argc > 1 ? atoi(argv[1 + run]) : run + 1;
         check(NULL, thiele_context_create(&ctx, &options));
-        double peak = gemm_rate(ctx, thiele_context_threads(ctx));
+        double peak = gemm_rate(ctx, thiele_context_threads(ctx), 4);
         printf("bare product, 1500^3 on each of %d threads: %.1f GF/s\n", thiele_context_threads(ctx), peak);
         for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
             measure(ctx, shapes[k][0], shapes[k][1], 0, peak);

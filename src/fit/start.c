@@ -1,7 +1,6 @@
 /* First guesses: the median heuristic for length-scales, shares of the variance for the rest. O(512^2 D) a leaf. */
 #include "fit/start.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,7 +170,7 @@ thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thi
     guess_latents(spec, rows, f);
     moments(rows->n, rows->outputs, rows->y, &mean, spread);
     /* Constant targets leave nothing to go by; any scale will do. */
-    *spread = fmax(*spread, DBL_MIN);
+    *spread = *spread > 0.0 ? *spread : 1.0;
     for (int g = 0; g < latents->groups; g++) {
         moments(rows->n, latents->count, f + g, &mean, &variance);
         /* A guess from one row says little of a function that many rows share: unless f is y itself, within reason. */

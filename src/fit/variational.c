@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "basis/basis.h"
+#include "fit/start.h"
 #include "fit/variational_state.h"
 
 enum {
-    FULL_BATCH = 4096,
+    FULL_BATCH = 4096, /* most rows that are taken all at once, and with Gaussian noise, which takes fewer passes */
+    FULL_BATCH_GAUSSIAN = 16384,
     BLOCK = 1024,
     MOST_INDUCING = 500,
     LEAST_INDUCING = 100,
@@ -16,9 +18,11 @@ enum {
     EXPLORE_ITERATIONS = 50,
     ITERATIONS = 200, /* of L-BFGS */
     WARM_ROWS = 4096,
+    WARM_ROWS_GAUSSIAN = 8192,
     WARM_ITERATIONS = 40
 };
 static const double TOLERANCE = 1e-5;
+static const double FURTHEST = 10.0;
 /* Of what is left until the deadline. */
 static const double EXPLORE_SHARE = 0.3, WARM_SHARE = 0.4;
 
@@ -32,7 +36,7 @@ static const struct {
     bool natural, all_rows; /* one full Gaussian by sites; always all rows at a time */
     double rate;            /* of a rule; 0: none */
 } optimizers[] = {
-    {"natural", true, false, 0.01}, {"lbfgs", false, true, 0.0},     {"alternate", false, true, 0.0},
+    {"natural", true, false, 0.02}, {"lbfgs", false, true, 0.0},     {"alternate", false, true, 0.0},
     {"adam", false, false, 0.01},   {"adadelta", false, false, 1.0}, {"momentum", false, false, 0.001},
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers, NATURAL = 0, LBFGS = 1, ALTERNATE = 2, ADAM = 3 };
@@ -130,24 +134,63 @@ static void end_share(thi_driver *driver, double deadline)
     }
 }
 
+/*
+ * A few hundred rows may not see what a column does and let its length-scale run away, where all rows have no slope to
+ * bring it back by: such ones begin at FURTHEST times their first guess.
+ */
+static void hold_lengthscales(thi_vfit *fit, const double *guess)
+{
+    for (int g = 0; g < fit->hypers->groups; g++) {
+        const thiele_kernel *kernel = fit->spec->latents.kernel[g];
+        for (int i = 0; i < kernel->parameters; i++) {
+            const thi_leaf *leaf = thi_kernel_leaf_of(kernel, i);
+            int at = fit->hypers->first[g] + i;
+            thi_hyper *h = &fit->hypers->hyper[at];
+            bool lengthscale = leaf->kind->family == THI_DISTANCE && i - leaf->first < leaf->lengthscales;
+            if (lengthscale && !h->fixed && !h->given) {
+                h->value = fmin(h->value, guess[at] + log(FURTHEST));
+            }
+        }
+    }
+}
+
+/* The search on these rows. guess: room for all hypers. */
+static thiele_status search(thi_vfit *fit, const thi_method *method, const thi_rows *rows, double *guess)
+{
+    thi_fit_settings settings = {fit->settings->restarts, EXPLORE_ITERATIONS};
+    double spread;
+    thiele_status status;
+    if (all_given(fit->hypers) || fit->settings->iterations < 0) {
+        settings.iterations = -1;
+    }
+    THI_TRY(thi_start_guess(fit->hypers, fit->ctx, fit->spec, rows, &spread));
+    for (int i = 0; i < fit->hypers->count; i++) {
+        guess[i] = fit->hypers->hyper[i].value;
+    }
+    THI_TRY(
+        thi_search(fit->ctx, fit->driver, method, fit->spec, rows, fit->hypers, &settings, &fit->result->fit, NULL));
+    hold_lengthscales(fit, guess);
+    THI_TRY(thi_hypers_apply(fit->hypers, fit->ctx, fit->spec));
+out:
+    return status;
+}
+
 /* First guesses, improved on some rows by a dense method. */
 static thiele_status explore(thi_vfit *fit, bool exact)
 {
     const thi_method *method = exact ? &thi_method_exact : &thi_method_dense;
-    thi_fit_settings settings = {fit->settings->restarts, EXPLORE_ITERATIONS};
-    thi_rows sample = {0};
-    if (all_given(fit->hypers) || fit->settings->iterations < 0) {
-        settings.iterations = -1;
-    }
     int64_t rows = (int64_t)((double)method->subset / sqrt((double)fit->spec->latents.count));
-    thiele_status status = thi_source_sample(fit->source, fit->ctx, rows, SAMPLE_EXPLORE, &sample);
-    if (status == THIELE_OK) {
-        double deadline = begin_share(fit->driver, EXPLORE_SHARE);
-        status = thi_search(fit->ctx, fit->driver, method, fit->spec, &sample, fit->hypers, &settings,
-                            &fit->result->fit, NULL);
-        end_share(fit->driver, deadline);
-    }
+    thi_rows sample = {0};
+    double *guess = NULL;
+    thiele_status status;
+    double deadline = begin_share(fit->driver, EXPLORE_SHARE);
+    THI_TRY(thi_alloc(fit->ctx, &guess, (size_t)fit->hypers->count, sizeof *guess));
+    THI_TRY(thi_source_sample(fit->source, fit->ctx, rows, SAMPLE_EXPLORE, &sample));
+    THI_TRY(search(fit, method, &sample, guess));
+out:
+    end_share(fit->driver, deadline);
     thi_rows_free(&sample);
+    thi_free(guess);
     return status;
 }
 
@@ -169,10 +212,11 @@ static thiele_status choose_Z(thi_vfit *fit, double **Z, int64_t *M, bool *compl
     int64_t wanted = s->Z != NULL ? s->Z_count : s->inducing > 0 ? s->inducing : default_inducing(fit);
     *complete = false;
     wanted = s->Z == NULL && wanted > fit->source->n ? fit->source->n : wanted;
-    THI_TRY(thi_alloc(fit->ctx, Z, (size_t)wanted * (size_t)D, sizeof **Z));
+    size_t sets = s->Z != NULL && s->all_Z ? (size_t)fit->spec->latents.groups : 1;
+    THI_TRY(thi_alloc(fit->ctx, Z, (size_t)wanted * (size_t)D * sets, sizeof **Z));
     if (s->Z != NULL) {
         *M = wanted;
-        memcpy(*Z, s->Z, (size_t)wanted * (size_t)D * sizeof **Z);
+        memcpy(*Z, s->Z, (size_t)wanted * (size_t)D * sets * sizeof **Z);
         goto out;
     }
     int64_t rows = wanted > BASIS_ROWS ? wanted : BASIS_ROWS;
@@ -199,7 +243,7 @@ static thiele_status warm(thi_vfit *fit)
     thi_source some;
     thi_rows sample = {0};
     thiele_status status;
-    THI_TRY(thi_source_sample(all, fit->ctx, WARM_ROWS, SAMPLE_WARM, &sample));
+    THI_TRY(thi_source_sample(all, fit->ctx, fit->conjugate ? WARM_ROWS_GAUSSIAN : WARM_ROWS, SAMPLE_WARM, &sample));
     thi_source_of_rows(&some, &sample);
     fit->source = &some;
     double deadline = begin_share(fit->driver, WARM_SHARE);
@@ -254,11 +298,19 @@ static thiele_status freeze(thi_vfit *fit, thi_fitted *fitted)
     return status;
 }
 
+/* Whether all rows are taken at once where the optimizer leaves the choice. */
+static bool takes_all(const thi_vfit *fit, bool gaussian)
+{
+    int64_t n = fit->source->n, batch = fit->settings->batch;
+    bool natural = is_one_gaussian(fit->settings);
+    return batch > 0 ? batch >= n : n <= (gaussian && natural ? FULL_BATCH_GAUSSIAN : FULL_BATCH);
+}
+
 /* Rows at a time; *all when those are all rows, or the optimizer takes all in blocks of so many. */
 static int64_t choose_batch(const thi_vfit *fit, int64_t M, int optimizer, bool *all)
 {
     int64_t n = fit->source->n, batch = fit->settings->batch;
-    *all = fit->settings->collapsed || optimizers[optimizer].all_rows || (batch > 0 ? batch >= n : n <= FULL_BATCH);
+    *all = *all || fit->settings->collapsed || optimizers[optimizer].all_rows;
     if (batch == 0) {
         batch = *all || 2 * M < BLOCK ? BLOCK : 2 * M;
     }
@@ -269,18 +321,20 @@ static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool
 {
     double *Z = NULL;
     int64_t M = 0;
-    bool complete, all_rows = settings->batch > 0 ? settings->batch >= fit->source->n : fit->source->n <= FULL_BATCH;
+    bool complete, all_rows = takes_all(fit, gaussian);
     int optimizer;
     thiele_status status;
     THI_TRY(choose_optimizer(fit->ctx, settings, all_rows, &optimizer));
-    THI_TRY(explore(fit, gaussian));
+    if (!settings->condition) {
+        THI_TRY(explore(fit, gaussian));
+    }
     THI_TRY(choose_Z(fit, &Z, &M, &complete));
     /* Where every row is an inducing input there is nothing to gain by moving them. */
-    settings->fixed_Z = settings->fixed_Z || complete;
+    settings->fixed_Z = settings->fixed_Z || complete || settings->condition;
     int64_t batch = choose_batch(fit, M, optimizer, &all_rows);
     fit->natural = optimizers[optimizer].natural;
     fit->conjugate = gaussian && fit->natural;
-    THI_TRY(thi_vfit_open(fit, M, Z, batch, settings->iterations >= 0));
+    THI_TRY(thi_vfit_open(fit, M, Z, batch, settings->iterations >= 0 && !settings->condition));
     fit->result->inducing = M;
     fit->result->batch = all_rows ? fit->source->n : batch;
     fit->result->optimizer = settings->collapsed ? "collapsed" : optimizers[optimizer].name;

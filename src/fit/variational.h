@@ -31,12 +31,14 @@ typedef struct thi_variational_settings {
     const double *Z;      /* given inducing inputs, D x Z_count, in place of chosen ones */
     int64_t Z_count;      /* */
     bool fixed_Z;         /* Z is not learned */
+    bool all_Z;           /* the given Z is one set for each group, D x Z_count x groups */
+    bool condition;       /* hyperparameters and Z stay as they are; only q is fitted */
     int components;       /* K; default 1 */
     bool diagonal, plain; /* family of q; plain: in u, not whitened */
     const char *optimizer;
     bool collapsed;   /* Gaussian noise: Titsias' bound over all rows, whatever the optimizer */
-    int64_t batch;    /* rows at a time; default all up to 4096, else 1024 or 2 M */
-    double rate;      /* of Adam (0.01), AdaDelta (1), momentum (0.001) */
+    int64_t batch;    /* rows at a time; default all up to 4096 (16384: natural, Gaussian noise), else 1024 or 2 M */
+    double rate;      /* of Adam (0.01; beside natural steps 0.02), AdaDelta (1), momentum (0.001) */
     int epochs;       /* of minibatches, at most; default: 5,000 steps, at least 10 epochs and at most 100 */
     int iterations;   /* steps, or iterations of L-BFGS (200), or cycles (200); -1: hyperparameters and Z stay */
     double tolerance; /* stop when this many nats a row are gained no more, over some steps; default 1e-5 */

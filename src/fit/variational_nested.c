@@ -97,6 +97,8 @@ out:
 thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations)
 {
     nested n = {.fit = fit, .best_value = -INFINITY};
+    /* At the fixed point it does not matter where sites stay; in w no digits are lost on the way. */
+    fit->white = true;
     thiele_status status;
     thi_driver_phase(fit->driver, phase, iterations);
     THI_TRY(thi_sites_work_open(&n.work, fit));

@@ -122,10 +122,16 @@ static thiele_status some_blocks(thi_vfit *fit, const thi_part *part, thi_wanted
 
 thiele_status thi_vfit_begin(thi_vfit *fit)
 {
-    thiele_status status =
-        thi_variational_begin(fit->engine, fit->ctx, fit->spec->latents.prior, fit->Z_of, fit->natural ? NULL : fit->x,
-                              fit->natural ? fit->sites : NULL, fit->fresh);
-    fit->fresh = fit->fresh && status != THIELE_OK;
+    const double *q = fit->natural ? NULL : fit->x;
+    thiele_status status;
+    if (fit->natural && fit->white) {
+        THI_TRY(thi_white_take(fit));
+        q = fit->white_q;
+    }
+    THI_TRY(
+        thi_variational_begin(fit->engine, fit->ctx, fit->spec->latents.prior, fit->Z_of, q, fit->sites, fit->fresh));
+    fit->fresh = false;
+out:
     return status;
 }
 
@@ -165,6 +171,7 @@ thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted 
     fit->evaluations++;
     fit->expected = 0.0;
     fit->seen = 0;
+    fit->empty = false;
     memset(fit->bar, 0, (size_t)thi_vfit_size(fit) * sizeof *fit->bar);
     memset(fit->hyper_bar, 0, (size_t)fit->hypers->count * sizeof *fit->hyper_bar);
     memset(fit->expected_of, 0, (size_t)fit->shape.components * sizeof *fit->expected_of);
@@ -172,7 +179,8 @@ thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted 
     THI_TRY(thi_vfit_begin(fit));
     THI_TRY(all ? all_blocks(fit, wanted) : some_blocks(fit, part, wanted));
     fit->rows_done += (double)(all ? fit->source->n : part->count);
-    if (fit->seen == 0) {
+    fit->empty = fit->seen == 0;
+    if (fit->empty) {
         return thi_fail(fit->ctx, all ? THIELE_ERROR_DATA : THIELE_ERROR_NUMERIC,
                         "each of the %lld rows looked at has a missing value",
                         (long long)(all ? fit->source->n : part->count));

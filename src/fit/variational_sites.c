@@ -78,8 +78,11 @@ void thi_sites_scale(thi_vfit *fit, double factor)
 /* Without sites there is nothing to move to the factor of the present values; what was kept belongs to that factor. */
 thiele_status thi_sites_return(thi_vfit *fit, const double *copy)
 {
-    thi_sites_clear(fit);
-    thiele_status status = thi_vfit_begin(fit);
+    thiele_status status = THIELE_OK;
+    if (!fit->white) {
+        thi_sites_clear(fit);
+        status = thi_vfit_begin(fit);
+    }
     if (status == THIELE_OK) {
         thi_sites_put(fit, copy);
     }
@@ -114,12 +117,17 @@ static void set_between(thi_vfit *fit, const thi_sites_work *work, double rho)
 
 static const thi_wanted for_step = {.pull = true};
 
+static bool was_stopped(const thi_vfit *fit, thiele_status status)
+{
+    return status == THIELE_ERROR_NUMERIC && fit->may_stop && fit->driver->stopped;
+}
+
 /* An evaluation that may fail: *good when it did not, and the bound is at least `least`. */
 static thiele_status try_sites(thi_vfit *fit, const thi_part *part, double least, bool *good)
 {
     thiele_status status = thi_vfit_evaluate(fit, part, for_step);
     *good = status == THIELE_OK && fit->bound >= least;
-    if (status == THIELE_ERROR_NUMERIC && !(fit->may_stop && fit->driver->stopped)) {
+    if (status == THIELE_ERROR_NUMERIC && !was_stopped(fit, status)) {
         thi_recover(fit->ctx);
         status = THIELE_OK;
     }
@@ -136,15 +144,15 @@ static thiele_status step(thi_vfit *fit, const thi_part *part, const thi_sites_w
     thi_variational_step(fit->engine, 1.0, fit->sites);
     thi_sites_keep(fit, work->to);
     set_between(fit, work, *rho);
-    for (;;) {
+    while (*rho >= SMALLEST_STEP) {
         thiele_status status = try_sites(fit, part, least, &good);
-        if (status != THIELE_OK || good) {
+        if (good) {
+            return THIELE_OK;
+        }
+        if (status != THIELE_OK && !was_stopped(fit, status)) {
             return status;
         }
-        *rho *= 0.5;
-        if (*rho < SMALLEST_STEP) {
-            break;
-        }
+        *rho = status == THIELE_OK ? 0.5 * *rho : 0.0;
         set_between(fit, work, 0.5);
     }
     *rho = 0.0;

@@ -86,7 +86,7 @@ static void take_values(thi_vfit *fit, const double *Z)
 {
     int64_t size = fit->shape.dims * fit->shape.inducing;
     for (int g = 0; g < fit->spec->latents.groups; g++) {
-        memcpy(fit->Z + g * size, Z, (size_t)size * sizeof *Z);
+        memcpy(fit->Z + g * size, Z + (fit->settings->all_Z ? g * size : 0), (size_t)size * sizeof *Z);
     }
     for (int i = 0; i < fit->hypers->count; i++) {
         fit->base[i] = fit->hypers->hyper[i].value;
@@ -127,6 +127,10 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t c
     for (int j = 0; fit->natural && j < latents->count; j++) {
         THI_TRY(thi_sites_alloc(&fit->sites[j], ctx, M));
     }
+    if (fit->natural) {
+        THI_TRY(thi_alloc(ctx, &fit->white_q, (size_t)thi_variational_size(&fit->shape), sizeof *fit->white_q));
+        THI_TRY(thi_matrix_alloc(&fit->white_work, ctx, M, M));
+    }
     take_values(fit, Z);
 out:
     return status;
@@ -144,6 +148,8 @@ void thi_vfit_close(thi_vfit *fit)
         thi_sites_free(&fit->sites[j]);
     }
     thi_free(fit->sites);
+    thi_free(fit->white_q);
+    thi_free(fit->white_work.data);
     thi_rows_free(&fit->rows);
     thi_variational_close(fit->engine);
 }

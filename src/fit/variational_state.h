@@ -7,6 +7,7 @@
  *   variational_sites.c       natural steps to their fixed point
  *   variational_nested.c      L-BFGS over hyperparameters and Z with sites at their fixed point; collapsed
  *   variational_gradient.c    L-BFGS over q and the rest, together or by turns
+ *   variational_white.c       q from sites that stay in w
  *   variational_stochastic.c  minibatches: natural steps with Adam, or Adam and the like for all
  */
 #ifndef THI_FIT_VARIATIONAL_STATE_H
@@ -54,6 +55,9 @@ typedef struct thi_vfit {
     double *x, *bar;  /* present values; gradient of bound + log prior */
     double *base;     /* first guesses of all hypers */
     thi_sites *sites; /* Q, or NULL */
+    bool white;       /* they stay in w as kernels and Z move, else in u */
+    double *white_q;
+    thi_matrix white_work;
 
     thi_rows rows; /* of a block */
     int64_t *row;
@@ -64,7 +68,8 @@ typedef struct thi_vfit {
 
     /* Of the last evaluation: */
     double expected, kl, bound, log_prior;
-    int64_t seen;        /* rows that had a value */
+    int64_t seen;        /* rows without missing values */
+    bool empty;          /* there were none, which is no fault of q */
     int64_t evaluations; /* so far */
     double rows_done;
     bool may_stop; /* a pass over all rows may be given up when the driver says so */
@@ -112,6 +117,12 @@ void thi_sites_work_close(thi_sites_work *work);
  */
 thiele_status thi_sites_converge(thi_vfit *fit, const thi_part *part, const thi_sites_work *work, double tolerance,
                                  int steps);
+
+/* --- variational_white.c --- */
+/* Whether a Kzz, as it was when the engine last took the sites, is so near to singular that they should stay in w. */
+bool thi_white_needed(const thi_vfit *fit);
+/* The numbers of q from the sites. NUMERIC when they give none. */
+thiele_status thi_white_take(thi_vfit *fit);
 
 /* --- the optimisers: each leaves the model at its end, begun --- */
 thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations);

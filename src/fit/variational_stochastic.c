@@ -144,18 +144,16 @@ static bool usable(const loop *l, thiele_status status)
     return status == THIELE_OK && l->fit->bound + l->fit->log_prior >= l->floor;
 }
 
-/* Back to before the last step; NUMERIC after too many in a row. */
+/* Back to before the last step. */
 static thiele_status take_back(loop *l)
 {
     thi_vfit *fit = l->fit;
-    thiele_status status;
-    if (++l->failures > FAILURES) {
-        return THIELE_ERROR_NUMERIC;
-    }
     thi_recover(fit->ctx);
+    l->failures++;
     l->caution *= 0.5;
     l->rule.factor *= 0.5;
     memcpy(fit->x, l->before, (size_t)thi_vfit_size(fit) * sizeof *fit->x);
+    thiele_status status;
     THI_TRY(thi_vfit_take(fit, fit->x));
     if (fit->natural) {
         THI_TRY(thi_sites_return(fit, l->work.from));
@@ -176,10 +174,15 @@ static thiele_status step(loop *l, bool *ended)
         return status;
     }
     l->t++;
+    if (status != THIELE_OK && fit->empty) {
+        thi_recover(fit->ctx);
+        return THIELE_OK;
+    }
     if (!usable(l, status)) {
         return take_back(l);
     }
     l->failures = 0;
+    fit->white = fit->white || (fit->natural && thi_white_needed(fit));
     double log_p = fit->bound + fit->log_prior;
     thi_signal signal = thi_monitor_add(&l->monitor, -log_p);
     l->rule.factor *= signal == THI_SIGNAL_SLOWER ? 0.5 : 1.0;
@@ -194,21 +197,54 @@ static thiele_status step(loop *l, bool *ended)
 
 /* --- beginning and end -------------------------------------------------------------------------------------------- */
 
-/* A bound that no later step should fall below. */
+/* Sites stay in u from here on, unless Kzz forbids it. */
+static thiele_status settle_sites(loop *l)
+{
+    thi_vfit *fit = l->fit;
+    thi_sites_keep(fit, l->work.from);
+    fit->white = false;
+    thiele_status status = thi_sites_return(fit, l->work.from);
+    fit->white = status == THIELE_OK && thi_white_needed(fit);
+    return status;
+}
+
+/* The first batch that has rows: a bound that no later step should fall below. */
 static thiele_status begin(loop *l)
 {
     thi_vfit *fit = l->fit;
-    double n = (double)fit->source->n;
-    thi_part part = next_batch(l);
-    thiele_status status;
-    THI_TRY(thi_vfit_evaluate(fit, &part, (thi_wanted){0}));
-    l->floor = fit->bound + fit->log_prior - fabs(fit->bound) - n;
-    if (fit->natural) {
-        thi_sites_keep(fit, l->work.from);
+    thiele_status status = THIELE_ERROR_NUMERIC;
+    fit->empty = true;
+    for (int64_t tried = 0; status == THIELE_ERROR_NUMERIC && fit->empty && tried < l->batches.per_epoch; tried++) {
+        l->t = tried;
+        thi_part part = next_batch(l);
+        status = thi_vfit_evaluate(fit, &part, (thi_wanted){0});
+        if (status == THIELE_ERROR_NUMERIC && !fit->empty && fit->natural) {
+            /* The sites of other rows may be of no use for these. */
+            thi_sites_clear(fit);
+            status = thi_vfit_evaluate(fit, &part, (thi_wanted){0});
+        }
     }
+    l->t = 0;
+    if (status != THIELE_OK) {
+        return status;
+    }
+    thi_recover(fit->ctx);
+    l->floor = fit->bound + fit->log_prior - fabs(fit->bound) - (double)fit->source->n;
     memcpy(l->before, fit->x, (size_t)thi_vfit_size(fit) * sizeof *l->before);
-out:
-    return status;
+    return fit->natural ? settle_sites(l) : THIELE_OK;
+}
+
+/* What the last step led to has not been looked at yet. */
+static thiele_status settle(loop *l)
+{
+    thi_part part = next_batch(l);
+    thiele_status status = thi_vfit_evaluate(l->fit, &part, (thi_wanted){0});
+    if (status != THIELE_OK && status != THIELE_ERROR_NUMERIC) {
+        return status;
+    }
+    bool good = usable(l, status) || l->fit->empty;
+    thi_recover(l->fit->ctx);
+    return good ? THIELE_OK : take_back(l);
 }
 
 /* The bound from a few batches, when there is no time for all rows. */
@@ -217,16 +253,31 @@ static thiele_status estimate(loop *l)
     thi_vfit *fit = l->fit;
     double expected = 0.0;
     int64_t rows = 0;
-    thiele_status status;
     for (int b = 0; b < ESTIMATE_BATCHES; b++, l->t++) {
         thi_part part = next_batch(l);
-        THI_TRY(thi_vfit_evaluate(fit, &part, (thi_wanted){0}));
+        thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){0});
+        if (status != THIELE_OK && !fit->empty) {
+            return status;
+        }
         expected += fit->expected / ESTIMATE_BATCHES;
         rows += part.count;
     }
-    fit->expected = expected;
+    thi_recover(fit->ctx);
     fit->bound = expected - fit->kl;
     fit->result->bound_rows = rows;
+    return THIELE_OK;
+}
+
+/* Sites at their fixed point over all rows, as long as there is time, and the bound there. */
+static thiele_status all_rows(loop *l)
+{
+    thi_vfit *fit = l->fit;
+    thiele_status status = THIELE_OK;
+    if (fit->natural) {
+        THI_TRY(thi_sites_converge(fit, &thi_all_rows, &l->work, 1e-6 * (double)fit->source->n, LAST_STEPS));
+    }
+    THI_TRY(thi_vfit_evaluate(fit, &thi_all_rows, (thi_wanted){0}));
+    fit->result->bound_rows = fit->source->n;
 out:
     return status;
 }
@@ -234,17 +285,22 @@ out:
 static thiele_status finish(loop *l)
 {
     thi_vfit *fit = l->fit;
-    int64_t n = fit->source->n;
-    thiele_status status = THIELE_OK;
-    if (thi_driver_stopped(fit->driver) && n > ESTIMATE_BATCHES * fit->shape.capacity) {
+    thiele_status status = settle(l);
+    bool few = fit->source->n <= ESTIMATE_BATCHES * fit->shape.capacity;
+    if (status != THIELE_OK) {
+        return status;
+    }
+    fit->white = fit->natural;
+    if (!few && thi_driver_stopped(fit->driver)) {
         return estimate(l);
     }
-    if (fit->natural && !thi_driver_stopped(fit->driver)) {
-        THI_TRY(thi_sites_converge(fit, &thi_all_rows, &l->work, 1e-6 * (double)n, LAST_STEPS));
+    fit->may_stop = !few;
+    status = all_rows(l);
+    fit->may_stop = false;
+    if (status == THIELE_ERROR_NUMERIC && fit->driver->stopped) {
+        thi_recover(fit->ctx);
+        status = estimate(l);
     }
-    THI_TRY(thi_vfit_evaluate(fit, &thi_all_rows, (thi_wanted){0}));
-    fit->result->bound_rows = n;
-out:
     return status;
 }
 
@@ -261,14 +317,8 @@ thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate)
     int64_t most = most_steps(&l);
     thi_driver_phase(fit->driver, "fit", most);
     THI_TRY(begin(&l));
-    while (!ended && l.t < most && (l.t == 0 || !thi_driver_stopped(fit->driver))) {
-        status = step(&l, &ended);
-        /* Nothing but failures: what there is is what there was before them. */
-        if (status == THIELE_ERROR_NUMERIC && l.t > FAILURES + 1) {
-            thi_recover(fit->ctx);
-            break;
-        }
-        THI_TRY(status);
+    while (!ended && l.t < most && l.failures <= FAILURES && (l.t == 0 || !thi_driver_stopped(fit->driver))) {
+        THI_TRY(step(&l, &ended));
     }
     fit->result->fit.iterations += (int)l.t;
     fit->result->fit.stop = ended ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS;
