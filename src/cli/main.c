@@ -1,6 +1,7 @@
 /* The command `thiele`: finds the command's row in the table below, reads its options, makes a context and runs it. */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

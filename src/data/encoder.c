@@ -5,6 +5,8 @@
  */
 #include "data/encoder.h"
 
+#include <string.h>
+
 /* --- making ----------------------------------------------------------------------------------------------------- */
 
 thiele_status thi_encoder_alloc(thi_encoder *encoder, thiele_context *ctx, int inputs)

@@ -86,7 +86,7 @@ static int next_summit(int count, const double *log_p, int last)
     int best = -1;
     for (int i = 0; i < count; i++) {
         bool summit = (i == 0 || log_p[i] > log_p[i - 1]) && (i == count - 1 || log_p[i] >= log_p[i + 1]);
-        bool below = last < 0 || log_p[i] < log_p[last] || (log_p[i] == log_p[last] && i > last);
+        bool below = last < 0 || log_p[i] < log_p[last] || (i > last && log_p[i] == log_p[last]);
         if (summit && below && log_p[i] > -INFINITY && (best < 0 || log_p[i] > log_p[best])) {
             best = i;
         }

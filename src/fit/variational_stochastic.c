@@ -19,12 +19,14 @@ enum {
     LEAST_EPOCHS = 10,
     MOST_EPOCHS = 100,
     HOLD = 10,       /* steps before hyperparameters and Z begin to move */
+    RISE = 50,       /* steps until the rate is the whole one */
     FAILURES = 30,   /* in a row */
     LAST_STEPS = 20, /* natural ones over all rows */
     ESTIMATE_BATCHES = 8
 };
 /* rho = (1 + t)^-DECAY: slower than 1/t, so that what old batches said under other kernels is forgotten. */
 static const double DECAY = 0.51;
+static const double RECOVERY = 1.01;
 
 typedef struct loop {
     thi_vfit *fit;
@@ -37,7 +39,8 @@ typedef struct loop {
     double *descent; /* minus the gradient, scaled */
     double scale;
     double rate;
-    double caution; /* factor of rho */
+    double slowed;  /* factor of the rate that the monitor asks for */
+    double caution; /* factor of rho and of the rate: halved by a step that failed, and slowly back to 1 */
     double floor;   /* a bound below it is the end of a step that was too long */
     int64_t t;
     int failures;
@@ -54,7 +57,7 @@ static thiele_status loop_open(loop *l, thi_vfit *fit, const char *rule, double 
     int64_t length[THI_PARTS], size = thi_vfit_size(fit);
     thi_schedule schedule;
     thiele_status status;
-    *l = (loop){.fit = fit, .scale = gradient_scale(fit, rule), .rate = rate, .caution = 1.0};
+    *l = (loop){.fit = fit, .scale = gradient_scale(fit, rule), .rate = rate, .slowed = 1.0, .caution = 1.0};
     for (int p = 0; p < THI_PARTS; p++) {
         length[p] = fit->first[p + 1] - fit->first[p];
     }
@@ -111,6 +114,13 @@ static double rho_of(const loop *l)
     return l->fit->natural ? l->caution * pow(8.0 + (double)l->t, -DECAY) : 0.0;
 }
 
+/* The rate rises at first: Adam's first steps are of full length in every direction, whatever the gradient. */
+static double pace(const loop *l)
+{
+    double risen = ((double)l->t - HOLD) / RISE;
+    return l->slowed * l->caution * fmin(1.0, fmax(risen, 1.0 / RISE));
+}
+
 /* Hyperparameters and Z are held until q has seen something. */
 static bool moves_prior(const loop *l)
 {
@@ -131,6 +141,7 @@ static thiele_status move(loop *l)
     for (int64_t i = 0; i < size; i++) {
         l->descent[i] = -l->scale * fit->bar[i];
     }
+    l->rule.factor = pace(l);
     thiele_status status = thi_rule_step(&l->rule, fit->ctx, fit->x, l->descent, active);
     if (status == THIELE_OK && (prior || !fit->natural)) {
         thi_vfit_confine(fit, fit->x);
@@ -151,7 +162,6 @@ static thiele_status take_back(loop *l)
     thi_recover(fit->ctx);
     l->failures++;
     l->caution *= 0.5;
-    l->rule.factor *= 0.5;
     memcpy(fit->x, l->before, (size_t)thi_vfit_size(fit) * sizeof *fit->x);
     thiele_status status;
     THI_TRY(thi_vfit_take(fit, fit->x));
@@ -168,7 +178,7 @@ static thiele_status step(loop *l, bool *ended)
     thi_vfit *fit = l->fit;
     thi_part part = next_batch(l);
     bool prior = moves_prior(l);
-    double size = fit->natural ? rho_of(l) : l->rate * l->rule.factor;
+    double size = fit->natural ? rho_of(l) : l->rate * pace(l);
     thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){true, !fit->natural, prior});
     if (status != THIELE_OK && status != THIELE_ERROR_NUMERIC) {
         return status;
@@ -182,10 +192,11 @@ static thiele_status step(loop *l, bool *ended)
         return take_back(l);
     }
     l->failures = 0;
+    l->caution = fmin(1.0, RECOVERY * l->caution);
     fit->white = fit->white || (fit->natural && thi_white_needed(fit));
     double log_p = fit->bound + fit->log_prior;
     thi_signal signal = thi_monitor_add(&l->monitor, -log_p);
-    l->rule.factor *= signal == THI_SIGNAL_SLOWER ? 0.5 : 1.0;
+    l->slowed *= signal == THI_SIGNAL_SLOWER ? 0.5 : 1.0;
     *ended = signal == THI_SIGNAL_STOP;
     thi_vfit_report(fit, -l->monitor.smoothed, size, part.count);
     if (*ended) {

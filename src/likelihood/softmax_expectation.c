@@ -177,9 +177,10 @@ typedef struct lattice {
     double value[WINDOW], slope[WINDOW]; /* exp(-exp(x)) and exp(x - exp(x)), j = first .. last */
 } lattice;
 
-static void set_weights(lattice *l, double v)
+static void set_weights(lattice *l, int64_t reach, double v)
 {
-    int64_t n = 2 * l->reach + 1;
+    int64_t n = 2 * reach + 1;
+    l->reach = reach;
     double sum = 0.0, decay = exp(-l->d), tilted = 0.0;
     for (int64_t i = 0; i < n; i++) {
         double x = (double)(i - l->reach) * l->d;
@@ -251,8 +252,7 @@ static void by_lattice(const row *r, double m, double v, survival *phi)
     double sd = sqrt(v), tail = r->deviations * sd;
     l.p = (int64_t)ceil(STEP / fmin(STEP, 0.85 * sd));
     l.d = STEP / (double)l.p;
-    l.reach = (int64_t)ceil((tail + fmin(v, tail)) / l.d); /* at most 2 FAR sqrt(BROAD)/h = 3360 */
-    set_weights(&l, v);
+    set_weights(&l, (int64_t)ceil((tail + fmin(v, tail)) / l.d), v); /* at most 2 FAR sqrt(BROAD)/h = 3360 places */
     set_window(&l, r, m);
     /* The root: of itself it could overflow, and not with e. */
     double far = exp(0.5 * (m + r->right + (double)l.reach * l.d)), near = exp(l.left);
@@ -304,7 +304,13 @@ static void hazard(const row *r, int c, double *rate, double *value)
 {
     survival phi;
     double m = mean_of(r, c), v = variance_of(r, c);
-    (v < NARROW ? by_nodes : v < BROAD ? by_lattice : by_cumulants)(r, m, v, &phi);
+    if (v < NARROW) {
+        by_nodes(r, m, v, &phi);
+    } else if (v < BROAD) {
+        by_lattice(r, m, v, &phi);
+    } else {
+        by_cumulants(r, m, v, &phi);
+    }
     for (int k = 0; k < r->count; k++) {
         bool gone = phi.value[k] < 1e-290;
         rate[k] = gone ? 0.0 : phi.slope[k] / phi.value[k];
@@ -326,7 +332,10 @@ static void gather(row *r)
         r->most[k] = r->rest[k] = 0.0;
     }
     for (int c = 0; c < r->C; c++) {
-        double *rate = kept(r, c) != NULL ? kept(r, c) : own;
+        double *rate = kept(r, c);
+        if (rate == NULL) {
+            rate = own;
+        }
         hazard(r, c, rate, value);
         for (int k = 0; k < r->count; k++) {
             r->G[k] *= value[k];

@@ -147,7 +147,7 @@ static void densities(thi_variational *v)
         for (int l = 0; l < K; l++) {
             sum += exp(row[l] - largest);
         }
-        v->density[k] = largest + log(sum);
+        v->density[k] = largest + log(fmax(sum, 1.0)); /* the largest gives 1 by itself */
         for (int l = 0; l < K; l++) {
             row[l] -= v->density[k];
         }
