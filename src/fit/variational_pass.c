@@ -32,13 +32,64 @@ static thiele_status ask_block(thi_expect *expect, thiele_context *ctx, int64_t 
                             ask->phi ? fit->dphi + row * fit->spec->lik->parameters : NULL);
 }
 
+/*
+ * Marginals become what the likelihood takes each row to be, with moderate odds or rates where f is a logarithm; shift
+ * (Q x n) is by how much the means moved. One component.
+ */
+static void take_guesses(thi_vfit *fit, double *shift)
+{
+    const thiele_likelihood *lik = fit->spec->lik;
+    int64_t n = fit->rows.n, Q = fit->shape.latents;
+    for (int64_t i = 0; i < n; i++) {
+        double *mu = fit->mu + i * Q, *v = fit->v + i * Q;
+        for (int64_t q = 0; q < Q; q++) {
+            bool logarithm = !lik->ops->standardise || (lik->ops->log_variance > 0 && q == lik->ops->log_variance);
+            shift[i * Q + q] = -mu[q];
+            v[q] = logarithm ? fmin(0.1 * v[q], 0.25) : 0.1 * v[q];
+        }
+        if (lik->ops->guess != NULL) {
+            lik->ops->guess(lik, fit->rows.y + i * fit->rows.outputs, mu);
+        }
+        for (int64_t q = 0; q < Q; q++) {
+            mu[q] = isfinite(mu[q]) ? mu[q] : -shift[i * Q + q];
+            shift[i * Q + q] += mu[q];
+        }
+    }
+}
+
+/* g of a step from the present means, when (g, h) were taken at others. */
+static void move_slopes(thi_vfit *fit, const double *shift)
+{
+    for (int64_t i = 0; i < fit->rows.n * fit->shape.latents; i++) {
+        fit->g[i] -= 2.0 * fit->h[i] * shift[i];
+    }
+}
+
+static thiele_status ask_guesses(thi_vfit *fit, const question *asked)
+{
+    double *shift;
+    thiele_status status = thi_alloc(fit->ctx, &shift, (size_t)(fit->rows.n * fit->shape.latents), sizeof *shift);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    take_guesses(fit, shift);
+    status = thi_expect_rows(fit->spec->lik, fit->ctx, fit->spec->expectation, fit->rows.n, ask_block, asked);
+    if (status == THIELE_OK) {
+        move_slopes(fit, shift);
+    }
+    thi_free(shift);
+    return status;
+}
+
 /* Component k at the present marginals: its E is added up, its g and h are weighted. */
 static thiele_status ask(thi_vfit *fit, int component, double weight, uint64_t draws, bool phi)
 {
     int64_t n = fit->rows.n, Q = fit->shape.latents, parameters = fit->spec->lik->parameters;
     int64_t at = component * n * Q;
     question asked = {fit, at, draws, phi && parameters > 0};
-    thiele_status status = thi_expect_rows(fit->spec->lik, fit->ctx, fit->spec->expectation, n, ask_block, &asked);
+    thiele_status status =
+        fit->guessing ? ask_guesses(fit, &asked)
+                      : thi_expect_rows(fit->spec->lik, fit->ctx, fit->spec->expectation, n, ask_block, &asked);
     if (status != THIELE_OK) {
         return status;
     }

@@ -160,6 +160,29 @@ static thiele_status step(thi_vfit *fit, const thi_part *part, const thi_sites_w
     return THIELE_OK;
 }
 
+/* Where not even q = p can be evaluated (rates under a wide prior): sites at the likelihood's guesses, or a part of
+ * them.
+ */
+static thiele_status start_at_guesses(thi_vfit *fit, const thi_part *part)
+{
+    enum { HALVINGS = 30 };
+    bool good = false;
+    fit->guessing = true;
+    thiele_status status = thi_vfit_evaluate(fit, part, for_step);
+    fit->guessing = false;
+    if (status != THIELE_OK) {
+        return status;
+    }
+    thi_variational_step(fit->engine, 1.0, fit->sites);
+    for (int i = 0; i < HALVINGS && status == THIELE_OK && !good; i++) {
+        status = try_sites(fit, part, -INFINITY, &good);
+        if (!good) {
+            thi_sites_scale(fit, 0.5);
+        }
+    }
+    return status == THIELE_OK && !good ? thi_vfit_evaluate(fit, part, for_step) : status;
+}
+
 /* At the sites of an earlier call if they are of use, else at q = p. */
 static thiele_status start(thi_vfit *fit, const thi_part *part)
 {
@@ -167,9 +190,9 @@ static thiele_status start(thi_vfit *fit, const thi_part *part)
     thiele_status status = try_sites(fit, part, -INFINITY, &good);
     if (status == THIELE_OK && !good) {
         thi_sites_clear(fit);
-        status = thi_vfit_evaluate(fit, part, for_step);
+        status = try_sites(fit, part, -INFINITY, &good);
     }
-    return status;
+    return status == THIELE_OK && !good ? start_at_guesses(fit, part) : status;
 }
 
 thiele_status thi_sites_converge(thi_vfit *fit, const thi_part *part, const thi_sites_work *work, double tolerance,

@@ -72,6 +72,7 @@ typedef struct thi_vfit {
     bool empty;          /* there were none, which is no fault of q */
     int64_t evaluations; /* so far */
     double rows_done;
+    bool guessing; /* (g, h) are taken at the likelihood's guesses of f: for first sites where q = p gives none */
     bool may_stop; /* a pass over all rows may be given up when the driver says so */
 } thi_vfit;
 

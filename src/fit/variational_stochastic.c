@@ -21,6 +21,7 @@ enum {
     HOLD = 10,       /* steps before hyperparameters and Z begin to move */
     RISE = 50,       /* steps until the rate is the whole one */
     FAILURES = 30,   /* in a row */
+    IN_W_AFTER = 2,  /* of them: sites stay in w */
     LAST_STEPS = 20, /* natural ones over all rows */
     ESTIMATE_BATCHES = 8
 };
@@ -167,6 +168,7 @@ static thiele_status take_back(loop *l)
     THI_TRY(thi_vfit_take(fit, fit->x));
     if (fit->natural) {
         THI_TRY(thi_sites_return(fit, l->work.from));
+        fit->white = fit->white || l->failures >= IN_W_AFTER;
     }
 out:
     return status;
