@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/driver.h"
+
 /* Steps below this fraction are not worth a factorisation: what cannot be improved by them is taken as converged. */
 static const double SMALLEST_STEP = 1.0 / 1024.0;
 /* A divergence from the prior that is negative by more than this, beside its terms, is an accident of rounding. */
@@ -336,6 +338,11 @@ out:
     return status;
 }
 
+static bool is_stopped(const thi_spec *spec)
+{
+    return spec->driver != NULL && thi_driver_stopped(spec->driver);
+}
+
 thiele_status thi_dense_converge(thi_dense_fit *fit, thiele_context *ctx, const thi_converge_options *options,
                                  thi_converge_result *result)
 {
@@ -346,7 +353,7 @@ thiele_status thi_dense_converge(thi_dense_fit *fit, thiele_context *ctx, const 
     THI_TRY(start(fit, ctx, options, result));
     fit->warm = true;
     thi_anderson_reset(&fit->anderson);
-    while (result->steps < options->steps && !result->converged) {
+    while (result->steps < options->steps && !result->converged && !is_stopped(fit->spec)) {
         double before = fit->bound, tried = rho;
         bool moved;
         result->converged = aim(fit) < options->tolerance;

@@ -324,12 +324,14 @@ thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_meth
                  .hypers = hypers,
                  .grid = hypers->noise >= 0 ? STARTS : STARTS_WITHOUT_NOISE};
     thiele_status status;
+    spec->driver = driver;
     THI_TRY(thi_start_guess(hypers, ctx, spec, rows, &p.spread));
     THI_TRY(thi_alloc(ctx, &base, (size_t)hypers->count, sizeof *base));
     keep(hypers, base);
     p.base = base;
     THI_TRY(search(&p, rows, settings, result, fitted));
 out:
+    spec->driver = NULL;
     thi_free(base);
     return status;
 }

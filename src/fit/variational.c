@@ -24,7 +24,7 @@ enum {
 static const double TOLERANCE = 1e-5;
 static const double FURTHEST = 10.0;
 /* Of what is left until the deadline. */
-static const double EXPLORE_SHARE = 0.3, WARM_SHARE = 0.4;
+static const double EXPLORE_SHARE = 0.3, BASIS_SHARE = 0.2, WARM_SHARE = 0.4;
 
 /* Which sample serves what; basis.h numbers its own streams below this. */
 enum { SAMPLE_EXPLORE = 1 << 24, SAMPLE_BASIS, SAMPLE_WARM };
@@ -202,6 +202,19 @@ static int64_t default_inducing(const thi_vfit *fit)
     return (int64_t)fmax(LEAST_INDUCING, MOST_INDUCING / sqrt(members));
 }
 
+/* Rows to choose among: fewer when a deadline is near, of which k-means with its 20 rounds may take a fifth. */
+static int64_t basis_rows(const thi_vfit *fit, int64_t M)
+{
+    const thi_driver *driver = fit->driver;
+    double rows = BASIS_ROWS;
+    if (driver->deadline > 0.0) {
+        double left = driver->deadline - (thi_seconds() - driver->started);
+        double seconds_a_row = 2.0 * (double)M * fit->source->dims * 20.0 / 2e10;
+        rows = fmin(rows, BASIS_SHARE * fmax(left, 0.0) / seconds_a_row);
+    }
+    return (int64_t)fmax(rows, 4.0 * (double)M);
+}
+
 /* *Z (D x *M): given, or chosen among a sample of the rows; one set for all latents to begin with. */
 static thiele_status choose_Z(thi_vfit *fit, double **Z, int64_t *M, bool *complete)
 {
@@ -219,7 +232,7 @@ static thiele_status choose_Z(thi_vfit *fit, double **Z, int64_t *M, bool *compl
         memcpy(*Z, s->Z, (size_t)wanted * (size_t)D * sets * sizeof **Z);
         goto out;
     }
-    int64_t rows = wanted > BASIS_ROWS ? wanted : BASIS_ROWS;
+    int64_t rows = basis_rows(fit, wanted);
     THI_TRY(thi_source_sample(fit->source, fit->ctx, rows, SAMPLE_BASIS, &sample));
     thi_basis_source from = {D, sample.n, sample.X, fit->spec->latents.kernel[0]};
     wanted = wanted > sample.n ? sample.n : wanted;

@@ -4,6 +4,8 @@
  *   bound = E_q[log p(y | f)] - KL(q || p)
  * from rows in memory or streamed. Phases: hyperparameters are explored on a few hundred rows with a dense method
  * (search.h); Z is chosen (basis.h); all is optimised; a last pass over the rows gives the bound, and q is frozen.
+ * Where natural steps take minibatches, the whole is first brought near on some thousand rows at once. With a deadline
+ * the phases before the last share it.
  *
  *   optimizer   what is stepped                                         rows        q
  *   natural     sites of q by natural gradients; the rest by Adam       minibatch   one full Gaussian
@@ -29,7 +31,7 @@ typedef struct thi_variational_settings {
     int64_t inducing;     /* M; default: all distinct rows up to 500/sqrt(latents * components), at least 100 */
     const char *basis;    /* basis.h; default "kmeans" */
     const double *Z;      /* given inducing inputs, D x Z_count, in place of chosen ones */
-    int64_t Z_count;      /* */
+    int64_t Z_count;      /* of them */
     bool fixed_Z;         /* Z is not learned */
     bool all_Z;           /* the given Z is one set for each group, D x Z_count x groups */
     bool condition;       /* hyperparameters and Z stay as they are; only q is fitted */

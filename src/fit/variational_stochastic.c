@@ -25,9 +25,12 @@ enum {
     LAST_STEPS = 20, /* natural ones over all rows */
     ESTIMATE_BATCHES = 8
 };
-/* rho = (1 + t)^-DECAY: slower than 1/t, so that what old batches said under other kernels is forgotten. */
+/* rho = (8 + t)^-DECAY: slower than 1/t, so that what old batches said under other kernels is forgotten. */
 static const double DECAY = 0.51;
+/* Of the caution after a failed step, by every good one. */
 static const double RECOVERY = 1.01;
+/* What the end over all rows takes, in passes of steps. */
+static const double LAST_PASSES = 2.0;
 
 typedef struct loop {
     thi_vfit *fit;
@@ -43,6 +46,7 @@ typedef struct loop {
     double slowed;  /* factor of the rate that the monitor asks for */
     double caution; /* factor of rho and of the rate: halved by a step that failed, and slowly back to 1 */
     double floor;   /* a bound below it is the end of a step that was too long */
+    double started; /* seconds */
     int64_t t;
     int failures;
 } loop;
@@ -317,10 +321,25 @@ static thiele_status finish(loop *l)
     return status;
 }
 
+/*
+ * The end over all rows is worth more than the last steps before a deadline, unless it would take most of the time. A
+ * pass takes at most as long as as many rows in steps did.
+ */
+static bool must_finish(const loop *l)
+{
+    const thi_driver *driver = l->fit->driver;
+    if (!l->fit->natural || driver->deadline <= 0.0 || l->t == 0) {
+        return false;
+    }
+    double now = thi_seconds(), spent = now - l->started, left = driver->started + driver->deadline - now;
+    double needed = LAST_PASSES * spent * (double)l->fit->source->n / ((double)l->t * (double)l->batches.largest);
+    return left < needed && needed < 0.5 * (spent + left);
+}
+
 thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate)
 {
     loop l;
-    bool ended = false;
+    bool ended = false, late = false;
     thiele_status status;
     THI_TRY(loop_open(&l, fit, rule, rate));
     if (!fit->natural) {
@@ -330,11 +349,13 @@ thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate)
     int64_t most = most_steps(&l);
     thi_driver_phase(fit->driver, "fit", most);
     THI_TRY(begin(&l));
-    while (!ended && l.t < most && l.failures <= FAILURES && (l.t == 0 || !thi_driver_stopped(fit->driver))) {
+    l.started = thi_seconds();
+    while (!ended && !late && l.t < most && l.failures <= FAILURES) {
         THI_TRY(step(&l, &ended));
+        late = thi_driver_stopped(fit->driver) || must_finish(&l);
     }
     fit->result->fit.iterations += (int)l.t;
-    fit->result->fit.stop = ended ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS;
+    fit->result->fit.stop = ended ? THIELE_STOP_CONVERGED : late ? THIELE_STOP_DEADLINE : THIELE_STOP_ITERATIONS;
     THI_TRY(finish(&l));
 out:
     loop_close(&l);
