@@ -182,7 +182,8 @@ static thiele_status call_sink(void *arg, pass *p, int64_t kept)
     thi_outputs *o = &call->outputs;
     thiele_status status = thi_outputs_make(o, p->ctx, kept, p->row, p->mu, p->v);
     for (int64_t i = 0; status == THIELE_OK && o->classes == 0 && i < kept * o->outputs; i++) {
-        if (!isfinite(o->mean[i])) {
+        /* A mean that does not exist (Student-t with nu <= 1) is NaN. */
+        if (isinf(o->mean[i])) {
             status = too_far(p->ctx, thi_table_row_number(p->reader.table, p->row[i / o->outputs]));
         }
     }
