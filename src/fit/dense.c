@@ -198,18 +198,6 @@ static double prior_variance(const thi_dense_fit *fit, int64_t q, int64_t i)
     return fit->latent[q].K.data[i + i * fit->latent[q].K.ld];
 }
 
-/*
- * A tenth of the prior's variance, but no more than moderate odds or rates where f is a logarithm: exp(f) would leave
- * nothing to go by.
- */
-static double first_variance(const thi_dense_fit *fit, int64_t q, int64_t i)
-{
-    const thi_likelihood_ops *ops = fit->spec->lik->ops;
-    bool logarithm = !ops->standardise || (ops->log_variance > 0 && q == ops->log_variance);
-    double v = 0.1 * prior_variance(fit, q, i);
-    return logarithm ? fmin(v, 0.25) : v;
-}
-
 /* The step becomes the one from no sites to those at the likelihood's guess of f. */
 static thiele_status guess(thi_dense_fit *fit, thiele_context *ctx)
 {
@@ -218,7 +206,7 @@ static thiele_status guess(thi_dense_fit *fit, thiele_context *ctx)
     for (int64_t i = 0; i < n; i++) {
         for (int64_t q = 0; q < Q; q++) {
             fit->f_mu[q + i * Q] = fit->o[i + q * n];
-            fit->f_v[q + i * Q] = first_variance(fit, q, i);
+            fit->f_v[q + i * Q] = thi_first_variance(lik, q, prior_variance(fit, q, i));
         }
         if (lik->ops->guess != NULL && !is_missing(fit->rows, i)) {
             lik->ops->guess(lik, fit->rows->y + i * fit->rows->outputs, fit->f_mu + i * Q);

@@ -162,6 +162,13 @@ void thi_latents_clear(thi_latents *latents)
     *latents = (thi_latents){0};
 }
 
+double thi_first_variance(const thiele_likelihood *lik, int64_t latent, double prior)
+{
+    int log_variance = lik->ops->log_variance;
+    bool logarithm = !lik->ops->standardise || (log_variance > 0 && latent == log_variance);
+    return logarithm ? fmin(0.1 * prior, 0.25) : 0.1 * prior;
+}
+
 void thi_latent_unit(const thiele_likelihood *lik, const thi_encoder *encoder, int latent, double *unit, double *offset)
 {
     const thi_target *target = encoder->target;

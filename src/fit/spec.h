@@ -51,6 +51,12 @@ typedef struct thi_spec {
 } thi_spec;
 
 /*
+ * A variance to begin with beside the likelihood's guess of f: a tenth of the prior's, but no more than moderate odds
+ * or rates allow where f is a logarithm. exp(f) would leave nothing to go by.
+ */
+double thi_first_variance(const thiele_likelihood *lik, int64_t latent, double prior);
+
+/*
  * From the units of the model to those of the data: f_data = offset + unit * f. A latent of a likelihood whose targets
  * are not standardised, or have several scales, keeps its own; the log of a variance is shifted.
  */

@@ -43,9 +43,8 @@ static void take_guesses(thi_vfit *fit, double *shift)
     for (int64_t i = 0; i < n; i++) {
         double *mu = fit->mu + i * Q, *v = fit->v + i * Q;
         for (int64_t q = 0; q < Q; q++) {
-            bool logarithm = !lik->ops->standardise || (lik->ops->log_variance > 0 && q == lik->ops->log_variance);
             shift[i * Q + q] = -mu[q];
-            v[q] = logarithm ? fmin(0.1 * v[q], 0.25) : 0.1 * v[q];
+            v[q] = thi_first_variance(lik, q, v[q]);
         }
         if (lik->ops->guess != NULL) {
             lik->ops->guess(lik, fit->rows.y + i * fit->rows.outputs, mu);

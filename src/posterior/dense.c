@@ -7,19 +7,17 @@
  * (both before negative sites). They are equally good at lambda k = 1; the border is drawn at 1/1000, which gives up at
  * most three digits of the first for the sake of its price.
  */
-#include "posterior/dense.h"
+#include "posterior/dense_columns.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-/* Columns worked at a time. */
-enum { COLUMNS = 256 };
 static const double STRONG = 1e-3;
 
 double thi_dense_bytes(int64_t n)
 {
-    return 8.0 * (double)n * (2.0 * (double)n + COLUMNS + 64.0);
+    return 8.0 * (double)n * (2.0 * (double)n + THI_DENSE_COLUMNS + 64.0);
 }
 
 thiele_status thi_dense_open(thi_dense *dense, thiele_context *ctx, int64_t n, const double *X, const thi_dense *work,
@@ -92,25 +90,13 @@ typedef struct columns {
     double *v;
 } columns;
 
-static thiele_status each_column(thiele_context *ctx, thi_block_fn fn, columns *c)
-{
-    double n = (double)c->dense->n;
-    return thi_parallel_work(ctx, (c->dense->n + COLUMNS - 1) / COLUMNS, 2.0 * n * n, fn, c);
-}
-
-static int64_t block_end(const columns *c, int64_t block)
-{
-    int64_t end = (block + 1) * COLUMNS;
-    return end < c->dense->n ? end : c->dense->n;
-}
-
 /* L = I + s K s */
 static thiele_status form_columns(void *arg, int64_t block, int thread)
 {
     (void)thread;
     const columns *c = arg;
     const double *s = c->dense->scale;
-    for (int64_t j = block * COLUMNS; j < block_end(c, block); j++) {
+    for (int64_t j = block * THI_DENSE_COLUMNS; j < thi_dense_block_end(c->dense->n, block); j++) {
         const double *k = c->dense->K.data + j * c->dense->K.ld;
         double *l = c->L.data + j * c->L.ld;
         for (int64_t i = j; i < c->dense->n; i++) {
@@ -131,7 +117,7 @@ static thiele_status strong_columns(void *arg, int64_t block, int thread)
 {
     (void)thread;
     const columns *c = arg;
-    for (int64_t j = block * COLUMNS; j < block_end(c, block); j++) {
+    for (int64_t j = block * THI_DENSE_COLUMNS; j < thi_dense_block_end(c->dense->n, block); j++) {
         const double *w = c->L.data + j + j * c->L.ld;
         if (is_strong(c->dense, c->lambda, j)) {
             c->v[j] = (1.0 - thi_blas_dot(c->dense->n - j, w, w)) / c->lambda[j];
@@ -146,7 +132,7 @@ static thiele_status strong_columns(void *arg, int64_t block, int thread)
 thiele_status thi_dense_factor(const thi_dense *dense, thiele_context *ctx, thi_matrix L)
 {
     columns c = {.dense = dense, .L = L};
-    thiele_status status = each_column(ctx, form_columns, &c);
+    thiele_status status = thi_dense_each_column(ctx, c.dense->n, form_columns, &c);
     if (status == THIELE_OK) {
         status = thi_chol(ctx, L);
     }
@@ -178,10 +164,10 @@ static thiele_status weak_variances(const thi_dense *dense, thiele_context *ctx,
         left += !is_strong(dense, lambda, i);
     }
     thi_matrix V;
-    thiele_status status = thi_matrix_alloc(&V, ctx, n, left < COLUMNS ? left : COLUMNS);
+    thiele_status status = thi_matrix_alloc(&V, ctx, n, left < THI_DENSE_COLUMNS ? left : THI_DENSE_COLUMNS);
     while (left > 0 && status == THIELE_OK) {
-        int64_t row[COLUMNS], count = 0;
-        for (; next < n && count < COLUMNS; next++) {
+        int64_t row[THI_DENSE_COLUMNS], count = 0;
+        for (; next < n && count < THI_DENSE_COLUMNS; next++) {
             if (!is_strong(dense, lambda, next)) {
                 row[count++] = next;
             }
@@ -338,7 +324,7 @@ thiele_status thi_dense_condition(thi_dense *dense, thiele_context *ctx, const d
     THI_TRY(thi_dense_factor(dense, ctx, dense->L));
     dense->log_det = thi_chol_logdet(dense->L);
     THI_TRY(thi_tri_inverse(ctx, dense->L));
-    THI_TRY(each_column(ctx, strong_columns, &c));
+    THI_TRY(thi_dense_each_column(ctx, c.dense->n, strong_columns, &c));
     THI_TRY(weak_variances(dense, ctx, lambda, v));
     THI_TRY(weights(dense, ctx, lambda, nu));
     THI_TRY(negatives(dense, ctx, lambda, nu, v));

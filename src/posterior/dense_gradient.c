@@ -2,29 +2,14 @@
  * The adjoint of K for Gaussian sites at the data rows; the formulas are in dense.h. L is formed anew, because the
  * matrix may have been lent to another latent since: n^3 flops, most of them the inverse.
  */
-#include "posterior/dense.h"
+#include "posterior/dense_columns.h"
 
 #include <string.h>
-
-/* Columns worked at a time. */
-enum { COLUMNS = 256 };
 
 typedef struct columns {
     const thi_dense *dense;
     const double *q;
 } columns;
-
-static thiele_status each_column(thiele_context *ctx, thi_block_fn fn, columns *c)
-{
-    double n = (double)c->dense->n;
-    return thi_parallel_work(ctx, (c->dense->n + COLUMNS - 1) / COLUMNS, 2.0 * n * n, fn, c);
-}
-
-static int64_t block_end(const columns *c, int64_t block)
-{
-    int64_t end = (block + 1) * COLUMNS;
-    return end < c->dense->n ? end : c->dense->n;
-}
 
 /* L = s L s: from B^-1 to C+ */
 static thiele_status scale_columns(void *arg, int64_t block, int thread)
@@ -32,7 +17,7 @@ static thiele_status scale_columns(void *arg, int64_t block, int thread)
     (void)thread;
     const columns *c = arg;
     const double *s = c->dense->scale;
-    for (int64_t j = block * COLUMNS; j < block_end(c, block); j++) {
+    for (int64_t j = block * THI_DENSE_COLUMNS; j < thi_dense_block_end(c->dense->n, block); j++) {
         double *l = c->dense->L.data + j * c->dense->L.ld;
         for (int64_t i = j; i < c->dense->n; i++) {
             l[i] *= s[i] * s[j];
@@ -47,7 +32,7 @@ static thiele_status kbar_columns(void *arg, int64_t block, int thread)
     (void)thread;
     const columns *c = arg;
     const double *a = c->dense->a, *q = c->q;
-    for (int64_t j = block * COLUMNS; j < block_end(c, block); j++) {
+    for (int64_t j = block * THI_DENSE_COLUMNS; j < thi_dense_block_end(c->dense->n, block); j++) {
         double *l = c->dense->L.data + j * c->dense->L.ld;
         for (int64_t i = j; i < c->dense->n; i++) {
             l[i] = 0.5 * (a[i] * a[j] + q[i] * a[j] + a[i] * q[j] - l[i]);
@@ -104,7 +89,7 @@ static thiele_status form_c(thi_dense *dense, thiele_context *ctx)
     thiele_status status;
     THI_TRY(thi_dense_factor(dense, ctx, dense->L));
     THI_TRY(thi_chol_inverse(ctx, dense->L));
-    THI_TRY(each_column(ctx, scale_columns, &c));
+    THI_TRY(thi_dense_each_column(ctx, c.dense->n, scale_columns, &c));
     if (dense->U.rows > 0) {
         THI_TRY(thi_multiply(ctx, THI_T, THI_N, -1.0, dense->U, dense->U, 1.0, dense->L, true));
     }
@@ -132,11 +117,11 @@ thiele_status thi_dense_gradient(thi_dense *dense, thiele_context *ctx, const th
         thi_blas_gemv(THI_N, -1.0, dense->L, t, 1.0, q);
     }
     if (h != NULL) {
-        THI_TRY(thi_matrix_alloc(&work, ctx, n, COLUMNS < n ? COLUMNS : n));
+        THI_TRY(thi_matrix_alloc(&work, ctx, n, THI_DENSE_COLUMNS < n ? THI_DENSE_COLUMNS : n));
         THI_TRY(influence(dense, ctx, work));
     }
     c.q = q;
-    THI_TRY(each_column(ctx, kbar_columns, &c));
+    THI_TRY(thi_dense_each_column(ctx, c.dense->n, kbar_columns, &c));
     if (h != NULL) {
         THI_TRY(add_curvature(dense, ctx, h, work));
         THI_TRY(thi_dense_fill(dense, ctx, prior));
