@@ -12,6 +12,12 @@ static const double NOISE_FLOOR = 1e-10;
 /* And a variance below this multiple of it: beyond, v = k - |w|^2 would lose what the floor of the noise protects. */
 static const double VARIANCE_CEILING = 1e5;
 
+/*
+ * And the slopes of a warping below this many over the standard deviation of y: rows with equal targets would be given
+ * a step of their own, ever steeper, and a density without bound.
+ */
+static const double STEEPEST = 10.0;
+
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -137,7 +143,11 @@ static void guess_phi(thi_hypers *hypers, const thi_spec *spec, double spread)
 {
     thi_hyper *phi = hypers->hyper + hypers->first[hypers->groups];
     for (int i = 0; i < spec->lik->parameters; i++) {
-        guess(&phi[i], thi_hyper_number(&phi[i]) * pow(spread, 0.5 * spec->lik->phi[i].power));
+        int power = spec->lik->phi[i].power;
+        guess(&phi[i], thi_hyper_number(&phi[i]) * pow(spread, 0.5 * power));
+        if (power < 0) {
+            phi[i].ceiling = log(STEEPEST * pow(spread, 0.5 * power));
+        }
     }
     if (hypers->noise >= 0) {
         thi_hyper *noise = &hypers->hyper[hypers->noise];
