@@ -169,6 +169,7 @@ static thiele_status search(thi_vfit *fit, const thi_method *method, const thi_r
     }
     THI_TRY(
         thi_search(fit->ctx, fit->driver, method, fit->spec, rows, fit->hypers, &settings, &fit->result->fit, NULL));
+    fit->result->fit.iterations = 0; /* those of the fit itself are counted */
     hold_lengthscales(fit, guess);
     THI_TRY(thi_hypers_apply(fit->hypers, fit->ctx, fit->spec));
 out:
@@ -263,6 +264,7 @@ static thiele_status warm(thi_vfit *fit)
     status = thi_vfit_nested(fit, "warm", WARM_ITERATIONS);
     end_share(fit->driver, deadline);
     fit->source = all;
+    fit->result->fit.iterations = 0;
     fit->rows_done = 0.0;
     if (status == THIELE_OK) {
         thi_sites_scale(fit, (double)all->n / (double)sample.n);
