@@ -9,7 +9,7 @@
 #include "expect/expect.h"
 #include "linalg/linalg.h"
 
-enum { DRAWS = 512, ROWS = 8192, SEEDS = 300, NODES = 200 };
+enum { DRAWS = 1024, ROWS = 16384, SEEDS = 300, NODES = 200 };
 
 typedef struct marginal {
     double y, mu, v;
@@ -136,13 +136,13 @@ static void test_ratios(void **state)
         const char *text;
         double y;
     } likelihoods[] = {{"bernoulli", 1}, {"poisson", 3}};
-    static const double mean[] = {0, 1}, spread[] = {0.01, 0.1, 0.5};
+    static const double mean[] = {0, 1}, spread[] = {0.01, 0.1, 0.5, 1};
     print_message("variance with the control variate over without, then pairs and Sobol points over with:\n");
     for (int i = 0; i < 2; i++) {
         thiele_likelihood *lik = NULL;
         assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, likelihoods[i].text, 1, 0));
         for (int a = 0; a < 2; a++) {
-            for (int b = 0; b < 3; b++) {
+            for (int b = 0; b < 4; b++) {
                 check(lik, (marginal){likelihoods[i].y, mean[a], spread[b]});
             }
         }
