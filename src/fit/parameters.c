@@ -472,7 +472,7 @@ thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thi_spec 
     THI_TRY(thi_alloc(ctx, &hypers->first, (size_t)groups + 1, sizeof *hypers->first));
     hypers->count = count;
     THI_TRY(fill_list(&maker));
-    if (strcmp(spec->lik->ops->name, "gaussian") == 0) {
+    if (thi_is_gaussian(spec->lik)) {
         hypers->noise = count - 1;
     }
     THI_TRY(thi_split_list(set, set_one, &reader));

@@ -4,6 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+bool thi_is_gaussian(const thiele_likelihood *lik)
+{
+    return strcmp(lik->ops->name, "gaussian") == 0;
+}
+
 /* --- rows ------------------------------------------------------------------------------------------------------------
  */
 

@@ -9,6 +9,9 @@
 #include "expect/expect.h"
 #include "posterior/prior.h"
 
+/* Plain Gaussian noise: the built-in one, whatever a user's own is called. */
+bool thi_is_gaussian(const thiele_likelihood *lik);
+
 /* Training rows. offset is added to the first latent function. */
 typedef struct thi_rows {
     int64_t n;

@@ -124,7 +124,6 @@ thiele_status thiele_likelihood_custom(thiele_likelihood **out, thiele_context *
                                .outputs = spec->outputs,
                                .latents = spec->latents,
                                .classes = spec->support == THIELE_SUPPORT_CLASS ? spec->classes : 0,
-                               .user = spec->user,
                                .spec = spec};
     for (int i = 0; i < spec->parameters; i++) {
         THI_TRY(add_parameter(lik, ctx, &spec->parameter[i]));

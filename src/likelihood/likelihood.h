@@ -116,7 +116,6 @@ struct thiele_likelihood {
     double *value; /* phi's values, contiguous, for the densities */
     int classes;   /* softmax, ordinal */
     int nodes;     /* GPRN: node functions; warped: tanh terms */
-    void *user;    /* of a user's own */
     const thiele_likelihood_spec *spec;
     void *library; /* of a plug-in: what dlopen gave */
     char *path;    /* and its file */

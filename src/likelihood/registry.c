@@ -81,7 +81,6 @@ thiele_status thi_likelihood_copy(thiele_likelihood **out, thiele_context *ctx, 
                                 .latents = lik->latents,
                                 .classes = lik->classes,
                                 .nodes = lik->nodes,
-                                .user = lik->user,
                                 .spec = lik->spec};
     THI_TRY(copy_phi(copy, ctx, lik));
     if (lik->path != NULL) {

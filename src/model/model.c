@@ -55,7 +55,7 @@ bool thi_model_has_classes(const thiele_model *model)
 
 bool thi_model_is_gaussian(const thiele_model *model)
 {
-    return model->lik != NULL && strcmp(model->lik->ops->name, "gaussian") == 0;
+    return model->lik != NULL && thi_is_gaussian(model->lik);
 }
 
 int thiele_model_classes(const thiele_model *model)

@@ -36,7 +36,5 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table);
 thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table);
 /* Kernels, means and hyperparameters. */
 thiele_status thi_specify_prior(thi_fitting *f);
-/* Whether a likelihood is plain Gaussian noise. */
-bool thi_is_gaussian(const thiele_likelihood *lik);
 
 #endif
