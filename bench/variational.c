@@ -115,7 +115,8 @@ static void measure(thiele_context *ctx, int64_t B, int64_t M, int K, double pea
                        .inducing = M,
                        .capacity = B,
                        .diagonal = K > 0,
-                       .whitened = K == 0};
+                       .whitened = K == 0,
+                       .quick = K == 0 && B >= 2 * M};
     thiele_kernel *kernel;
     check(ctx, thiele_kernel_parse(&kernel, ctx, "matern52(ard, lengthscale~2)", D, NULL));
     check(ctx, thi_variational_open(&w.v, ctx, &shape));
@@ -240,6 +241,7 @@ static void open_peer(peer *p, const char *problem, int64_t B, int64_t N, int64_
                         .source = &p->source,
                         .hypers = &p->hypers,
                         .settings = &p->settings,
+                        .quick = true,
                         .result = &p->result};
     check(p->ctx, thi_vfit_open(&p->fit, M, Z, B, true));
     take(file, p->fit.first[THI_PART_KERNEL], p->fit.x);

@@ -91,12 +91,10 @@ static thiele_status reserve(thiele_context *ctx, size_t bytes)
 
 static void *block_new(thi_heap *heap, size_t bytes)
 {
-    /* Large blocks come zeroed from the system anyway; posix_memalign has no zeroing form, so clear what we return. */
     void *raw = NULL;
     if (posix_memalign(&raw, ALIGNMENT, ALIGNMENT + bytes) != 0) {
         return NULL;
     }
-    memset((char *)raw + ALIGNMENT, 0, bytes);
     *(block_header *)raw = (block_header){heap, bytes};
     atomic_fetch_add(&heap->holders, 1);
     return (char *)raw + ALIGNMENT;
@@ -107,7 +105,7 @@ static block_header *header_of(void *block)
     return (block_header *)((char *)block - ALIGNMENT);
 }
 
-thiele_status thi_alloc(thiele_context *ctx, void *out, size_t count, size_t size)
+thiele_status thi_alloc_bare(thiele_context *ctx, void *out, size_t count, size_t size)
 {
     void **block = out;
     *block = NULL;
@@ -126,6 +124,16 @@ thiele_status thi_alloc(thiele_context *ctx, void *out, size_t count, size_t siz
         return thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory: %zu bytes could not be had", bytes);
     }
     return THIELE_OK;
+}
+
+thiele_status thi_alloc(thiele_context *ctx, void *out, size_t count, size_t size)
+{
+    void **block = out;
+    thiele_status status = thi_alloc_bare(ctx, out, count, size);
+    if (status == THIELE_OK) {
+        memset(*block, 0, count * size);
+    }
+    return status;
 }
 
 thiele_status thi_grow(thiele_context *ctx, void *block, size_t count, size_t size)

@@ -63,6 +63,8 @@ void thi_log(thiele_context *ctx, thiele_log_level level, const char *format, ..
  * pointer. Errors: MEMORY, LIMIT (with the amounts); *out is then NULL.
  */
 thiele_status thi_alloc(thiele_context *ctx, void *out, size_t count, size_t size) THI_MUST_CHECK;
+/* The same not zeroed: for work spaces that are written before they are read. */
+thiele_status thi_alloc_bare(thiele_context *ctx, void *out, size_t count, size_t size) THI_MUST_CHECK;
 /* As realloc, for blocks of thi_alloc or NULL; new bytes are zero. On failure the block is as it was. */
 thiele_status thi_grow(thiele_context *ctx, void *block, size_t count, size_t size) THI_MUST_CHECK;
 thiele_status thi_strdup(thiele_context *ctx, char **out, const char *text) THI_MUST_CHECK;

@@ -349,6 +349,7 @@ static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool
     int64_t batch = choose_batch(fit, M, optimizer, &all_rows);
     fit->natural = optimizers[optimizer].natural;
     fit->conjugate = gaussian && fit->natural;
+    fit->quick = !all_rows;
     THI_TRY(thi_vfit_open(fit, M, Z, batch, settings->iterations >= 0 && !settings->condition));
     fit->result->inducing = M;
     fit->result->batch = all_rows ? fit->source->n : batch;

@@ -102,6 +102,9 @@ static void take_values(thi_vfit *fit, const double *Z)
     fit->applied = true;
 }
 
+/* Rows an inducing point from which products with Kzz^-1 are worth their M^3 flops. */
+enum { QUICK_ROWS = 2 };
+
 thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t capacity, bool learn_prior)
 {
     const thi_latents *latents = &fit->spec->latents;
@@ -113,6 +116,7 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t c
                              .capacity = capacity,
                              .diagonal = fit->settings->diagonal,
                              .whitened = fit->natural || !fit->settings->plain,
+                             .quick = fit->quick && capacity >= QUICK_ROWS * M*0*0,
                              .group = latents->group};
     lay_out(fit, learn_prior);
     thiele_status status;

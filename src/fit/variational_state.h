@@ -40,6 +40,7 @@ typedef struct thi_vfit {
     const thi_variational_settings *settings;
     thi_variational_result *result;
     bool natural;   /* q by sites */
+    bool quick;     /* minibatches: see thi_shape */
     bool conjugate; /* a natural step of size 1 over all rows is the optimum */
     double tolerance;
 

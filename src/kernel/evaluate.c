@@ -15,7 +15,7 @@ thiele_status thi_inputs_make(thi_inputs *inputs, thiele_context *ctx, const thi
     for (int leaf = 0; leaf < kernel->leaves; leaf++) {
         features += (size_t)kernel->leaf[leaf].features;
     }
-    thiele_status status = thi_alloc(ctx, &inputs->features, features * (size_t)n, sizeof(double));
+    thiele_status status = thi_alloc_bare(ctx, &inputs->features, features * (size_t)n, sizeof(double));
     if (status != THIELE_OK) {
         return status;
     }
@@ -39,7 +39,8 @@ void thi_inputs_clear(thi_inputs *inputs)
 typedef struct task {
     const thiele_kernel *kernel;
     const thi_inputs *A, *B;
-    thi_matrix K; /* filled, or Kbar */
+    thi_matrix K;     /* filled, or Kbar */
+    thi_matrix known; /* K beside Kbar, where it is known */
     bool symmetric;
     double *part;     /* task x parameters, or NULL */
     double *Bbar;     /* D x B.n, or NULL */
@@ -71,7 +72,7 @@ static thiele_status task_open(task *t, thiele_context *ctx, int64_t tasks, bool
     }
     /* Pulling takes a buffer a level, and two more to weigh Kbar and to fill the other parts of a product. */
     t->per_thread = t->leaf_scratch + (size_t)t->tile_rows * (size_t)t->tile_cols * (size_t)(2 * kernel->depth + 2);
-    thiele_status status = thi_alloc(ctx, &t->workspace, t->per_thread * (size_t)ctx->threads, sizeof(double));
+    thiele_status status = thi_alloc_bare(ctx, &t->workspace, t->per_thread * (size_t)ctx->threads, sizeof(double));
     if (status == THIELE_OK && pull) {
         status = thi_alloc(ctx, &t->part, (size_t)tasks * (size_t)kernel->parameters, sizeof(double));
     }
@@ -217,6 +218,28 @@ static thi_matrix symmetric_tile(const task *t, const thi_tile *tile, double *bu
     return thi_matrix_view(buffer, tile->rows, tile->cols, tile->rows);
 }
 
+/* The values of a tile of a squared exponential, where they are known; of symmetric ones those above the diagonal. */
+static thi_matrix known_tile(const task *t, const thi_tile *tile, double *buffer)
+{
+    thi_matrix K = t->known;
+    const thi_node *root = t->kernel->root;
+    const thi_leaf *leaf = &t->kernel->leaf[root->type == THI_NODE_LEAF ? root->leaf : 0];
+    if (K.data == NULL || root->type != THI_NODE_LEAF || leaf->kind->profile != THI_PROFILE_SE) {
+        return (thi_matrix){0};
+    }
+    if (!t->symmetric) {
+        return thi_matrix_block(K, tile->row, tile->col, tile->rows, tile->cols);
+    }
+    for (int j = 0; j < tile->cols; j++) {
+        int64_t c = tile->col + j;
+        for (int i = 0; i < tile->rows; i++) {
+            int64_t r = tile->row + i;
+            buffer[i + j * tile->rows] = r == c ? thi_leaf_variance(leaf) : K.data[r < c ? r + c * K.ld : c + r * K.ld];
+        }
+    }
+    return thi_matrix_view(buffer, tile->rows, tile->cols, tile->rows);
+}
+
 static thiele_status pull_columns(void *arg, int64_t block, int thread)
 {
     const task *t = arg;
@@ -228,6 +251,7 @@ static thiele_status pull_columns(void *arg, int64_t block, int thread)
     for (int64_t row = first; row < t->A->n; row += THI_TILE_ROWS) {
         thi_tile tile = tile_at(t, thread, row, col);
         double *buffer = tile.scratch + t->leaf_scratch;
+        tile.K = known_tile(t, &tile, buffer + area(&tile));
         thi_matrix Kbar =
             t->symmetric ? symmetric_tile(t, &tile, buffer) : thi_matrix_block(t->K, row, col, tile.rows, tile.cols);
         node_pull(t->kernel->root, &tile, Kbar, theta_bar, Bbar, buffer + area(&tile));
@@ -235,10 +259,10 @@ static thiele_status pull_columns(void *arg, int64_t block, int thread)
     return THIELE_OK;
 }
 
-thiele_status thi_kernel_pull(const thiele_kernel *kernel, thiele_context *ctx, const thi_inputs *A,
-                              const thi_inputs *B, thi_matrix Kbar, bool symmetric, double *theta_bar, double *Bbar)
+static thiele_status pull(task t, thiele_context *ctx, double *theta_bar, double *Bbar)
 {
-    task t = {.kernel = kernel, .A = A, .B = B, .K = Kbar, .symmetric = symmetric};
+    const thiele_kernel *kernel = t.kernel;
+    const thi_inputs *A = t.A, *B = t.B;
     int64_t tasks = blocks_of(B->n, THI_TILE_COLS);
     size_t size = (size_t)kernel->dims * (size_t)B->n;
     thiele_status status = task_open(&t, ctx, tasks, true);
@@ -252,12 +276,26 @@ thiele_status thi_kernel_pull(const thiele_kernel *kernel, thiele_context *ctx, 
         thi_reduce(tasks, kernel->parameters, t.part, theta_bar);
         /* Both arguments move together, and Kbar is symmetric: twice the share of the second one. */
         for (size_t i = 0; Bbar != NULL && i < size; i++) {
-            Bbar[i] += (symmetric ? 2.0 : 1.0) * t.Bbar[i];
+            Bbar[i] += (t.symmetric ? 2.0 : 1.0) * t.Bbar[i];
         }
     }
     thi_free(t.Bbar);
     task_close(&t);
     return status;
+}
+
+thiele_status thi_kernel_pull(const thiele_kernel *kernel, thiele_context *ctx, const thi_inputs *A,
+                              const thi_inputs *B, thi_matrix Kbar, bool symmetric, double *theta_bar, double *Bbar)
+{
+    return pull((task){.kernel = kernel, .A = A, .B = B, .K = Kbar, .symmetric = symmetric}, ctx, theta_bar, Bbar);
+}
+
+thiele_status thi_kernel_pull_known(const thiele_kernel *kernel, thiele_context *ctx, const thi_inputs *A,
+                                    const thi_inputs *B, thi_matrix Kbar, thi_matrix K, bool symmetric,
+                                    double *theta_bar, double *Bbar)
+{
+    task t = {.kernel = kernel, .A = A, .B = B, .K = Kbar, .symmetric = symmetric, .known = K};
+    return pull(t, ctx, theta_bar, Bbar);
 }
 
 static void node_diagonal(const thi_node *node, const thi_tile *tile, double *diagonal, double *buffer)

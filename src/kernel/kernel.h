@@ -175,6 +175,13 @@ thiele_status thi_kernel_fill_diagonal(const thiele_kernel *kernel, thiele_conte
  */
 thiele_status thi_kernel_pull(const thiele_kernel *kernel, thiele_context *ctx, const thi_inputs *A,
                               const thi_inputs *B, thi_matrix Kbar, bool symmetric, double *theta_bar, double *Bbar);
+/*
+ * The same with the values K = k(A, B) at hand, of symmetric ones those above the diagonal: a squared exponential then
+ * needs neither distances nor exp. Others take no notice of them.
+ */
+thiele_status thi_kernel_pull_known(const thiele_kernel *kernel, thiele_context *ctx, const thi_inputs *A,
+                                    const thi_inputs *B, thi_matrix Kbar, thi_matrix K, bool symmetric,
+                                    double *theta_bar, double *Bbar);
 /* The same for F = sum_i kbar_i k(x_i, x_i). */
 thiele_status thi_kernel_pull_diagonal(const thiele_kernel *kernel, thiele_context *ctx, const thi_inputs *A,
                                        const double *kbar, double *theta_bar, double *Abar);
@@ -188,6 +195,7 @@ typedef struct thi_tile {
     int rows, cols;
     int max_rows, max_cols; /* of any tile of the same matrix */
     bool same;              /* A and B are the same rows */
+    thi_matrix K;           /* the values of a squared exponential, where they are known; data NULL: not */
     double *scratch;
 } thi_tile;
 /* Doubles of scratch that a leaf needs for tiles of at most this size. */

@@ -4,7 +4,8 @@
  * entry, t = |u_i - u'_j|^2:  ubar'_j = 2 (sum_i W_ij) u'_j - 2 sum_i W_ij u_i,   and the same for u_i over j; t =
  * <u_i, u'_j>:     ubar'_j = sum_i W_ij u_i. Distances are taken from features shifted to the tile's centre, and those
  * that cancellation has spoiled are computed again: near and equal rows keep full accuracy whatever the offset of the
- * data. Cost: 2 F flops and one exp an entry to fill, 6 F flops and one exp to pull.
+ * data. Cost: 2 F flops and one exp an entry to fill, 4 F flops and one exp to pull (6 F where the map is not linear, 2
+ * F and no exp for a squared exponential whose values are at hand).
  */
 #include <string.h>
 
@@ -13,6 +14,8 @@
 /* Features of a tile, U is F x rows and V is F x cols: as they are, and shifted to the tile's centre for distances. */
 typedef struct tile_features {
     int F;
+    const thi_leaf *leaf;
+    const thi_tile *tile;
     const double *raw_u, *raw_v;
     const double *U, *V;
     double *norm_u, *norm_v;
@@ -23,8 +26,8 @@ size_t thi_leaf_scratch(const thi_leaf *leaf, int max_rows, int max_cols)
     size_t F = (size_t)leaf->features;
     size_t rows = (size_t)max_rows;
     size_t cols = (size_t)max_cols;
-    /* centre; U, V and their adjoints; norms; T; columns of t, k, dk, dshape; row and column sums */
-    return F + 2 * F * (rows + cols) + (rows + cols) + rows * cols + 4 * rows + (rows + cols);
+    /* centre; U, V and their adjoints, V's twice; norms; T; columns of t, k, dk, dshape; row and column sums */
+    return F + F * (2 * rows + 3 * cols) + (rows + cols) + rows * cols + 4 * rows + (rows + cols);
 }
 
 /* out = u - centre and its squared norms; four sums at a time, so that they need not wait for each other. */
@@ -56,7 +59,7 @@ static double *take_features(const thi_leaf *leaf, int index, const thi_tile *ti
     const double *U = tile->A->leaf[index] + tile->row * F;
     const double *V = tile->B->leaf[index] + tile->col * F;
     double *next = tile->scratch;
-    *out = (tile_features){.F = F, .raw_u = U, .raw_v = V, .U = U, .V = V};
+    *out = (tile_features){.F = F, .leaf = leaf, .tile = tile, .raw_u = U, .raw_v = V, .U = U, .V = V};
     if (leaf->kind->family != THI_DISTANCE) {
         return next;
     }
@@ -84,17 +87,28 @@ static bool is_near(const tile_features *features, int64_t i, int64_t j, double 
     return !(r2 >= THI_DISTANCE_LOSS * (features->norm_u[i] + features->norm_v[j]));
 }
 
+/* u_i - v_j of feature f; of scaled inputs by subtracting before scaling, which is exact where they are near. */
+static double difference(const tile_features *features, int64_t i, int64_t j, int f)
+{
+    const thi_tile *tile = features->tile;
+    int D = tile->kernel->dims;
+    if (!features->leaf->kind->map->linear) {
+        return features->raw_u[i * features->F + f] - features->raw_v[j * features->F + f];
+    }
+    int64_t d = features->leaf->dim[f];
+    double apart = tile->A->X[(tile->row + i) * D + d] - tile->B->X[(tile->col + j) * D + d];
+    return apart * (1.0 / thi_leaf_lengthscale(features->leaf, f));
+}
+
 /* Computes again the distances of a column that lost digits. */
 static void repair(const tile_features *features, int rows, int j, double *r2)
 {
-    int F = features->F;
-    const double *v = features->raw_v + (size_t)j * F;
     for (int i = 0; i < rows; i++) {
         if (is_near(features, i, j, r2[i])) {
-            const double *u = features->raw_u + (size_t)i * F;
             double sum = 0.0;
-            for (int f = 0; f < F; f++) {
-                sum += (u[f] - v[f]) * (u[f] - v[f]);
+            for (int f = 0; f < features->F; f++) {
+                double apart = difference(features, i, j, f);
+                sum += apart * apart;
             }
             r2[i] = sum;
         }
@@ -168,6 +182,7 @@ void thi_leaf_fill(const thi_leaf *leaf, int index, const thi_tile *tile, thi_ma
 typedef struct tile_adjoint {
     double *row_sum, *col_sum; /* of W */
     double *ubar, *vbar;       /* F x rows, F x cols */
+    double *far;               /* F x cols: vbar without the near pairs */
     double *k, *dk, *dshape;   /* one column each */
 } tile_adjoint;
 
@@ -179,15 +194,13 @@ static void pull_near(const tile_features *features, int rows, int j, const doub
                       tile_adjoint *adjoint)
 {
     int F = features->F;
-    const double *v = features->raw_v + (size_t)j * F;
     for (int i = 0; i < rows; i++) {
         if (!is_near(features, i, j, r2[i])) {
             continue;
         }
-        const double *u = features->raw_u + (size_t)i * F;
         double twice = 2.0 * kbar[i] * adjoint->dk[i];
         for (int f = 0; f < F; f++) {
-            double push = twice * (u[f] - v[f]);
+            double push = twice * difference(features, i, j, f);
             adjoint->ubar[(size_t)i * F + f] += push;
             adjoint->vbar[(size_t)j * F + f] -= push;
         }
@@ -201,6 +214,7 @@ static void weigh(const thi_leaf *leaf, const tile_features *features, const boo
 {
     thi_profile_args args = profile_args(leaf);
     const thi_vector_ops *vector = thi_vector();
+    bool extra = leaf->kind->extra != NULL;
     double variance_bar = 0.0;
     double shape_bar = 0.0;
     for (int j = 0; j < T.cols; j++) {
@@ -208,21 +222,27 @@ static void weigh(const thi_leaf *leaf, const tile_features *features, const boo
         const double *kbar = Kbar.data + j * Kbar.ld;
         vector->profile_adjoint[leaf->kind->profile](T.rows, args, t, adjoint->k, adjoint->dk, adjoint->dshape);
         variance_bar += thi_blas_dot(T.rows, kbar, adjoint->k);
-        shape_bar += thi_blas_dot(T.rows, kbar, adjoint->dshape);
+        shape_bar += extra ? thi_blas_dot(T.rows, kbar, adjoint->dshape) : 0.0;
         if (near[j]) {
             pull_near(features, (int)T.rows, j, t, kbar, adjoint);
         }
-        double sum = 0.0;
-        for (int64_t i = 0; i < T.rows; i++) {
-            t[i] = kbar[i] * adjoint->dk[i];
-            adjoint->row_sum[i] += t[i];
-            sum += t[i];
-        }
-        adjoint->col_sum[j] = sum;
+        adjoint->col_sum[j] = vector->weigh(T.rows, 1.0, kbar, adjoint->dk, t, adjoint->row_sum);
     }
     theta_bar[leaf->lengthscales] += variance_bar;
-    if (leaf->kind->extra != NULL) {
+    if (extra) {
         theta_bar[leaf->lengthscales + 1] += shape_bar;
+    }
+}
+
+/* The same from the values of a squared exponential, dk/dt = -k/2: no distances, no exp; near pairs are harmless. */
+static void weigh_known(const thi_leaf *leaf, thi_matrix K, thi_matrix Kbar, thi_matrix W, tile_adjoint *adjoint,
+                        double *theta_bar)
+{
+    const thi_vector_ops *vector = thi_vector();
+    for (int j = 0; j < W.cols; j++) {
+        adjoint->col_sum[j] = vector->weigh(W.rows, -0.5, Kbar.data + j * Kbar.ld, K.data + j * K.ld, W.data + j * W.ld,
+                                            adjoint->row_sum);
+        theta_bar[leaf->lengthscales] -= 2.0 * adjoint->col_sum[j];
     }
 }
 
@@ -246,10 +266,11 @@ static tile_adjoint start_adjoint(const thi_tile *tile, int F, double *next)
 {
     size_t rows = (size_t)tile->rows;
     size_t cols = (size_t)tile->cols;
-    memset(next, 0, (rows + cols) * (size_t)(F + 1) * sizeof *next);
+    memset(next, 0, ((rows + cols) * (size_t)(F + 1) + cols * (size_t)F) * sizeof *next);
     tile_adjoint adjoint = {.row_sum = next, .col_sum = next + rows, .ubar = next + rows + cols};
     adjoint.vbar = adjoint.ubar + rows * (size_t)F;
-    adjoint.k = adjoint.vbar + cols * (size_t)F;
+    adjoint.far = adjoint.vbar + cols * (size_t)F;
+    adjoint.k = adjoint.far + cols * (size_t)F;
     adjoint.dk = adjoint.k + rows;
     adjoint.dshape = adjoint.dk + rows;
     return adjoint;
@@ -266,6 +287,42 @@ static void pull_white(const thi_leaf *leaf, const thi_tile *tile, thi_matrix Kb
     }
 }
 
+/*
+ * What the rows' side of a distance between scaled inputs gives to the length-scales, without ubar: from vbar, with
+ * sum_i ubar_i . u_i = 2 sum_i (sum_j W_ij) u_i^2 - 2 sum_j (sum_i W_ij) v_j^2 + sum_j vbar_j . v_j (feature by
+ * feature), vbar without the near pairs. They left their own sum in ubar.
+ */
+static void pull_scales(const thi_leaf *leaf, const thi_tile *tile, const tile_features *features,
+                        const tile_adjoint *adjoint, double *theta_bar)
+{
+    int F = features->F;
+    for (int f = 0; f < F; f++) {
+        double sum = 0.0;
+        for (int64_t i = 0; i < tile->rows; i++) {
+            double u = features->U[i * F + f];
+            sum += u * (2.0 * adjoint->row_sum[i] * u + adjoint->ubar[i * F + f]);
+        }
+        for (int64_t j = 0; j < tile->cols; j++) {
+            double v = features->V[j * F + f];
+            sum += v * (adjoint->far[j * F + f] - 2.0 * adjoint->col_sum[j] * v);
+        }
+        theta_bar[leaf->lengthscales > 1 ? f : 0] -= sum;
+    }
+}
+
+/* W, and its sums, from values where they are given and are enough. */
+static void make_weights(const thi_leaf *leaf, const thi_tile *tile, const tile_features *features, thi_matrix Kbar,
+                         thi_matrix W, tile_adjoint *adjoint, double *theta_bar)
+{
+    if (tile->K.data != NULL) {
+        weigh_known(leaf, tile->K, Kbar, W, adjoint, theta_bar);
+        return;
+    }
+    bool near[THI_TILE_COLS] = {false};
+    arguments(leaf, features, W, near);
+    weigh(leaf, features, near, Kbar, W, adjoint, theta_bar);
+}
+
 void thi_leaf_pull(const thi_leaf *leaf, int index, const thi_tile *tile, thi_matrix Kbar, double *theta_bar,
                    double *Bbar)
 {
@@ -278,22 +335,27 @@ void thi_leaf_pull(const thi_leaf *leaf, int index, const thi_tile *tile, thi_ma
     int F = features.F;
     int D = tile->kernel->dims;
     double *own_bar = theta_bar + leaf->first;
-    thi_matrix T = thi_matrix_view(next, tile->rows, tile->cols, tile->rows);
+    thi_matrix W = thi_matrix_view(next, tile->rows, tile->cols, tile->rows);
     tile_adjoint adjoint = start_adjoint(tile, F, next + (size_t)tile->rows * (size_t)tile->cols);
-    bool near[THI_TILE_COLS] = {false};
-    arguments(leaf, &features, T, near);
-    weigh(leaf, &features, near, Kbar, T, &adjoint, own_bar);
+    make_weights(leaf, tile, &features, Kbar, W, &adjoint, own_bar);
     if (F == 0) {
         return;
     }
+    feature_adjoint(leaf, THI_N, W, F, features.U, features.V, adjoint.col_sum, tile->cols, adjoint.far);
+    for (int64_t i = 0; i < (int64_t)F * tile->cols; i++) {
+        adjoint.vbar[i] += adjoint.far[i];
+    }
     /* A linear map's adjoint takes the shifted features, for accuracy; others need the true ones. */
-    bool shifted = leaf->kind->map->linear;
-    const double *U = shifted ? features.U : features.raw_u;
-    const double *V = shifted ? features.V : features.raw_v;
-    feature_adjoint(leaf, THI_T, T, F, features.V, features.U, adjoint.row_sum, tile->rows, adjoint.ubar);
-    leaf->kind->map->adjoint(leaf, tile->rows, D, tile->A->X + tile->row * D, U, adjoint.ubar, own_bar, NULL);
-    feature_adjoint(leaf, THI_N, T, F, features.U, features.V, adjoint.col_sum, tile->cols, adjoint.vbar);
-    leaf->kind->map->adjoint(leaf, tile->cols, D, tile->B->X + tile->col * D, V, adjoint.vbar, own_bar, Bbar);
+    bool linear = leaf->kind->map->linear;
+    if (linear && leaf->kind->family == THI_DISTANCE) {
+        pull_scales(leaf, tile, &features, &adjoint, own_bar);
+    } else {
+        feature_adjoint(leaf, THI_T, W, F, features.V, features.U, adjoint.row_sum, tile->rows, adjoint.ubar);
+        leaf->kind->map->adjoint(leaf, tile->rows, D, tile->A->X + tile->row * D, linear ? features.U : features.raw_u,
+                                 adjoint.ubar, own_bar, NULL);
+    }
+    leaf->kind->map->adjoint(leaf, tile->cols, D, tile->B->X + tile->col * D, linear ? features.V : features.raw_v,
+                             adjoint.vbar, own_bar, Bbar);
 }
 
 /* t_ii of the tile's rows: |u|^2, or 0 for distances. */

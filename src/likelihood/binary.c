@@ -73,26 +73,33 @@ thiele_status thi_make_bernoulli(thiele_likelihood *lik, thiele_context *ctx)
     return THIELE_OK;
 }
 
-/* --- logistic --------------------------------------------------------------------------------------------------------
- */
-
-/* y f, and infinity for a missing y, where the logistic is 1 and flat. */
+/* y f, and infinity for a missing y, where the likelihood is 1 and flat. */
 static inline double margin(double y, double f)
 {
     return y == y ? y * f : INFINITY;
 }
 
-static void logit_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
+/* out = fn(y f); a missing y is as if it were certain. */
+static void by_margins(int64_t n, const double *y, const double *f, void (*fn)(int64_t n, const double *x, double *y),
+                       double *out)
 {
-    (void)lik;
     double buffer[CHUNK];
     for (int64_t first = 0; first < n; first += CHUNK) {
         int64_t count = n - first < CHUNK ? n - first : CHUNK;
         for (int64_t i = 0; i < count; i++) {
             buffer[i] = margin(y[first + i], f[first + i]);
         }
-        thi_vector()->log_sigmoid(count, buffer, out + first);
+        fn(count, buffer, out + first);
     }
+}
+
+/* --- logistic --------------------------------------------------------------------------------------------------------
+ */
+
+static void logit_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
+{
+    (void)lik;
+    by_margins(n, y, f, thi_vector()->log_sigmoid, out);
 }
 
 /* d1 = y sigmoid(-y f), d2 = -sigmoid(y f) sigmoid(-y f) */
@@ -163,27 +170,27 @@ const thi_likelihood_ops thi_lik_bernoulli = {
 static void probit_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
     (void)lik;
-    for (int64_t i = 0; i < n; i++) {
-        out[i] = isnan(y[i]) ? 0.0 : thi_log_phi(y[i] * f[i]);
-    }
+    by_margins(n, y, f, thi_vector()->log_phi, out);
 }
 
-/* With m = phi/Phi and x = y f: d1 = y m, d2 = -m (x + m). One of m and x + m gives the other without cancellation. */
-static void probit_row(const thiele_likelihood *lik, double y, double f, double *d)
-{
-    (void)lik;
-    double x = y * f;
-    double m = x > 0.0 ? thi_mills(x) : 0.0;
-    double excess = x > 0.0 ? x + m : thi_mills_excess(x);
-    m = x > 0.0 ? m : excess - x;
-    d[0] = y * m;
-    d[1] = -m * excess;
-}
-
+/* With m = phi/Phi at x = y f: d1 = y m, d2 = -m (x + m) */
 static void probit_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
                                double *d2)
 {
-    thi_rows_derivatives(lik, n, y, f, d1, d2, probit_row);
+    (void)lik;
+    double buffer[CHUNK];
+    for (int64_t first = 0; first < n; first += CHUNK) {
+        int64_t count = n - first < CHUNK ? n - first : CHUNK;
+        for (int64_t i = 0; i < count; i++) {
+            buffer[i] = margin(y[first + i], f[first + i]);
+        }
+        thi_vector()->mills(count, buffer, buffer, d2 + first);
+        for (int64_t i = 0; i < count; i++) {
+            double sign = y[first + i];
+            d1[first + i] = sign == sign ? sign * buffer[i] : 0.0;
+            d2[first + i] = sign == sign ? -buffer[i] * d2[first + i] : 0.0;
+        }
+    }
 }
 
 /* P(+1) = Phi(mu/sqrt(1 + v)); v may be NULL for none. */

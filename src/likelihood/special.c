@@ -57,7 +57,7 @@ double thi_mills(double x)
     return SQRT_2_OVER_PI / thi_erfcx(-x * M_SQRT1_2);
 }
 
-/* For t = -x: 1/(t + 2/(t + 3/(t + ...))). From t = 6 on 40 terms give full precision; nearer to zero the sum of x and
+/* For t = -x: 1/(t + 2/(t + 3/(t + ...))). From t = 6 on 24 terms give full precision; nearer to zero the sum of x and
  * the ratio loses less than two digits. */
 double thi_mills_excess(double x)
 {
@@ -65,7 +65,7 @@ double thi_mills_excess(double x)
         return x + thi_mills(x);
     }
     double tail = -x;
-    for (int k = 40; k >= 2; k--) {
+    for (int k = 24; k >= 2; k--) {
         tail = -x + k / tail;
     }
     return 1.0 / tail;

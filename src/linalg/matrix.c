@@ -163,7 +163,7 @@ static thiele_status multiply_long(thiele_context *ctx, const product *p, int64_
 {
     long_product l = {p, inner, inner / PART, NULL};
     size_t size = (size_t)p->C.rows * (size_t)p->C.cols;
-    thiele_status status = thi_alloc(ctx, &l.part, size * (size_t)l.parts, sizeof *l.part);
+    thiele_status status = thi_alloc_bare(ctx, &l.part, size * (size_t)l.parts, sizeof *l.part);
     if (status == THIELE_OK) {
         status = thi_parallel(ctx, l.parts, multiply_part, &l);
     }

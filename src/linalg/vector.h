@@ -39,11 +39,21 @@ typedef struct thi_vector_ops {
     void (*log_sigmoid)(int64_t n, const double *x, double *y);
     /* y = 1/(1 + exp(-x)) and its slope dy = y (1 - y), to full relative precision in both tails; y may be x. */
     void (*sigmoid)(int64_t n, const double *x, double *y, double *dy);
+    /* y = log Phi(x) of the standard normal, to full relative precision in both tails; y may be x. */
+    void (*log_phi)(int64_t n, const double *x, double *y);
+    /* m = phi(x)/Phi(x) and excess = x + m, the slope of log Phi and that of -log m; within 3e-13; m may be x. */
+    void (*mills)(int64_t n, const double *x, double *m, double *excess);
     /*
      * g = max(0, a + b - 2 g): squared distances from inner products and squared norms. True when one of them is so
      * much smaller than a + b (or not a number) that it must be computed again: THI_DISTANCE_LOSS.
      */
     bool (*distance)(int64_t n, const double *a, double b, double *g);
+    /* Entry by entry: y = x h; sum += x h; y = a g + x h, or y += that. y may be x. */
+    void (*times)(int64_t n, const double *x, const double *h, double *y);
+    void (*add_times)(int64_t n, const double *x, const double *h, double *sum);
+    void (*combine)(int64_t n, double a, const double *g, const double *x, const double *h, bool add, double *y);
+    /* w = scale a b, entry by entry; sum += w likewise; returns the total of w. w may be a or b. */
+    double (*weigh)(int64_t n, double scale, const double *a, const double *b, double *w, double *sum);
     /* k = scale * profile(t); k may be t. */
     void (*profile[THI_PROFILE_COUNT])(int64_t n, thi_profile_args args, const double *t, double *k);
     /* The same with dk = scale * d profile/dt and dshape = scale * d profile/d log shape (0 where there is no shape).

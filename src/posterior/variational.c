@@ -1,6 +1,6 @@
 /*
  * Opening and closing a variational posterior, and the factors of Kzz that an evaluation begins with. Memory: for a
- * full family 2 M^2 a member and 2 M^2 a group, (members + groups + 1) capacity M for the rows.
+ * full family 2 M^2 a member and 2 M^2 a group (3 each when quick), (members + groups + 1) capacity M for the rows.
  */
 #include "posterior/variational_internal.h"
 
@@ -41,8 +41,10 @@ static void open_groups(thi_variational *v, supply *from)
         take_matrix(from, &group->P, M, M);
         take_matrix(from, &group->V, rows, M);
         take_array(from, &group->k, 5 * rows, sizeof(double));
-        if (thi_is_plain_diagonal(v)) {
+        if (thi_is_plain_diagonal(v) || v->shape.quick) {
             take_matrix(from, &group->N, M, M);
+        }
+        if (thi_is_plain_diagonal(v)) {
             take_matrix(from, &group->A, rows, M);
             take_array(from, &group->inverse_diagonal, M, sizeof(double));
         }
@@ -58,6 +60,9 @@ static void open_groups(thi_variational *v, supply *from)
     }
 }
 
+/* Vectors of a member; the first of them are the sums. */
+enum { SUMS = 2, VECTORS = 7 };
+
 static void open_members(thi_variational *v, supply *from)
 {
     int64_t M = v->shape.inducing, rows = padded(v->shape.capacity);
@@ -66,14 +71,19 @@ static void open_members(thi_variational *v, supply *from)
         member->component = i / v->shape.latents;
         member->latent = i % v->shape.latents;
         member->group = v->group_of[member->latent];
-        double **vector[] = {&member->g_sum, &member->h_sum, &member->m, &member->s, &member->mbar, &member->sbar};
-        for (int k = 0; k < 6; k++) {
-            *vector[k] = v->vectors + (k < 2 ? 2 * i + k : 2 * v->members + 4 * i + k - 2) * M;
+        double **vector[] = {&member->g_sum, &member->h_sum, &member->m, &member->s,
+                             &member->mbar,  &member->sbar,  &member->a};
+        for (int k = 0; k < VECTORS; k++) {
+            int64_t place = k < SUMS ? SUMS * i + k : SUMS * v->members + (VECTORS - SUMS) * i + k - SUMS;
+            *vector[k] = v->vectors + place * M;
         }
         if (thi_is_full(v)) {
             take_matrix(from, &member->Ls, M, M);
             take_matrix(from, &member->T, M, M);
             take_matrix(from, &member->W, rows, M);
+        }
+        if (v->shape.quick) {
+            take_matrix(from, &member->D, M, M);
         }
         if (thi_is_full(v) && v->shape.components > 1) {
             take_matrix(from, &member->G, M, M);
@@ -93,9 +103,9 @@ static void open_shared(thi_variational *v, supply *from)
 {
     int64_t M = v->shape.inducing, rows = padded(v->shape.capacity), K = v->shape.components;
     int64_t blocks = (v->shape.capacity + THI_ROWS - 1) / THI_ROWS;
-    v->sums_size = 2 * v->members * M;
+    v->sums_size = SUMS * v->members * M;
     take_array(from, &v->weight, 4 * K + K * K, sizeof(double));
-    take_array(from, &v->vectors, 6 * v->members * M, sizeof(double));
+    take_array(from, &v->vectors, VECTORS * v->members * M, sizeof(double));
     take_array(from, &v->part, blocks * v->sums_size, sizeof(double));
     take_matrix(from, &v->scaled, rows, M);
     take_matrix(from, &v->work[0], M, M);
@@ -119,6 +129,7 @@ thiele_status thi_variational_open(thi_variational **out, thiele_context *ctx, c
         return from.status;
     }
     v->shape = *shape;
+    v->shape.quick = shape->quick && !shape->diagonal;
     v->members = shape->components * shape->latents;
     take_array(&from, &v->group_of, shape->latents, sizeof *v->group_of);
     for (int j = 0; j < shape->latents && from.status == THIELE_OK; j++) {
@@ -168,6 +179,7 @@ void thi_variational_close(thi_variational *v)
         thi_free(v->member[i].Ls.data);
         thi_free(v->member[i].T.data);
         thi_free(v->member[i].W.data);
+        thi_free(v->member[i].D.data);
         thi_free(v->member[i].G.data);
     }
     thi_free(v->group_of);
@@ -217,8 +229,7 @@ static thiele_status explain(thiele_context *ctx)
                     reason);
 }
 
-/* L^-1 and the diagonal of Kzz^-1 = L^-T L^-1. */
-static thiele_status invert(thiele_context *ctx, thi_group *group)
+thiele_status thi_group_invert(thiele_context *ctx, thi_group *group)
 {
     int64_t M = group->L.rows;
     for (int64_t j = 0; j < M; j++) {
@@ -226,9 +237,19 @@ static thiele_status invert(thiele_context *ctx, thi_group *group)
     }
     thiele_status status = thi_tri_inverse(ctx, group->N);
     for (int64_t j = 0; j < M; j++) {
-        const double *column = group->N.data + j + j * M;
-        group->inverse_diagonal[j] = thi_blas_dot(M - j, column, column);
         memset(group->N.data + j * M, 0, (size_t)j * sizeof(double));
+    }
+    return status;
+}
+
+/* L^-1 and the diagonal of Kzz^-1 = L^-T L^-1. */
+static thiele_status invert(thiele_context *ctx, thi_group *group)
+{
+    thiele_status status = thi_group_invert(ctx, group);
+    int64_t M = group->L.rows;
+    for (int64_t j = 0; j < M; j++) {
+        const double *column = group->N.data + j * M;
+        group->inverse_diagonal[j] = thi_blas_dot(M - j, column + j, column + j);
     }
     return status;
 }
@@ -287,6 +308,7 @@ thiele_status thi_variational_begin(thi_variational *v, thiele_context *ctx, con
     v->factored = true;
     memset(v->sums, 0, (size_t)v->sums_size * sizeof(double));
     THI_TRY(q != NULL ? thi_q_take(v, ctx, q) : thi_sites_take(v, ctx, sites));
+    THI_TRY(thi_quick_begin(v, ctx, again));
 out:
     return status;
 }

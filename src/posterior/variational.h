@@ -14,8 +14,8 @@
  *   thi_variational_end             the KL term, and what was asked for of the gradient
  * Matrices are allocated by thi_variational_open only; after it there are the kernels' small work spaces and the
  * features of inputs. Rows are worked in blocks with single-threaded BLAS and reduced in a fixed order: the same bits
- * on any number of threads. Cost a latent with a full S: 5 B M^2 + O(M^3) flops; a diagonal one costs O(K B M) beyond
- * the solves that all components share.
+ * on any number of threads. Cost a latent with a full S: 5 B M^2 + O(M^3) flops, 3 B M^2 when quick; a diagonal one
+ * costs O(K B M) beyond the solves that all components share.
  */
 #ifndef THI_VARIATIONAL_H
 #define THI_VARIATIONAL_H
@@ -28,6 +28,11 @@ typedef struct thi_shape {
     int64_t inducing;        /* M */
     int64_t capacity;        /* rows at a time, at most */
     bool diagonal, whitened;
+    /*
+     * Full S only: where Kzz is well conditioned, products with Kzz^-1 in place of solves (variational_quick.c). For
+     * minibatches of many more rows than M: variances lose some digits, the noise of the batch is far larger.
+     */
+    bool quick;
     /*
      * Latents with the same number share kernel and Z, so that Kzz, V and their adjoints are made once for all of them.
      * Ascending from 0 without gaps; NULL: each latent its own.
@@ -98,9 +103,9 @@ thiele_status thi_variational_pull(thi_variational *v, thiele_context *ctx, cons
 thiele_status thi_variational_end(thi_variational *v, thiele_context *ctx, const double *expected, double *kl,
                                   const thi_adjoints *adjoints);
 /*
- * After the pulls and before the next begin: a natural-gradient step of size rho of the sites that begin was given,
- * with the (g, h) pulled since: T <- (1 - rho) T - 2 rho V diag(h) V', t <- (1 - rho) t + rho (V g - 2 V diag(h) V'm).
- * Whether I + T is positive definite shows at the next begin.
+ * After thi_variational_end and before the next begin: a natural-gradient step of size rho of the sites that begin was
+ * given, with the (g, h) pulled since: T <- (1 - rho) T - 2 rho V diag(h) V', t <- (1 - rho) t + rho (V g - 2 V diag(h)
+ * V'm). Whether I + T is positive definite shows at the next begin.
  */
 void thi_variational_step(thi_variational *v, double rho, thi_sites *sites);
 /* Copies one latent into a predictor. Between begin and the next begin. */

@@ -284,8 +284,9 @@ static thiele_status end_group(thi_variational *v, thiele_context *ctx, thi_grou
     THI_TRY(thi_parallel_work(ctx, bands, cube(v) / 3, right_band, &t));
     THI_TRY(thi_parallel_work(ctx, bands, cube(v), left_band, &t));
     THI_TRY(thi_parallel_work(ctx, bands, square_work(v), sum_band, &t));
-    THI_TRY(thi_kernel_pull(group->prior.kernel, ctx, &group->z, &group->z, group->P, true, group->theta_bar,
-                            wants_Z ? group->Z_bar : NULL));
+    /* thi_chol_jitter left Kzz above the diagonal. */
+    THI_TRY(thi_kernel_pull_known(group->prior.kernel, ctx, &group->z, &group->z, group->P, group->L, true,
+                                  group->theta_bar, wants_Z ? group->Z_bar : NULL));
 out:
     return status;
 }
@@ -340,6 +341,7 @@ thiele_status thi_variational_end(thi_variational *v, thiele_context *ctx, const
                                   const thi_adjoints *adjoints)
 {
     thiele_status status = THIELE_OK;
+    THI_TRY(thi_quick_end(v, ctx));
     THI_TRY(thi_kl_value(v, ctx, kl));
     if (adjoints == NULL) {
         return status;

@@ -9,6 +9,7 @@
  *   variational.c          opening, factors of Kzz, closing
  *   variational_q.c        q and its gradient between numbers and matrices
  *   variational_sites.c    q from sites, and natural steps
+ *   variational_quick.c    products with Kzz^-1 in place of solves
  *   variational_rows.c     marginals and their adjoints, by blocks of rows
  *   variational_kl.c       KL(q || p), the bound of a mixture, their gradients
  *   variational_end.c      gradients of kernels and Z from what the rows left
@@ -34,6 +35,8 @@ typedef struct thi_member {
     thi_matrix Ls; /* M x M: the factor of S in w, zeros above the diagonal */
     thi_matrix T;  /* M x M, lower triangle: V diag(h) V' */
     thi_matrix W;  /* rows x M: V Ls; the first member of a group has the group's Vbar there after a pull */
+    thi_matrix D;  /* M x M: L^-T (S - I) L^-1, when quick */
+    double *a;     /* M: L^-T m, when quick */
     thi_matrix G;  /* M x M, lower triangle: gradient in S of what a mixture's entropy has of pairs; K > 1 only */
 } thi_member;
 
@@ -45,10 +48,10 @@ typedef struct thi_group {
     int latents;
     thi_member *first;
     thi_matrix L;             /* M x M, lower triangle */
-    thi_matrix N;             /* of a plain diagonal: L^-1, zeros above the diagonal */
+    thi_matrix N;             /* of a plain diagonal or when quick: L^-1, zeros above the diagonal */
     double *inverse_diagonal; /* of a plain diagonal: that of Kzz^-1 */
     double jitter;
-    thi_matrix V;              /* rows x M */
+    thi_matrix V;              /* rows x M; k(X, Z) itself in a raw evaluation */
     thi_matrix A;              /* rows x M, of a plain diagonal: V L^-1 */
     thi_matrix bar;            /* rows x M: Vbar, then the adjoint of k(X, Z) */
     thi_matrix P;              /* M x M, lower triangle */
@@ -76,8 +79,10 @@ struct thi_variational {
     thi_matrix work[2];     /* M x M */
     const thi_sites *sites; /* of this evaluation, or NULL */
     bool factored, narrow;
-    bool pulled;  /* since begin */
-    int64_t rows; /* of the last marginals */
+    bool raw;      /* this evaluation goes by D: V is k(X, Z) */
+    bool raw_sums; /* T and g_sum are those of k(Z, x) in place of V: from the pulls of such an evaluation to its end */
+    bool pulled;   /* since begin */
+    int64_t rows;  /* of the last marginals */
 };
 
 static inline bool thi_is_full(const thi_variational *v)
@@ -114,6 +119,14 @@ void thi_q_give_weights(const thi_variational *v, double *q_bar);
 thiele_status thi_sites_take(thi_variational *v, thiele_context *ctx, thi_sites *sites);
 /* P of the member's group += that of the collapsed bound at fixed sites. T is full symmetric. */
 thiele_status thi_sites_adjoint(thi_variational *v, thiele_context *ctx, const thi_member *member);
+
+/* --- variational_quick.c --- */
+/* Whether this evaluation is raw; if so, D and a. fresh: L is new. */
+thiele_status thi_quick_begin(thi_variational *v, thiele_context *ctx, bool fresh);
+/* From T and g_sum of k(Z, x) to those of V. */
+thiele_status thi_quick_end(thi_variational *v, thiele_context *ctx);
+/* N = L^-1. */
+thiele_status thi_group_invert(thiele_context *ctx, thi_group *group);
 
 /* --- variational_kl.c --- */
 thiele_status thi_kl_value(thi_variational *v, thiele_context *ctx, double *kl);

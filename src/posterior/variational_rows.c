@@ -6,6 +6,8 @@
  *
  * Five products of M^2 flops a row, all in blocks of rows with single-threaded BLAS but for T, which is cut into tiles.
  *
+ * A raw evaluation (variational_quick.c) has k(X, Z) in place of V, and one product in place of four.
+ *
  * A diagonal S, in w: v = k - |V_n|^2 + (V . V) s, Vbar = g m' + 2 diag(h) V diag(s - 1), P -= Vbar'V. In u, with
  * A = V L^-1 in place of V: Abar = g m' + 2 diag(h) A diag(s), C = Abar L^-T, and with H the sum of h over all members
  *   Vbar = C - 2 diag(H) V       P -= E'V + V'E,  E = C - diag(H) V
@@ -14,6 +16,8 @@
 
 #include <float.h>
 #include <string.h>
+
+#include "linalg/vector.h"
 
 typedef struct rows_task {
     thi_variational *v;
@@ -79,6 +83,15 @@ static void squares(thi_matrix A, const double *weight, double *restrict out)
     }
 }
 
+/* out_i = sum over columns of A_ic B_ic */
+static void products(thi_matrix A, thi_matrix B, double *out)
+{
+    memset(out, 0, (size_t)A.rows * sizeof(double));
+    for (int64_t c = 0; c < A.cols; c++) {
+        thi_vector()->add_times(A.rows, A.data + c * A.ld, B.data + c * B.ld, out);
+    }
+}
+
 /* --- marginals ---------------------------------------------------------------------------------------------------- */
 
 static void member_marginals(const rows_task *t, const thi_member *member, int64_t block)
@@ -86,8 +99,14 @@ static void member_marginals(const rows_task *t, const thi_member *member, int64
     const thi_group *group = t->group;
     int64_t first = block * t->size;
     thi_matrix V = block_of(t, group->V, block), base = V;
+    const double *m = member->m;
     double mu[THI_ROWS], plus[THI_ROWS];
-    if (thi_is_full(t->v)) {
+    if (t->v->raw) {
+        thi_matrix X = block_of(t, member->W, block);
+        thi_blas_gemm(THI_N, THI_N, 1.0, V, member->D, 0.0, X);
+        products(V, X, plus);
+        m = member->a;
+    } else if (thi_is_full(t->v)) {
         thi_matrix W = block_of(t, member->W, block);
         copy_block(V, W);
         thi_blas_trmm(THI_RIGHT, THI_N, 1.0, member->Ls, W);
@@ -96,7 +115,7 @@ static void member_marginals(const rows_task *t, const thi_member *member, int64
         base = thi_is_plain_diagonal(t->v) ? block_of(t, group->A, block) : V;
         squares(base, member->s, plus);
     }
-    thi_blas_gemv(THI_N, 1.0, base, member->m, 0.0, mu);
+    thi_blas_gemv(THI_N, 1.0, base, m, 0.0, mu);
     for (int64_t i = 0; i < V.rows; i++) {
         int64_t at = place(t, member, first + i);
         double k = group->k[first + i], variance = k - group->norm[first + i] + plus[i];
@@ -112,8 +131,12 @@ static thiele_status marginals_block(void *arg, int64_t block, int thread)
     const rows_task *t = arg;
     thi_group *group = t->group;
     thi_matrix V = block_of(t, group->V, block);
-    thi_blas_trsm(THI_RIGHT, THI_T, 1.0, group->L, V);
-    squares(V, NULL, group->norm + block * t->size);
+    if (t->v->raw) {
+        memset(group->norm + block * t->size, 0, (size_t)V.rows * sizeof(double));
+    } else {
+        thi_blas_trsm(THI_RIGHT, THI_T, 1.0, group->L, V);
+        squares(V, NULL, group->norm + block * t->size);
+    }
     if (thi_is_plain_diagonal(t->v)) {
         thi_matrix A = block_of(t, group->A, block);
         copy_block(V, A);
@@ -177,6 +200,14 @@ static void full_bar(const thi_member *member, const double *g, const double *h,
     }
 }
 
+/* bar (+)= g a' + diag(h) X */
+static void raw_bar(const thi_member *member, const double *g, const double *h, thi_matrix X, thi_matrix bar)
+{
+    for (int64_t c = 0; c < X.cols; c++) {
+        thi_vector()->combine(X.rows, member->a[c], g, X.data + c * X.ld, h, bar.data != X.data, bar.data + c * bar.ld);
+    }
+}
+
 static thiele_status full_block(void *arg, int64_t block, int thread)
 {
     (void)thread;
@@ -187,17 +218,20 @@ static thiele_status full_block(void *arg, int64_t block, int thread)
     gather(t, member, t->g, block * t->size, V.rows, g);
     gather(t, member, t->h, block * t->size, V.rows, h);
     for (int64_t c = 0; c < V.cols; c++) {
-        const double *from = V.data + c * V.ld;
-        double *to = scaled.data + c * scaled.ld;
-        for (int64_t i = 0; i < V.rows; i++) {
-            to[i] = h[i] * from[i];
-        }
+        thi_vector()->times(V.rows, V.data + c * V.ld, h, scaled.data + c * scaled.ld);
     }
     thi_blas_gemv(THI_T, 1.0, V, g, 0.0, part_of(t, block, member->g_sum));
     if (t->v->narrow) {
         return THIELE_OK;
     }
     thi_matrix W = block_of(t, member->W, block), bar = block_of(t, t->group->bar, block);
+    if (t->v->raw) {
+        for (int64_t i = 0; i < V.rows; i++) {
+            h[i] *= 2.0;
+        }
+        raw_bar(member, g, h, W, bar);
+        return THIELE_OK;
+    }
     thi_blas_trmm(THI_RIGHT, THI_T, 1.0, member->Ls, W);
     full_bar(member, g, h, V, W, bar);
     if (t->last) {
@@ -334,7 +368,9 @@ static thiele_status pull_prior(const rows_task *t, thiele_context *ctx)
                   NULL);
     thiele_status status = thi_kernel_pull_diagonal(prior->kernel, ctx, &group->x, group->h, group->theta_bar, NULL);
     if (status == THIELE_OK) {
-        status = thi_kernel_pull(prior->kernel, ctx, &group->x, &group->z, bar, false, group->theta_bar, group->Z_bar);
+        thi_matrix K = t->v->raw ? thi_matrix_block(group->V, 0, 0, t->n, t->v->shape.inducing) : (thi_matrix){0};
+        status = thi_kernel_pull_known(prior->kernel, ctx, &group->x, &group->z, bar, K, false, group->theta_bar,
+                                       group->Z_bar);
     }
     return status;
 }
@@ -353,6 +389,7 @@ thiele_status thi_variational_pull(thi_variational *v, thiele_context *ctx, cons
     }
     thi_reduce(block_count(&t), v->sums_size, v->part, v->sums);
     v->pulled = true;
+    v->raw_sums = v->raw;
 out:
     return status;
 }

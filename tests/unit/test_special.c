@@ -142,12 +142,39 @@ static void logistic_vectors(void **state)
     }
 }
 
+/* Against the scalar ones, which erfcx makes accurate in the left tail. */
+static void normal_vectors(void **state)
+{
+    (void)state;
+    enum { N = 203 };
+    const thi_vector_ops *sets[2] = {thi_vector(), &thi_vector_portable};
+    double x[N], y[N], m[N], excess[N];
+    for (int i = 0; i < N; i++) {
+        x[i] = -40.0 + 60.0 * i / N;
+    }
+    x[0] = -1e8;
+    for (int s = 0; s < 2; s++) {
+        for (int n = 0; n <= N; n += n < 20 ? 1 : N - 20) {
+            sets[s]->log_phi(n, x, y);
+            sets[s]->mills(n, x, m, excess);
+            for (int i = 0; i < n; i++) {
+                assert_near(y[i], thi_log_phi(x[i]), 1e-15, 0);
+                assert_near(m[i], thi_mills(x[i]), 1e-14, 0);
+                assert_near(excess[i], thi_mills_excess(x[i]), 3e-13, 0);
+            }
+        }
+        double odd[3] = {INFINITY, -INFINITY, NAN};
+        sets[s]->log_phi(3, odd, y);
+        assert_true(y[0] == 0 && y[1] == -INFINITY && isnan(y[2]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(normal_tails),     cmocka_unit_test(scaled_erfc),     cmocka_unit_test(normal_intervals),
         cmocka_unit_test(tilted_integrals), cmocka_unit_test(gamma_functions), cmocka_unit_test(logistic_functions),
-        cmocka_unit_test(logistic_vectors),
+        cmocka_unit_test(logistic_vectors), cmocka_unit_test(normal_vectors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

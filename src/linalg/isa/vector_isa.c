@@ -21,12 +21,14 @@ enum { W = 8 };
 #define VEXP   Sleef_expd8_u10avx512f
 #define VLOG   Sleef_logd8_u10avx512f
 #define VLOG1P Sleef_log1pd8_u10avx512f
+#define VERFC  Sleef_erfcd8_u15avx512f
 #define VSQRT  _mm512_sqrt_pd
 #elif ISA_LEVEL == 2
 enum { W = 4 };
 #define VEXP   Sleef_expd4_u10avx2
 #define VLOG   Sleef_logd4_u10avx2
 #define VLOG1P Sleef_log1pd4_u10avx2
+#define VERFC  Sleef_erfcd4_u15avx2
 #define VSQRT  _mm256_sqrt_pd
 #else
 enum { W = 2 };
@@ -34,14 +36,18 @@ enum { W = 2 };
 #define VEXP   Sleef_expd2_u10advsimd
 #define VLOG   Sleef_logd2_u10advsimd
 #define VLOG1P Sleef_log1pd2_u10advsimd
+#define VERFC  Sleef_erfcd2_u15advsimd
 #define VSQRT  vsqrtq_f64
 #else
 #define VEXP   Sleef_expd2_u10
 #define VLOG   Sleef_logd2_u10
 #define VLOG1P Sleef_log1pd2_u10
+#define VERFC  Sleef_erfcd2_u15
 #define VSQRT  _mm_sqrt_pd
 #endif
 #endif
+
+#define LOG_SQRT_2PI 0.918938533204672741780
 
 typedef double vd __attribute__((vector_size(W * sizeof(double))));
 typedef int64_t vi __attribute__((vector_size(W * sizeof(int64_t))));
@@ -151,6 +157,75 @@ static void map_sigmoid(int64_t n, const double *x, double *y, double *dy)
     }
 }
 
+static inline vd choose(vi mask, vd yes, vd no)
+{
+    return (vd)(((vi)yes & mask) | ((vi)no & ~mask));
+}
+
+static inline bool any(vi mask)
+{
+    int64_t found = 0;
+    for (int j = 0; j < W; j++) {
+        found |= mask[j];
+    }
+    return found != 0;
+}
+
+/* 1/(t + 2/(t + 3/(t + ...))), t >= FAR: 24 terms give full precision. */
+#define FAR 6.0
+static inline vd far_excess(vd t)
+{
+    vd tail = t;
+    for (int k = 24; k >= 2; k--) {
+        tail = t + (double)k / tail;
+    }
+    return 1.0 / tail;
+}
+
+/* Below -FAR: Phi(x) = phi(x)/(-x + excess). */
+static inline vd log_phi(vd x)
+{
+    vd tail = 0.5 * VERFC((vd)((vi)x & INT64_MAX) * M_SQRT1_2);
+    vi positive = (vi)(x > 0.0), far = (vi)(x < -FAR);
+    vd near = choose(positive, VLOG1P(-tail), VLOG(choose(far, splat(1.0), tail)));
+    if (any(far)) {
+        vd t = choose(far, -x, splat(FAR));
+        near = choose(far, -0.5 * t * t - LOG_SQRT_2PI - VLOG(t + far_excess(t)), near);
+    }
+    return near;
+}
+
+static inline vd mills(vd x, vd *excess)
+{
+    vd tail = 0.5 * VERFC((vd)((vi)x & INT64_MAX) * M_SQRT1_2);
+    vi positive = (vi)(x > 0.0), far = (vi)(x < -FAR);
+    vd density = VEXP(-0.5 * x * x - LOG_SQRT_2PI);
+    vd m = density / choose(positive, 1.0 - tail, choose(far, splat(1.0), tail));
+    *excess = x + m;
+    if (any(far)) {
+        vd t = choose(far, -x, splat(FAR));
+        *excess = choose(far, far_excess(t), *excess);
+        m = choose(far, t + *excess, m);
+    }
+    return m;
+}
+
+MAP(map_log_phi, log_phi)
+
+static void map_mills(int64_t n, const double *x, double *m, double *excess)
+{
+    vd over;
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        store(m + i, mills(load(x + i), &over));
+        store(excess + i, over);
+    }
+    if (i < n) {
+        store_part(m + i, mills(load_part(x + i, n - i), &over), n - i);
+        store_part(excess + i, over, n - i);
+    }
+}
+
 static inline vd squared(vd a, double b, vd g, vi *lost)
 {
     vd sum = a + b;
@@ -179,6 +254,64 @@ static bool distance(int64_t n, const double *a, double b, double *g)
         any |= lost[j];
     }
     return any != 0;
+}
+
+static void times(int64_t n, const double *x, const double *h, double *y)
+{
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        store(y + i, load(x + i) * load(h + i));
+    }
+    for (; i < n; i++) {
+        y[i] = x[i] * h[i];
+    }
+}
+
+static void add_times(int64_t n, const double *x, const double *h, double *sum)
+{
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        store(sum + i, load(sum + i) + load(x + i) * load(h + i));
+    }
+    for (; i < n; i++) {
+        sum[i] += x[i] * h[i];
+    }
+}
+
+static void combine(int64_t n, double a, const double *g, const double *x, const double *h, bool add, double *y)
+{
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        vd own = a * load(g + i) + load(x + i) * load(h + i);
+        store(y + i, add ? load(y + i) + own : own);
+    }
+    for (; i < n; i++) {
+        double own = a * g[i] + x[i] * h[i];
+        y[i] = add ? y[i] + own : own;
+    }
+}
+
+static double weigh(int64_t n, double scale, const double *a, const double *b, double *w, double *sum)
+{
+    vd total = {0};
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        vd product = scale * load(a + i) * load(b + i);
+        store(w + i, product);
+        store(sum + i, load(sum + i) + product);
+        total += product;
+    }
+    if (i < n) {
+        vd product = scale * load_part(a + i, n - i) * load_part(b + i, n - i);
+        store_part(w + i, product, n - i);
+        store_part(sum + i, load_part(sum + i, n - i) + product, n - i);
+        total += product;
+    }
+    double all = 0.0;
+    for (int j = 0; j < W; j++) {
+        all += total[j];
+    }
+    return all;
 }
 
 /* Value, derivative in t, derivative in log shape; the compiler drops what a caller does not use. */
@@ -300,7 +433,13 @@ const thi_vector_ops PASTE(thi_vector_, THI_ISA) = {
     .log = map_log,
     .log_sigmoid = map_log_sigmoid,
     .sigmoid = map_sigmoid,
+    .log_phi = map_log_phi,
+    .mills = map_mills,
     .distance = distance,
+    .times = times,
+    .add_times = add_times,
+    .combine = combine,
+    .weigh = weigh,
     .profile = {fill_se, fill_matern12, fill_matern32, fill_matern52, fill_rq, fill_linear, fill_polynomial, fill_one},
     .profile_adjoint = {adjoint_se, adjoint_matern12, adjoint_matern32, adjoint_matern52, adjoint_rq, adjoint_linear,
                         adjoint_polynomial, adjoint_one},
