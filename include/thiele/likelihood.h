@@ -10,7 +10,9 @@
  *   bernoulli, bernoulli-probit  y in {-1, +1}: sigmoid(y f), Phi(y f)
  *   svm                        -2 max(0, 1 - y f): a pseudo-likelihood, not normalised over y
  *   softmax                    C classes, C latents: exp(f_y) / sum exp f
+ *   logistic-softmax           C classes, C latents: sigmoid(f_y) / sum sigmoid(f)
  *   poisson(offset)            counts with mean exp(f + offset)
+ *   sigmoid-poisson(rate)      counts with mean rate * sigmoid(f)
  *   negative-binomial(r)       counts with mean m = exp(f) and variance m + m^2/r
  *   binomial(trials)           counts out of `trials` with probability sigmoid(f)
  *   gamma(shape)               mean exp(f), variance mean^2/shape
@@ -53,10 +55,16 @@ typedef struct thiele_likelihood_parameter {
     int positive; /* 1: positive, learned as a log */
 } thiele_likelihood_parameter;
 
+/* Of an augmentation: log p(y | f) = log_c + g f + log phi(r), r = alpha - beta f + gamma f^2. */
+typedef struct thiele_likelihood_coefficients {
+    double log_c, g, alpha, beta, gamma;
+} thiele_likelihood_coefficients;
+
 /*
- * Your own likelihood. Only log_density is needed; it must be safe to call from several threads. It returns log p(y |
- * f), minus infinity where y is impossible, never NaN. Rows whose outputs are all missing do not reach it; of several
- * outputs some may be NaN, which it leaves out. phi holds the values of the parameters in their order.
+ * Your own likelihood. Only log_density is needed (or an augmentation, below); it must be safe to call from several
+ * threads. It returns log p(y | f), minus infinity where y is impossible, never NaN. Rows whose outputs are all missing
+ * do not reach it; of several outputs some may be NaN, which it leaves out. phi holds the values of the parameters in
+ * their order.
  */
 typedef struct thiele_likelihood_spec {
     size_t size;
@@ -77,11 +85,24 @@ typedef struct thiele_likelihood_spec {
     thiele_support support;
     int classes; /* of THIELE_SUPPORT_CLASS */
     void *user;
+    /*
+     * Optional, both or neither, for one output and one latent: an augmentation, from which the conjugate method and
+     * the Gibbs sampler follow. It writes the density with a function phi of r = alpha - beta f + gamma f^2 >= 0,
+     *     log p(y | f) = log_c + g f + log phi(r),
+     * where phi(0) = 1 and phi is completely monotone (its derivatives alternate in sign): the Laplace transform of a
+     * positive variable omega. log_phi gives the log of phi, any branch of it, at the complex number r[0] + i r[1],
+     * r[0] >= 0; the log so that it does not underflow where r is large. The law of omega should have a density. phi
+     * may depend on y. With these log_density may be NULL. thiele_likelihood_try finds most functions that are no such
+     * thing. A spec of an earlier header, which ends before these, stays valid. At most 64 parameters.
+     */
+    void (*coefficients)(const double *y, const double *parameters, thiele_likelihood_coefficients *out, void *user);
+    void (*log_phi)(const double *y, const double *parameters, const double *r, double *out, void *user);
 } thiele_likelihood_spec;
 
 #define THIELE_LIKELIHOOD_SPEC_INIT                                                                                    \
     {                                                                                                                  \
-        sizeof(thiele_likelihood_spec), THIELE_LIKELIHOOD_VERSION, 0, 1, 1, 0, 0, 0, 0, THIELE_SUPPORT_REAL, 0, 0      \
+        sizeof(thiele_likelihood_spec), THIELE_LIKELIHOOD_VERSION, 0, 1, 1, 0, 0, 0, 0, THIELE_SUPPORT_REAL, 0, 0, 0,  \
+            0                                                                                                          \
     }
 
 /* A plug-in is a shared library with this function; the spec and all it points to must live as long as the library. */
@@ -97,7 +118,8 @@ THIELE_API thiele_status thiele_likelihood_parse(thiele_likelihood **out, thiele
                                                  int outputs, int classes);
 /*
  * From your own function. The spec is borrowed and must outlive the likelihood. Errors: FORMAT (made for another
- * version of this header), ARGUMENT (no name or log_density, counts, support or parameters that make no sense), MEMORY.
+ * version of this header), ARGUMENT (no name or density, half an augmentation, counts, support or parameters that make
+ * no sense), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_custom(thiele_likelihood **out, thiele_context *ctx,
                                                   const thiele_likelihood_spec *spec);
@@ -111,7 +133,9 @@ THIELE_API thiele_status thiele_likelihood_load(thiele_likelihood **out, thiele_
 /*
  * Evaluates the density of n rows (y is P x n) at a few values of f in a child process, so that a plug-in that crashes,
  * hangs or returns NaN gives an error and not the end of the program. A few rows are enough. Errors: NUMERIC (it did
- * one of these: the sentence says which, and for which y and f), IO (no process could be started), MEMORY.
+ * one of these: the sentence says which, and for which y and f), ARGUMENT (an augmentation whose phi is not 1 at 0, or
+ * grows, or is seen not to be completely monotone, or that is not the log_density: the sentence says which), IO (no
+ * process could be started), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_try(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
                                                const double *y);
@@ -132,10 +156,11 @@ THIELE_API void thiele_likelihood_log_density(const thiele_likelihood *likelihoo
 
 /*
  * (E, g, h): E_i = E[log p(y_i | f)], g = dE/dmu, h = dE/dv (Q x n each) under f ~ N(mu_i, diag v_i); mu and v are Q x
- * n. method: NULL for the best there is, or "closed", "quadrature:20", "mc:2000", "qmc:512". dphi (parameters x n; in
- * log phi for positive ones) may be NULL. Random draws depend on the context's seed and the row. Errors: ARGUMENT
- * (method unknown or not offered), NUMERIC (the density is NaN, or E, g or h not finite: a density of zero within reach
- * of the marginal, an overflow, a marginal that is no Gaussian; the sentence has y, f, mu and v), MEMORY.
+ * n. method: NULL for the best there is, or "closed", "augmented" (a lower bound of E, by auxiliary variables),
+ * "quadrature:20", "mc:2000", "qmc:512". dphi (parameters x n; in log phi for positive ones) may be NULL. Random draws
+ * depend on the context's seed and the row. Errors: ARGUMENT (method unknown or not offered), NUMERIC (the density is
+ * NaN, or E, g or h not finite: a density of zero within reach of the marginal, an overflow, a marginal that is no
+ * Gaussian; the sentence has y, f, mu and v), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_expect(const thiele_likelihood *likelihood, thiele_context *ctx,
                                                   const char *method, int64_t n, const double *y, const double *mu,

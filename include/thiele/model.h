@@ -32,6 +32,7 @@ typedef struct thiele_fit_options {
     const char *ignore;      /* comma-separated columns that are not inputs */
     const char *categorical; /* comma-separated columns to one-hot encode though they look like numbers */
     int drop_missing;        /* 1: leave out rows with missing values; 0: refuse them */
+    int drop_constant;       /* 1: leave out inputs that are the same in every row, with a warning; 0: refuse them */
     int raw;                 /* 1: do not standardise inputs and target */
     const char *method;      /* NULL: "auto"; "exact", "dense", "collapsed", "variational" */
     const char *kernel;      /* NULL: "matern52(ard)"; see kernel.h. Values in the units of the data */
@@ -65,7 +66,7 @@ typedef struct thiele_fit_options {
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0.0, 0, 0.0, 0                                                                                       \
+            0, 0, 0, 0.0, 0, 0.0, 0                                                                                    \
     }
 
 /*

@@ -35,36 +35,6 @@ static bool is_digit(char c)
     return (unsigned char)(c - '0') < 10;
 }
 
-/* Eight characters as one word, the first in the lowest byte. */
-static uint64_t load_eight(const char *s)
-{
-    uint64_t v;
-    memcpy(&v, s, sizeof v);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    v = __builtin_bswap64(v);
-#endif
-    return v;
-}
-
-/*
- * The number of leading digits in eight characters, of which t is the exclusive or with "00000000": a digit is then
- * 0..9, and adding 0x76 to anything larger sets the top bit of its byte. A carry reaches only the bytes behind the
- * first such one.
- */
-static int leading_digits(uint64_t t)
-{
-    uint64_t others = ((t + 0x7676767676767676u) | t) & 0x8080808080808080u;
-    return others == 0 ? 8 : __builtin_ctzll(others) >> 3;
-}
-
-/* Neighbours are joined thrice: digits to pairs, pairs to fours, fours to eight; each by one multiplication. */
-static uint64_t join_digits(uint64_t t)
-{
-    t = (t * ((10u << 8) + 1) >> 8) & 0x00FF00FF00FF00FFu;
-    t = (t * ((100u << 16) + 1) >> 16) & 0x0000FFFF0000FFFFu;
-    return t * (((uint64_t)10000 << 32) + 1) >> 32;
-}
-
 /*
  * Appends the digits at s to *w, modulo 2^64; returns where they end. Eight at a time, and without a branch on how many
  * there are: in a table of numbers nothing is harder to predict.
@@ -75,11 +45,10 @@ static inline __attribute__((always_inline)) const char *scan_digits(const char 
     uint64_t sum = *w;
     int count = 8;
     while (count == 8 && end - s >= 8) {
-        uint64_t t = load_eight(s) ^ 0x3030303030303030u;
-        count = leading_digits(t);
-        /* leading zeros take the place of what is no digit; two shifts, as one by 64 is undefined */
-        t = count == 8 ? t : (t << 8) << (56 - 8 * count);
-        sum = sum * ten[count] + join_digits(t);
+        uint64_t t = thi_load_eight(s) ^ 0x3030303030303030u;
+        count = thi_leading_digits(t);
+        t = thi_keep_digits(t, count);
+        sum = sum * ten[count] + thi_join_digits(t);
         s += count;
     }
     while (count == 8 && s < end && is_digit(*s)) {

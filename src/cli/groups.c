@@ -21,6 +21,8 @@ const cli_option cli_column_options[] = {
      "column of exposures (time, area, people) that rates of counts are multiplied by", 0, 0},
     {"drop-missing", 0, NULL, CLI_AT(fit.drop_missing), NULL,
      "leave out rows with missing values (default: refuse them)", 0, 0},
+    {"drop-constant", 0, NULL, CLI_AT(fit.drop_constant), NULL,
+     "leave out input columns that are the same in every row (default: refuse them)", 0, 0},
     {"replicates", 0, NULL, CLI_AT(fit.replicates), NULL,
      "rows with equal inputs and different targets are repeated measurements (default: refuse them)", 0, 0},
     {"raw", 0, NULL, CLI_AT(fit.raw), NULL, "do not standardise the columns", 0, 0},
@@ -43,10 +45,12 @@ const cli_option cli_model_options[] = {
     {"kernel", 0, cli_parse_text, CLI_AT(fit.kernel), "TEXT",
      "covariance function, one for each latent function with ';' between them or one for all: sums and products of se, "
      "matern12, matern32, matern52, rq, periodic, cosine, linear, "
-     "polynomial, constant, white (default: matern52(ard))",
+     "polynomial, constant, white (default: matern52(ard)); linear and polynomial are of inputs less their means, "
+     "unless --raw",
      0, 0},
     {"mean", 0, cli_parse_text, CLI_AT(fit.mean), "NAME",
-     "mean function: zero, constant or linear (default: what suits the likelihood)", 0, 0},
+     "mean function: zero, constant or linear: mean.constant + mean.slope x (default: what suits the likelihood)", 0,
+     0},
     {"set", 0, cli_parse_list, CLI_AT(fit.set), "LIST",
      "name=value fixes a parameter, name~value is a first guess; units of the data", 0, 0},
     {"prior", 0, cli_parse_list, CLI_AT(fit.prior), "LIST",

@@ -80,13 +80,16 @@ void cli_progress_clear(void)
 static void describe(const thiele_progress *progress, char *text, size_t capacity)
 {
     char duration[32];
+    /* How long the exploration takes is not known before it is over, and the fit is still to come. */
+    bool foreseen = strcmp(progress->phase, "explore") != 0;
     int used = snprintf(text, capacity, "%s  %lld", progress->phase, (long long)progress->done);
-    if (progress->total > 0) {
-        used += snprintf(text + used, capacity - (size_t)used, " of %lld", (long long)progress->total);
+    if (progress->total > 0 && foreseen) {
+        used += snprintf(text + used, capacity - (size_t)used, " of up to %lld", (long long)progress->total);
     }
     if (isfinite(progress->value)) {
         char number[CLI_NUMBER_MAX];
-        used += snprintf(text + used, capacity - (size_t)used, "  value %s", cli_short(progress->value, number));
+        used += snprintf(text + used, capacity - (size_t)used, "  value %s (model units)",
+                         cli_short(progress->value, number));
     }
     if (isfinite(progress->rows_per_second)) {
         char number[CLI_NUMBER_MAX];
@@ -95,9 +98,9 @@ static void describe(const thiele_progress *progress, char *text, size_t capacit
     }
     cli_duration(progress->seconds, duration, sizeof duration);
     used += snprintf(text + used, capacity - (size_t)used, "  %s", duration);
-    if (isfinite(progress->seconds_left)) {
+    if (isfinite(progress->seconds_left) && foreseen) {
         cli_duration(progress->seconds_left, duration, sizeof duration);
-        snprintf(text + used, capacity - (size_t)used, ", at most %s left", duration);
+        snprintf(text + used, capacity - (size_t)used, ", up to about %s left", duration);
     }
 }
 

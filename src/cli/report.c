@@ -45,6 +45,23 @@ static void print_targets(const json_t *targets)
     }
 }
 
+/* "2 constant columns: a, b" */
+static void print_dropped(const json_t *dropped)
+{
+    enum { SHOWN = 5 };
+    size_t count = json_array_size(dropped);
+    char text[256] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < count && i < SHOWN && length < sizeof text; i++) {
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%.40s", i > 0 ? ", " : "",
+                                   json_string_value(json_array_get(dropped, i)));
+    }
+    if (count > 0) {
+        cli_row("left out", "%zu constant column%s: %s%s", count, count == 1 ? "" : "s", text,
+                count > SHOWN ? ", ..." : "");
+    }
+}
+
 /* The inputs as a list that is folded between names, then the target. */
 static void print_columns(const json_t *columns)
 {
@@ -69,6 +86,7 @@ static void print_columns(const json_t *columns)
         printf(", ... (%zu in all)", count);
     }
     putchar('\n');
+    print_dropped(json_object_get(columns, "dropped"));
     print_targets(json_object_get(columns, "targets"));
 }
 
@@ -87,14 +105,31 @@ static void print_parameters(const json_t *parameters)
         bool fixed = json_is_true(json_object_get(parameter, "fixed"));
         bool redundant = json_is_true(json_object_get(parameter, "redundant"));
         bool standardised = json_is_true(json_object_get(parameter, "standardised"));
-        cli_row(i == 0 ? "learned" : NULL, "%-*s  %s%s%s%s", (int)width, name, number_of(parameter, "value", number),
+        const char *prior = json_string_value(json_object_get(parameter, "prior"));
+        cli_row(i == 0 ? "learned" : NULL, "%-*s  %s%s%s%s%s%s", (int)width, name,
+                number_of(parameter, "value", number),
                 strcmp(name, "noise") != 0 ? ""
                 : standardised             ? "  (variance of the standardised targets)"
                                            : "  (variance)",
                 standardised && strcmp(name, "noise") != 0 ? "  (standard deviations)" : "",
                 redundant ? "  (held: redundant)"
                 : fixed   ? "  (fixed)"
-                          : "");
+                          : "",
+                prior != NULL ? "  prior " : "", prior != NULL ? prior : "");
+    }
+}
+
+/* What the values of kernels that have an origin refer to. */
+static void print_origin(const json_t *json)
+{
+    const char *kernel = text_of(json, "kernel");
+    const json_t *inputs = json_object_get(json_object_get(json, "columns"), "inputs");
+    bool centred = false;
+    for (size_t i = 0; i < json_array_size(inputs); i++) {
+        centred = centred || json_number_value(json_object_get(json_array_get(inputs, i), "center")) != 0;
+    }
+    if (centred && (strstr(kernel, "linear") != NULL || strstr(kernel, "polynomial") != NULL)) {
+        cli_row(NULL, "(linear and polynomial kernels: of each input less its mean)");
     }
 }
 
@@ -210,12 +245,13 @@ int cli_report(const char *description)
     print_sparse(json_object_get(json, "sparse"));
     print_columns(json_object_get(json, "columns"));
     print_parameters(json_object_get(json, "parameters"));
+    print_origin(json);
     print_evidence(json);
     if (json_number_value(json_object_get(json, "jitter")) > 0) {
         cli_row("jitter", "%s added to the diagonal to factorise it", number_of(json, "jitter", number));
     }
-    cli_row("search", "%s (%lld iterations, %lld evaluations)", stop_words(text_of(json, "stop")),
-            count_of(json, "iterations"), count_of(json, "evaluations"));
+    cli_row("search", "%s (%lld iterations on all rows, %lld evaluations in all phases)",
+            stop_words(text_of(json, "stop")), count_of(json, "iterations"), count_of(json, "evaluations"));
     print_summary("one left out", json_object_get(json, "loo"));
     print_holdout(json);
     print_worst(json_object_get(json, "worst"));

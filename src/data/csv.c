@@ -40,20 +40,6 @@ static thiele_status csv_cell(const thiele_table *table, thiele_context *ctx, in
     return buffer->status;
 }
 
-/* "1,5": a number in the notation of half of Europe. */
-static bool has_decimal_comma(const char *text, size_t length)
-{
-    char copy[64];
-    double value;
-    const char *comma = memchr(text, ',', length);
-    if (comma == NULL || length >= sizeof copy) {
-        return false;
-    }
-    memcpy(copy, text, length);
-    copy[comma - text] = '.';
-    return thi_parse_number(copy, length, &value);
-}
-
 static thiele_status not_a_number(const thiele_table *table, thiele_context *ctx, int64_t row, int column)
 {
     thi_text buffer;
@@ -62,15 +48,19 @@ static thiele_status not_a_number(const thiele_table *table, thiele_context *ctx
     thi_text_init(&buffer, ctx);
     thiele_status status = csv_cell(table, ctx, row, column, &buffer, &text, &length);
     if (status == THIELE_OK) {
-        char shown[THI_SHOWN_MAX], advice[THI_SHOWN_MAX + 48];
+        char shown[THI_SHOWN_MAX], advice[THI_SHOWN_MAX + 48], column_name[THI_SHOWN_MAX];
         thi_show_text(shown, text, length);
+        thi_show_text(column_name, table->name[column], strlen(table->name[column]));
         snprintf(advice, sizeof advice, "use --missing %s to treat it as missing", shown);
+        bool comma = thi_has_decimal_comma(text, length);
         bool plain = strlen(shown) == length && strpbrk(shown, " \t,;'\"$*?\\&|<>()") == NULL;
-        status = thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: '%s' is not a number (%s)",
-                          table->name[column], (long long)row + 1, shown,
-                          has_decimal_comma(text, length) ? "decimal commas are not supported: write a point"
-                          : plain                         ? advice
-                                                          : "use --missing to name what means a missing value");
+        status =
+            thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: '%s' is not a number (%s%s%s)",
+                     table->name[column], (long long)row + 1, shown,
+                     comma   ? "decimal commas are not supported: write a point"
+                     : plain ? advice
+                             : "use --missing to name what means a missing value",
+                     comma ? "" : "; an input of categories is listed with --categorical ", comma ? "" : column_name);
     }
     thi_text_clear(&buffer);
     return status;

@@ -81,6 +81,8 @@ const char *thi_table_source(const thiele_table *table);
 /* The start of a text for a message: one line, at most 40 bytes of whole characters, "..." where something was cut. */
 #define THI_SHOWN_MAX 48
 void thi_show_text(char shown[THI_SHOWN_MAX], const char *text, size_t length);
+/* "1,5": a number in the notation of half of Europe. */
+bool thi_has_decimal_comma(const char *text, size_t length);
 /* Cuts blanks and tabs off both ends. */
 void thi_trim(const char **text, size_t *length);
 /*
@@ -134,6 +136,8 @@ typedef struct thi_encoder {
     bool signs;     /* labels are -1 and +1 */
     bool partial;   /* of several targets some may be missing */
     char *exposure; /* column whose log is added to the first latent function; NULL: none */
+    int dropped;    /* columns that were left out because every row has the same there */
+    char **dropped_name;
 } thi_encoder;
 
 /* What a likelihood asks of the target columns. A NULL rule stands for standardised numbers (gaussian). */
@@ -157,13 +161,14 @@ typedef struct thi_label {
 } thi_label;
 
 /*
- * Chooses the columns (options: target, inputs, ignore, categorical, drop_missing, raw, classes, exposure), learns
- * levels, means and standard deviations in one pass (levels and labels in another before it), and refuses what cannot
- * be used: an unknown column, a constant one, text in a column of numbers, missing or infinite values, a text column
- * with more than THI_LEVELS_MAX levels, fewer than two rows, a constant target where the rule standardises, labels
- * where the rule wants numbers, a value that the rule refuses, a third label of two, one label only. A selection of
- * rows knows the labels of the whole table, so that no fold of a cross-validation meets one it never heard of; only
- * where there are two by the rule and the selection has both, others elsewhere do not count.
+ * Chooses the columns (options: target, inputs, ignore, categorical, drop_missing, drop_constant, raw, classes,
+ * exposure), learns levels, means and standard deviations in one pass (levels and labels in another before it), and
+ * refuses what cannot be used: an unknown column, constant ones (unless they are to be left out), text in a column of
+ * numbers, missing or infinite values, a text column with more than THI_LEVELS_MAX levels, fewer than two rows, a
+ * constant target where the rule standardises, labels where the rule wants numbers, a value that the rule refuses, a
+ * third label of two, one label only. A selection of rows knows the labels of the whole table, so that no fold of a
+ * cross-validation meets one it never heard of; only where there are two by the rule and the selection has both, others
+ * elsewhere do not count.
  */
 enum { THI_LEVELS_MAX = 100 };
 /* An encoded input larger than this is refused: its square must not overflow. */

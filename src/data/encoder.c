@@ -73,6 +73,7 @@ void thi_encoder_clear(thi_encoder *encoder)
     thi_free(encoder->scale);
     thi_free(encoder->missing);
     thi_free(encoder->exposure);
+    free_levels(encoder->dropped_name, encoder->dropped);
     *encoder = (thi_encoder){0};
 }
 
@@ -103,7 +104,11 @@ static thiele_status learn_inputs(thi_encoder *encoder, const thi_choice *c)
     for (int i = 0; i < c->inputs; i++) {
         const int column = c->input[i];
         THI_TRY(thi_choice_name(c, column, &encoder->input[i].name));
-        if (c->categorical[column] || thi_table_is_text(c->table, column)) {
+        const bool text = thi_table_is_text(c->table, column);
+        if (text && !c->categorical[column]) {
+            THI_TRY(thi_check_commas(c->ctx, c->table, column));
+        }
+        if (text || c->categorical[column]) {
             THI_TRY(thi_learn_levels(&encoder->input[i], c->ctx, c->table, column));
         }
     }
@@ -112,37 +117,139 @@ out:
     return status;
 }
 
-static thiele_status says_nothing(thiele_context *ctx, const char *name, const char *value)
+/* --- constant columns -------------------------------------------------------------------------------------------- */
+
+static int width_of(const thi_input *input)
 {
-    return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "column '%s' is the same (%s) in every row and says nothing: leave it out with --ignore %s", name,
-                    value, name);
+    return input->levels > 0 ? input->levels : 1;
 }
+
+/* Whether every row has the same in the input whose first dimension in the spread is `from`. */
+static bool is_constant(const thi_spread *spread, int from, const thi_input *input)
+{
+    int present = 0;
+    for (int l = 0; l < input->levels; l++) {
+        present += spread->high[from + l] > 0;
+    }
+    return input->levels > 0 ? present < 2 : spread->low[from] == spread->high[from];
+}
+
+/* "'a', 'b' and 57 more" of the first count names. */
+static void list_names(thi_text *text, char *const *name, int count)
+{
+    enum { SHOWN = 10 };
+    for (int i = 0; i < count && i < SHOWN; i++) {
+        thi_text_add(text, "%s'%s'", i == 0 ? "" : ", ", name[i]);
+    }
+    if (count > SHOWN) {
+        thi_text_add(text, " and %d more", count - SHOWN);
+    }
+}
+
+static thiele_status refuse_one(thiele_context *ctx, const thi_spread *spread, int from, const thi_input *input)
+{
+    char value[THI_NUMBER_MAX];
+    const char *shown = value;
+    thi_format_number(value, spread->low[from]);
+    for (int l = 0; l < input->levels; l++) {
+        shown = spread->high[from + l] > 0 ? input->level[l] : shown;
+    }
+    return thi_fail(ctx, THIELE_ERROR_DATA,
+                    "column '%s' is the same (%s) in every row and says nothing: leave it out with --ignore %s, or use "
+                    "--drop-constant",
+                    input->name, shown, input->name);
+}
+
+/* All of them in one sentence, with what to type. A list that is longer than a sentence can hold is not begun. */
+static thiele_status refuse_all(thiele_context *ctx, char *const *name, int count)
+{
+    thi_text shown;
+    thi_text typed;
+    thi_text_init(&shown, ctx);
+    thi_text_init(&typed, ctx);
+    list_names(&shown, name, count);
+    bool plain = true;
+    for (int i = 0; i < count; i++) {
+        thi_text_add(&typed, "%s%s", i == 0 ? "" : ",", name[i]);
+        plain = plain && strpbrk(name[i], " \t'\"$*?\\&|<>();,") == NULL;
+    }
+    thiele_status status = shown.status != THIELE_OK ? shown.status : typed.status;
+    if (status == THIELE_OK) {
+        bool brief = plain && shown.length + typed.length + 160 < THI_MESSAGE_MAX;
+        status = thi_fail(ctx, THIELE_ERROR_DATA,
+                          "%d columns are the same in every row and say nothing (%s): leave them out with "
+                          "--drop-constant%s%s",
+                          count, shown.data, brief ? " or --ignore " : "", brief ? typed.data : "");
+    }
+    thi_text_clear(&shown);
+    thi_text_clear(&typed);
+    return status;
+}
+
+/* Finds them; the names are borrowed. *first: where the first one stands in the spread. */
+static int find_constant(const thi_encoder *encoder, const thi_spread *spread, char **name, int *first, int *which)
+{
+    int count = 0;
+    int from = 0;
+    for (int i = 0; i < encoder->inputs; i++) {
+        const thi_input *input = &encoder->input[i];
+        if (is_constant(spread, from, input)) {
+            *first = count == 0 ? from : *first;
+            *which = count == 0 ? i : *which;
+            name[count++] = input->name;
+        }
+        from += width_of(input);
+    }
+    return count;
+}
+
+static thiele_status check_constant(thi_encoder *encoder, thiele_context *ctx, const thi_spread *spread, bool drop)
+{
+    char **name = NULL;
+    int first = 0;
+    int which = 0;
+    thi_text shown;
+    thi_text_init(&shown, ctx);
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &name, (size_t)encoder->inputs, sizeof *name));
+    int count = find_constant(encoder, spread, name, &first, &which);
+    if (count > 0 && !drop) {
+        THI_TRY(count == 1 ? refuse_one(ctx, spread, first, &encoder->input[which]) : refuse_all(ctx, name, count));
+    }
+    if (count == encoder->inputs) {
+        THI_TRY(thi_fail(ctx, THIELE_ERROR_DATA, "every input column is the same in every row: nothing is left"));
+    }
+    if (count > 0) {
+        list_names(&shown, name, count);
+        THI_TRY(shown.status);
+        thi_log(ctx, THIELE_LOG_WARNING, "%d column%s the same in every row and left out: %s", count,
+                count == 1 ? " is" : "s are", shown.data);
+        THI_TRY(thi_alloc(ctx, &encoder->dropped_name, (size_t)count, sizeof *encoder->dropped_name));
+    }
+out:
+    thi_text_clear(&shown);
+    thi_free(name);
+    return status;
+}
+
+/* --- scales ------------------------------------------------------------------------------------------------------ */
 
 /* What dimension `from` of the spread says becomes dimension input->first. */
 static thiele_status set_numeric(thi_encoder *encoder, thiele_context *ctx, const thi_spread *spread, int from,
-                                 const thi_input *input, bool raw, bool partial)
+                                 const thi_input *input, bool raw)
 {
-    double mean, deviation;
-    if (spread->low[from] == spread->high[from]) {
-        char value[THI_NUMBER_MAX];
-        thi_format_number(value, spread->low[from]);
-        if (!partial) {
-            return says_nothing(ctx, input->name, value);
-        }
-        /* Constant in these rows only: harmless here, and the other rows may need it. */
-        encoder->center[input->first] = raw ? 0 : spread->low[from];
-        encoder->scale[input->first] = 1;
-        return THIELE_OK;
-    }
-    thiele_status status = thi_find_spread(spread, ctx, from, input->name, &mean, &deviation);
+    double mean = spread->low[from];
+    double deviation = 1;
+    /* Constant in these rows only: harmless here, and the other rows may need it. */
+    bool constant = is_constant(spread, from, input);
+    thiele_status status = constant ? THIELE_OK : thi_find_spread(spread, ctx, from, input->name, &mean, &deviation);
     encoder->center[input->first] = raw ? 0 : mean;
     encoder->scale[input->first] = raw ? 1 : deviation;
     return status;
 }
 
 /* Levels that stand only in rows left out are none. */
-static thiele_status set_levels(thiele_context *ctx, const thi_spread *spread, int from, thi_input *input, bool partial)
+static void set_levels(const thi_spread *spread, int from, thi_input *input)
 {
     const int levels = input->levels;
     input->levels = 0;
@@ -153,29 +260,50 @@ static thiele_status set_levels(thiele_context *ctx, const thi_spread *spread, i
             thi_free(input->level[l]);
         }
     }
-    return input->levels > 1 || partial ? THIELE_OK : says_nothing(ctx, input->name, input->level[0]);
 }
 
-/* Dimensions may move down as levels fall away; from counts them before, encoder->dims after. */
-static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const thi_spread *spread, bool raw,
-                                bool partial)
+/* Its name moves to the list of those left out. */
+static void drop_input(thi_encoder *encoder, thi_input *input)
 {
-    thiele_status status = THIELE_OK;
+    encoder->dropped_name[encoder->dropped++] = input->name;
+    free_levels(input->level, input->levels);
+    *input = (thi_input){0};
+}
+
+/*
+ * Inputs move down as constant ones are left out, and dimensions as levels fall away; from counts those before,
+ * encoder->dims those after.
+ */
+static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const thi_spread *spread,
+                                const thiele_fit_options *options, bool partial)
+{
+    thiele_status status = partial ? THIELE_OK : check_constant(encoder, ctx, spread, options->drop_constant != 0);
     int from = 0;
+    int kept = 0;
     encoder->dims = 0;
     for (int i = 0; i < encoder->inputs && status == THIELE_OK; i++) {
         thi_input *input = &encoder->input[i];
+        int width = width_of(input);
+        if (!partial && is_constant(spread, from, input)) {
+            drop_input(encoder, input);
+            from += width;
+            continue;
+        }
         input->first = encoder->dims;
         if (input->levels > 0) {
-            int before = input->levels;
-            status = set_levels(ctx, spread, from, input, partial);
-            from += before;
-            encoder->dims += input->levels;
+            set_levels(spread, from, input);
         } else {
-            status = set_numeric(encoder, ctx, spread, from++, input, raw, partial);
-            encoder->dims++;
+            status = set_numeric(encoder, ctx, spread, from, input, options->raw != 0);
         }
+        from += width;
+        encoder->dims += width_of(input);
+        if (kept < i) {
+            encoder->input[kept] = *input;
+            *input = (thi_input){0};
+        }
+        kept++;
     }
+    encoder->inputs = status == THIELE_OK ? kept : encoder->inputs;
     return status;
 }
 
@@ -200,7 +328,7 @@ static thiele_status learn_scales(thi_encoder *encoder, const thi_choice *c, con
         status = thi_set_targets(encoder, c, &moments, options, rule);
     }
     if (status == THIELE_OK) {
-        status = set_inputs(encoder, c->ctx, &moments.inputs, options->raw != 0, c->table->whole != NULL);
+        status = set_inputs(encoder, c->ctx, &moments.inputs, options, c->table->whole != NULL);
     }
     thi_moments_clear(&moments);
     return status;

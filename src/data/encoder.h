@@ -36,6 +36,8 @@ bool thi_is_utf8(const char *text, size_t length);
 int thi_level_place(char *const *level, int levels, const char *text, size_t length, bool *found);
 /* Appends the first ten: "a, b, c, ...". */
 void thi_text_add_levels(thi_text *text, char *const *level, int levels);
+/* Error: DATA when the first text of a column is a number with a decimal comma: it was meant to be one. */
+thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, int column);
 /* All levels of one column of a table. Error: DATA (more than THI_LEVELS_MAX, not UTF-8). */
 thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thiele_table *table, int column);
 

@@ -3,7 +3,7 @@
  *   {"inputs": [{"name": "age", "center": 41.5, "scale": 9.2}, {"name": "site", "levels": ["north", "south"]}],
  *    "targets": [{"name": "grade", "center": 0, "scale": 1, "mean": ..., "variance": ..., "labels": ["1", "2"],
  *                 "numeric": true}],
- *    "signs": false, "partial": false, "exposure": "hours"}
+ *    "signs": false, "partial": false, "exposure": "hours", "dropped": ["unit"]}
  * Reading trusts nothing: every name, level, label and number is checked before it is used.
  */
 #include <math.h>
@@ -68,6 +68,9 @@ json_t *thi_encoder_to_json(const thi_encoder *encoder)
     }
     if (encoder->missing != NULL && !failed) {
         failed = json_object_set_new(json, "missing", json_string(encoder->missing));
+    }
+    if (encoder->dropped > 0 && !failed) {
+        failed = json_object_set_new(json, "dropped", texts_to_json(encoder->dropped_name, encoder->dropped));
     }
     if (failed) {
         json_decref(json);
@@ -262,6 +265,23 @@ out:
     return status;
 }
 
+/* The columns that were left out, where there were any. */
+static thiele_status get_dropped(thi_encoder *encoder, thiele_context *ctx, const json_t *dropped)
+{
+    const size_t count = json_array_size(dropped);
+    thiele_status status;
+    if (count > COLUMNS_MAX) {
+        return bad(ctx, "it left out too many columns");
+    }
+    THI_TRY(thi_alloc(ctx, &encoder->dropped_name, count, sizeof *encoder->dropped_name));
+    for (size_t i = 0; i < count; i++) {
+        THI_TRY(get_text(ctx, json_array_get(dropped, i), &encoder->dropped_name[i]));
+        encoder->dropped++;
+    }
+out:
+    return status;
+}
+
 /* Adds a name; *twice when it was there already. */
 static int add_name(json_t *seen, const char *name, bool *twice)
 {
@@ -303,6 +323,7 @@ thiele_status thi_encoder_from_json(thi_encoder *encoder, thiele_context *ctx, c
     if (json_object_get(json, "missing") != NULL) {
         THI_TRY(get_text(ctx, json_object_get(json, "missing"), &encoder->missing));
     }
+    THI_TRY(get_dropped(encoder, ctx, json_object_get(json, "dropped")));
     THI_TRY(check_names(ctx, encoder));
     return THIELE_OK;
 out:

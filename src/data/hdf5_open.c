@@ -264,6 +264,10 @@ static thiele_status open_file(thi_hdf5_table *hdf5, thiele_context *ctx, const 
                         "%s begins as an HDF5 file, but cannot be read: it is damaged or cut off", path);
     }
     hid_t object = find_object(hdf5, chosen, name);
+    if (object < 0 && chosen == NULL) {
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "%s is an HDF5 file whose contents cannot be read: it is damaged",
+                        path);
+    }
     if (object < 0) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "%s holds no dataset or group '%s'", path, name);
     }

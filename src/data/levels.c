@@ -89,6 +89,28 @@ static thiele_status add_level(thi_input *input, thiele_context *ctx, const thie
     return THIELE_OK;
 }
 
+thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, int column)
+{
+    thi_text buffer;
+    const char *text = "";
+    size_t length = 0;
+    int64_t row = 0;
+    thi_text_init(&buffer, ctx);
+    thiele_status status = THIELE_OK;
+    for (; row < table->rows && length == 0 && status == THIELE_OK; row++) {
+        status = thi_table_cell(table, ctx, row, column, &buffer, &text, &length);
+        thi_trim(&text, &length);
+    }
+    if (status == THIELE_OK && thi_has_decimal_comma(text, length)) {
+        status = thi_fail(ctx, THIELE_ERROR_DATA,
+                          "column '%s', row %lld: '%.*s' is not a number (decimal commas are not supported: write a "
+                          "point, or list an input of categories with --categorical)",
+                          table->name[column], thi_table_row_number(table, row - 1), (int)length, text);
+    }
+    thi_text_clear(&buffer);
+    return status;
+}
+
 thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thiele_table *table, int column)
 {
     thi_text buffer;

@@ -2,6 +2,8 @@
  * Matches an encoder's columns to a table's by name: inputs, targets and exposure. All that are absent are named at
  * once.
  */
+#include <string.h>
+
 #include "data/encoder.h"
 
 /* The names of columns that the table does not have. */
@@ -10,13 +12,49 @@ typedef struct absence {
     int count;
 } absence;
 
+static bool is_needed(const thi_encoder *encoder, const char *name)
+{
+    for (int i = 0; i < encoder->inputs; i++) {
+        if (strcmp(encoder->input[i].name, name) == 0) {
+            return true;
+        }
+    }
+    for (int p = 0; p < encoder->targets; p++) {
+        if (strcmp(encoder->target[p].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The table's column that may be meant by a name it does not have: the nearest that no other part of the model is. */
+static const char *nearest(const thi_reader *reader, const char *name)
+{
+    enum { FURTHEST = 3 };
+    int most = (int)(strlen(name) + 2) / 3;
+    int limit = most < FURTHEST ? most : FURTHEST;
+    const char *found = NULL;
+    for (int c = 0; c < reader->table->columns; c++) {
+        int distance = thi_edit_distance(name, reader->table->name[c], limit);
+        if (distance <= limit && distance < (int)strlen(name) && !is_needed(reader->encoder, reader->table->name[c])) {
+            found = reader->table->name[c];
+            limit = distance - 1;
+        }
+    }
+    return found;
+}
+
 /* The table's column of this name, or -1, which is noted with what the column is for. */
 static int match(const thi_reader *reader, const char *name, const char *what, absence *absent)
 {
     enum { NAMED = 10 };
     int column = thi_table_column(reader->table, name);
     if (column < 0 && absent->count++ < NAMED) {
+        const char *near = nearest(reader, name);
         thi_text_add(&absent->list, "%s'%s'%s", absent->count > 1 ? ", " : "", name, what);
+        if (near != NULL) {
+            thi_text_add(&absent->list, " (is it '%s'?)", near);
+        }
     } else if (column < 0 && absent->count == NAMED + 1) {
         thi_text_add(&absent->list, ", ...");
     }

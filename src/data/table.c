@@ -305,6 +305,19 @@ void thi_trim(const char **text, size_t *length)
     }
 }
 
+bool thi_has_decimal_comma(const char *text, size_t length)
+{
+    char copy[64];
+    double value;
+    const char *comma = memchr(text, ',', length);
+    if (comma == NULL || length >= sizeof copy) {
+        return false;
+    }
+    memcpy(copy, text, length);
+    copy[comma - text] = '.';
+    return thi_parse_number(copy, length, &value);
+}
+
 /* --- making and freeing
  * ------------------------------------------------------------------------------------------------- */
 

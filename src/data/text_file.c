@@ -32,7 +32,7 @@ static thiele_status read_failed(thiele_context *ctx, const char *name, gzFile f
 static thiele_status read_all(thiele_context *ctx, const char *name, gzFile file, size_t capacity, char **text,
                               size_t *length)
 {
-    thiele_status status = thi_grow(ctx, text, capacity, 1);
+    thiele_status status = thi_alloc_bare(ctx, text, capacity, 1);
     *length = 0;
     while (status == THIELE_OK) {
         size_t room = capacity - 1 - *length;

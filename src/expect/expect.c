@@ -9,6 +9,7 @@
 
 #include "expect/integrate.h"
 #include "expect/parallel.h"
+#include "likelihood/augment.h"
 
 enum { MOST_TENSOR = 1 << 21, MOST_DRAWS = 1 << 20 };
 
@@ -32,6 +33,7 @@ static const struct method {
     bool needs_count;
 } methods[] = {
     {"closed", THI_CLOSED, 0, 0, false},
+    {"augmented", THI_AUGMENTED, 0, 0, false},
     {"quadrature", THI_QUADRATURE, 1, 512, false},
     {"mc", THI_MONTE_CARLO, 2, MOST_DRAWS, true},
     {"qmc", THI_QUASI_MONTE_CARLO, 2, MOST_DRAWS, true},
@@ -61,7 +63,7 @@ static thiele_status parse_count(thi_expect *expect, thiele_context *ctx, const 
     if (!thi_parse_number(colon + 1, strlen(colon + 1), &count) || count != floor(count) || count < method->least ||
         count > method->most) {
         return method->most == 0
-                   ? thi_fail(ctx, THIELE_ERROR_ARGUMENT, "expectation '%s': 'closed' takes no number", text)
+                   ? thi_fail(ctx, THIELE_ERROR_ARGUMENT, "expectation '%s': '%s' takes no number", text, method->name)
                    : thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                               "expectation '%s': the number after the colon must be from %d to %d", text, method->least,
                               method->most);
@@ -75,9 +77,10 @@ static thiele_status choose(thi_expect *expect, thiele_context *ctx, const char 
     const char *colon = strchr(text, ':');
     const struct method *method = find_method(text, colon == NULL ? strlen(text) : (size_t)(colon - text));
     if (method == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "expectation '%s' is not known: use closed, quadrature, quadrature:20, mc:2000 or qmc:512",
-                        text);
+        return thi_fail(
+            ctx, THIELE_ERROR_ARGUMENT,
+            "expectation '%s' is not known: use closed, augmented, quadrature, quadrature:20, mc:2000 or qmc:512",
+            text);
     }
     expect->provider = method->provider;
     return parse_count(expect, ctx, method, text, colon);
@@ -89,6 +92,11 @@ static thiele_status refuse(const thi_expect *expect, thiele_context *ctx)
     if (expect->provider == THI_CLOSED && lik->ops->expectation == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                         "likelihood '%s' has no expectation in closed form: use %s, or leave the choice to us",
+                        thiele_likelihood_name(lik), thiele_likelihood_best_method(lik));
+    }
+    if (expect->provider == THI_AUGMENTED && !thi_is_augmented(lik)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "likelihood '%s' has no augmentation: use %s, or leave the choice to us",
                         thiele_likelihood_name(lik), thiele_likelihood_best_method(lik));
     }
     if (expect->provider == THI_QUADRATURE && lik->latents > 3) {
@@ -204,7 +212,7 @@ static thiele_status explain(thi_expect *expect, thiele_context *ctx, int64_t fi
     one.row = &row;
     one.centre = NULL;
     thiele_status status = THIELE_OK;
-    if (expect->provider != THI_CLOSED) {
+    if (expect->provider > THI_AUGMENTED) {
         status = average(expect, ctx, first, &in, &one, expect->space->result, false);
     }
     double y = rows->y[(int64_t)row * lik->outputs], mu = rows->mu[(int64_t)row * lik->latents];
@@ -357,6 +365,8 @@ thiele_status thi_expect_block(thi_expect *expect, thiele_context *ctx, int64_t 
     thi_rows rows = {thi_space_rows(space, n, y), space->row, y, mu, space->sd, NULL};
     if (expect->provider == THI_CLOSED) {
         expect->lik->ops->expectation(expect->lik, n, y, mu, v, E, g, h, dphi);
+    } else if (expect->provider == THI_AUGMENTED) {
+        thi_augmented_expectation(expect->lik, n, y, mu, v, E, g, h, dphi);
     } else {
         status = by_points(expect, ctx, row, &rows, v, to);
     }

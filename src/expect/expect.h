@@ -12,7 +12,13 @@
 
 #include "likelihood/likelihood.h"
 
-typedef enum thi_provider { THI_CLOSED, THI_QUADRATURE, THI_MONTE_CARLO, THI_QUASI_MONTE_CARLO } thi_provider;
+typedef enum thi_provider {
+    THI_CLOSED,
+    THI_AUGMENTED, /* the bound of auxiliary variables, in closed form */
+    THI_QUADRATURE,
+    THI_MONTE_CARLO,
+    THI_QUASI_MONTE_CARLO
+} thi_provider;
 
 typedef struct thi_space thi_space;
 
@@ -31,8 +37,8 @@ typedef struct thi_expect {
 enum { THI_EXPECT_BLOCK = 256 };
 
 /*
- * method: NULL (best), "closed", "quadrature[:n]", "mc:n", "qmc:n". Errors: ARGUMENT (unknown, or not offered by this
- * likelihood), MEMORY. The object may be closed after an error.
+ * method: NULL (best), "closed", "augmented", "quadrature[:n]", "mc:n", "qmc:n". Errors: ARGUMENT (unknown, or not
+ * offered by this likelihood), MEMORY. The object may be closed after an error.
  */
 thiele_status thi_expect_open(thi_expect *expect, thiele_context *ctx, const thiele_likelihood *lik,
                               const char *method);

@@ -66,8 +66,8 @@ static int64_t block_size(int64_t n)
 /* Operations for a row: an exact expectation takes a few hundred, any other ten nodes at least, and often far more. */
 static double row_cost(const thiele_likelihood *lik, const char *method)
 {
-    bool closed = strcmp(method != NULL ? method : thiele_likelihood_best_method(lik), "closed") == 0;
-    return closed ? 1000.0 : 20000.0;
+    const char *way = method != NULL ? method : thiele_likelihood_best_method(lik);
+    return strcmp(way, "closed") == 0 || strcmp(way, "augmented") == 0 ? 1000.0 : 20000.0;
 }
 
 thiele_status thi_expect_rows(const thiele_likelihood *lik, thiele_context *ctx, const char *method, int64_t n,

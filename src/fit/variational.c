@@ -11,6 +11,8 @@
 enum {
     FULL_BATCH = 4096, /* most rows that are taken all at once, and with Gaussian noise, which takes fewer passes */
     FULL_BATCH_GAUSSIAN = 16384,
+    FULL_BATCH_COUPLED = 500, /* where the likelihood ties several latents together: whole passes gain little each */
+    FEWEST_BATCHES = 4,
     BLOCK = 1024,
     MOST_INDUCING = 500,
     LEAST_INDUCING = 100,
@@ -19,12 +21,13 @@ enum {
     ITERATIONS = 200, /* of L-BFGS */
     WARM_ROWS = 4096,
     WARM_ROWS_GAUSSIAN = 8192,
-    WARM_ITERATIONS = 40
+    WARM_ITERATIONS = 40,
+    WARM_ITERATIONS_COUPLED = 4
 };
 static const double TOLERANCE = 1e-5;
 static const double FURTHEST = 10.0;
 /* Of what is left until the deadline. */
-static const double EXPLORE_SHARE = 0.3, BASIS_SHARE = 0.2, WARM_SHARE = 0.4;
+static const double EXPLORE_SHARE = 0.1, BASIS_SHARE = 0.1, WARM_SHARE = 0.1;
 
 /* Which sample serves what; basis.h numbers its own streams below this. */
 enum { SAMPLE_EXPLORE = 1 << 24, SAMPLE_BASIS, SAMPLE_WARM };
@@ -247,6 +250,11 @@ out:
 
 /* --- optimise and freeze ------------------------------------------------------------------------------------------ */
 
+static bool coupled(const thi_vfit *fit)
+{
+    return fit->spec->lik->latents > 1;
+}
+
 /*
  * Before minibatches: all of it on some rows, which L-BFGS brings most of the way in the time of a few epochs. The
  * sites that these rows give stand for all.
@@ -257,11 +265,12 @@ static thiele_status warm(thi_vfit *fit)
     thi_source some;
     thi_rows sample = {0};
     thiele_status status;
-    THI_TRY(thi_source_sample(all, fit->ctx, fit->conjugate ? WARM_ROWS_GAUSSIAN : WARM_ROWS, SAMPLE_WARM, &sample));
+    int64_t rows = fit->conjugate ? WARM_ROWS_GAUSSIAN : coupled(fit) ? BLOCK : WARM_ROWS;
+    THI_TRY(thi_source_sample(all, fit->ctx, rows, SAMPLE_WARM, &sample));
     thi_source_of_rows(&some, &sample);
     fit->source = &some;
     double deadline = begin_share(fit->driver, WARM_SHARE);
-    status = thi_vfit_nested(fit, "warm", WARM_ITERATIONS);
+    status = thi_vfit_nested(fit, "warm", coupled(fit) ? WARM_ITERATIONS_COUPLED : WARM_ITERATIONS);
     end_share(fit->driver, deadline);
     fit->source = all;
     fit->result->fit.iterations = 0;
@@ -318,7 +327,10 @@ static bool takes_all(const thi_vfit *fit, bool gaussian)
 {
     int64_t n = fit->source->n, batch = fit->settings->batch;
     bool natural = is_one_gaussian(fit->settings);
-    return batch > 0 ? batch >= n : n <= (gaussian && natural ? FULL_BATCH_GAUSSIAN : FULL_BATCH);
+    int64_t most = gaussian && natural       ? FULL_BATCH_GAUSSIAN
+                   : natural && coupled(fit) ? FULL_BATCH_COUPLED
+                                             : FULL_BATCH;
+    return batch > 0 ? batch >= n : n <= most;
 }
 
 /* Rows at a time; *all when those are all rows, or the optimizer takes all in blocks of so many. */
@@ -328,6 +340,7 @@ static int64_t choose_batch(const thi_vfit *fit, int64_t M, int optimizer, bool 
     *all = *all || fit->settings->collapsed || optimizers[optimizer].all_rows;
     if (batch == 0) {
         batch = *all || 2 * M < BLOCK ? BLOCK : 2 * M;
+        batch = *all || n > FEWEST_BATCHES * batch ? batch : n / FEWEST_BATCHES;
     }
     return batch < n ? batch : n;
 }

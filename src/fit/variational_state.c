@@ -116,6 +116,8 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t c
                              .capacity = capacity,
                              .diagonal = fit->settings->diagonal,
                              .whitened = fit->natural || !fit->settings->plain,
+                             .fixed_Z = fit->settings->fixed_Z,
+                             .steps = fit->natural,
                              .quick = fit->quick && capacity >= QUICK_ROWS * M*0*0,
                              .group = latents->group};
     lay_out(fit, learn_prior);

@@ -17,7 +17,8 @@
 enum {
     STEPS = 5000,
     LEAST_EPOCHS = 10,
-    MOST_EPOCHS = 100,
+    MOST_EPOCHS = 100, /* or LEAST_STEPS, where an epoch has few */
+    LEAST_STEPS = 2000,
     HOLD = 10,       /* steps before hyperparameters and Z begin to move */
     RISE = 50,       /* steps until the rate is the whole one */
     FAILURES = 30,   /* in a row */
@@ -108,7 +109,8 @@ static int64_t most_steps(const loop *l)
     if (s->epochs > 0) {
         return s->epochs * epoch;
     }
-    int64_t steps = STEPS < MOST_EPOCHS * epoch ? STEPS : MOST_EPOCHS * epoch;
+    int64_t most = MOST_EPOCHS * epoch > LEAST_STEPS ? MOST_EPOCHS * epoch : LEAST_STEPS;
+    int64_t steps = STEPS < most ? STEPS : most;
     return steps > LEAST_EPOCHS * epoch ? steps : LEAST_EPOCHS * epoch;
 }
 

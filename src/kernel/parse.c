@@ -103,7 +103,7 @@ static thiele_status dims(parser *p, bool *wanted)
 /* What the arguments of a leaf said, before its columns are known. */
 typedef struct leaf_arguments {
     bool *wanted;
-    bool dims_given;
+    bool dims_given, degree_given;
     struct {
         double *value;
         int count;
@@ -151,31 +151,61 @@ static int parameter_slot(const thi_kind *kind, const char *name, size_t length)
     return kind->extra != NULL && (thi_word_is(name, length, kind->extra) || short_period) ? 2 : -1;
 }
 
+static thiele_status fail_at(parser *p, const char *name, const char *why)
+{
+    p->cursor.at = name;
+    return thi_cursor_fail(&p->cursor, why);
+}
+
+/* "kernel se has no such parameter: it takes ard, dims= and, with ..., lengthscale, variance" */
+static thiele_status not_taken(parser *p, const thi_kind *kind, const char *name)
+{
+    char why[224];
+    snprintf(why, sizeof why,
+             "kernel %s has no such parameter: it takes %s%sdims= and, with '=value' (fixed) or '~value' (first "
+             "guess), %s%s%s",
+             kind->name, kind->lengthscale ? "ard, " : "", kind->degree ? "degree=, " : "",
+             kind->lengthscale ? "lengthscale, variance" : "variance", kind->extra != NULL ? ", " : "",
+             kind->extra != NULL ? kind->extra : "");
+    return fail_at(p, name, why);
+}
+
+static const char twice[] = "this is said twice: say it once";
+
 static thiele_status argument(parser *p, thi_leaf *leaf, leaf_arguments *arguments)
 {
     size_t length;
     const char *name = thi_cursor_word(&p->cursor, &length);
+    int slot = parameter_slot(leaf->kind, name, length);
+    bool columns = thi_word_is(name, length, "dims");
+    bool degree = leaf->kind->degree && thi_word_is(name, length, "degree");
     if (thi_word_is(name, length, "ard") && leaf->kind->lengthscale) {
+        bool said = leaf->ard;
         leaf->ard = true;
-        return THIELE_OK;
+        return said ? fail_at(p, name, twice) : THIELE_OK;
     }
-    bool fixed = thi_cursor_peek(&p->cursor) == '=';
-    if (!thi_cursor_accept(&p->cursor, '=') && !thi_cursor_accept(&p->cursor, '~')) {
+    if (length == 0) {
         return thi_cursor_fail(
             &p->cursor, "'ard', 'dims=', or a parameter with '=value' (fixed) or '~value' (first guess) was expected");
     }
-    if (thi_word_is(name, length, "dims")) {
+    if (slot < 0 && !columns && !degree) {
+        return not_taken(p, leaf->kind, name);
+    }
+    if ((columns && arguments->dims_given) || (degree && arguments->degree_given) ||
+        (slot >= 0 && arguments->list[slot].count > 0)) {
+        return fail_at(p, name, twice);
+    }
+    bool fixed = thi_cursor_peek(&p->cursor) == '=';
+    if (!thi_cursor_accept(&p->cursor, '=') && !thi_cursor_accept(&p->cursor, '~')) {
+        return thi_cursor_fail(&p->cursor, "'=value' (fixed) or '~value' (first guess) was expected");
+    }
+    if (columns) {
         arguments->dims_given = true;
         return dims(p, arguments->wanted);
     }
-    if (leaf->kind->degree && thi_word_is(name, length, "degree")) {
+    if (degree) {
+        arguments->degree_given = true;
         return thi_cursor_number(&p->cursor, &arguments->degree);
-    }
-    int slot = parameter_slot(leaf->kind, name, length);
-    if (slot < 0) {
-        p->cursor.at = name;
-        return thi_cursor_fail(
-            &p->cursor, "this kernel has no such parameter (lengthscale, variance, alpha, period, offset, degree)");
     }
     arguments->list[slot].fixed = fixed;
     return values(p, &arguments->list[slot].value, &arguments->list[slot].count);

@@ -162,6 +162,7 @@ const thi_likelihood_ops thi_lik_bernoulli = {
     .sample = logit_sample,
     .guess = sign_guess,
     .probabilities = logit_probabilities,
+    .augmentation = &thi_aug_bernoulli,
 };
 
 /* --- probit ----------------------------------------------------------------------------------------------------------
@@ -368,4 +369,5 @@ const thi_likelihood_ops thi_lik_svm = {
     .sample = svm_sample,
     .guess = sign_guess,
     .probabilities = svm_probabilities,
+    .augmentation = &thi_aug_svm,
 };

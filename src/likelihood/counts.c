@@ -229,6 +229,7 @@ const thi_likelihood_ops thi_lik_negative_binomial = {
     .cdf = negbin_cdf,
     .sample = negbin_sample,
     .guess = negbin_guess,
+    .augmentation = &thi_aug_negative_binomial,
 };
 
 thiele_status thi_make_negative_binomial(thiele_likelihood *lik, thiele_context *ctx)
@@ -345,6 +346,7 @@ const thi_likelihood_ops thi_lik_binomial = {
     .guess = binomial_guess,
     .check = binomial_check,
     .refuses = binomial_refuses,
+    .augmentation = &thi_aug_binomial,
 };
 
 thiele_status thi_make_binomial(thiele_likelihood *lik, thiele_context *ctx)

@@ -1,11 +1,11 @@
 /*
  * A user's own likelihood: one function for the log density of a row, called row by row, one for its moments if there
- * is one, and what values y takes. Everything else follows from these (src/expect).
+ * is one, what values y takes, and an augmentation if there is one. Everything else follows from these (src/expect).
  */
 #include <math.h>
 #include <string.h>
 
-#include "likelihood/likelihood.h"
+#include "likelihood/custom.h"
 
 static bool all_missing(int outputs, const double *y)
 {
@@ -22,8 +22,13 @@ static void custom_density(const thiele_likelihood *lik, int64_t n, const double
     const thiele_likelihood_spec *spec = lik->spec;
     for (int64_t i = 0; i < n; i++) {
         const double *row = y + i * lik->outputs;
-        bool missing = all_missing(lik->outputs, row);
-        out[i] = missing ? 0.0 : spec->log_density(row, f + i * lik->latents, lik->value, spec->user);
+        const double *latent = f + i * lik->latents;
+        if (all_missing(lik->outputs, row)) {
+            out[i] = 0.0;
+            continue;
+        }
+        out[i] = spec->log_density != NULL ? spec->log_density(row, latent, lik->value, spec->user)
+                                           : thi_custom_density(lik, row[0], latent[0]);
     }
 }
 
@@ -36,15 +41,21 @@ static void custom_conditional(const thiele_likelihood *lik, int64_t n, const do
     }
 }
 
-/* A table for each support, without and with moments. */
+/* A table for each support, without and with moments and an augmentation. */
+#define CUSTOM_OPS(values, moments, augmented)                                                                         \
+    {                                                                                                                  \
+        .name = "custom", .support = values, .log_density = custom_density, .conditional = moments,                    \
+        .augmentation = augmented                                                                                      \
+    }
 #define CUSTOM(values)                                                                                                 \
     {                                                                                                                  \
-        {.name = "custom", .support = values, .log_density = custom_density},                                          \
+        {CUSTOM_OPS(values, NULL, NULL), CUSTOM_OPS(values, NULL, &thi_custom_augmentation)},                          \
         {                                                                                                              \
-            .name = "custom", .support = values, .log_density = custom_density, .conditional = custom_conditional      \
+            CUSTOM_OPS(values, custom_conditional, NULL),                                                              \
+                CUSTOM_OPS(values, custom_conditional, &thi_custom_augmentation)                                       \
         }                                                                                                              \
     }
-static const thi_likelihood_ops custom_ops[THI_SUPPORTS][2] = {
+static const thi_likelihood_ops custom_ops[THI_SUPPORTS][2][2] = {
     [THIELE_SUPPORT_REAL] = CUSTOM(THI_SUPPORT_REAL),     [THIELE_SUPPORT_POSITIVE] = CUSTOM(THI_SUPPORT_POSITIVE),
     [THIELE_SUPPORT_UNIT] = CUSTOM(THI_SUPPORT_UNIT),     [THIELE_SUPPORT_COUNT] = CUSTOM(THI_SUPPORT_COUNT),
     [THIELE_SUPPORT_BINARY] = CUSTOM(THI_SUPPORT_BINARY), [THIELE_SUPPORT_CLASS] = CUSTOM(THI_SUPPORT_CLASS),
@@ -52,14 +63,15 @@ static const thi_likelihood_ops custom_ops[THI_SUPPORTS][2] = {
 
 static thiele_status check_spec(thiele_context *ctx, const thiele_likelihood_spec *spec)
 {
-    if (spec->version != THIELE_LIKELIHOOD_VERSION || spec->size != sizeof *spec) {
+    if (spec->version != THIELE_LIKELIHOOD_VERSION || !thi_spec_is_known(spec)) {
         return thi_fail(ctx, THIELE_ERROR_FORMAT,
                         "the likelihood was made for version %d of the interface (%zu bytes), this library has version "
                         "%d (%zu bytes): compile it again with this library's thiele/likelihood.h",
                         spec->version, spec->size, THIELE_LIKELIHOOD_VERSION, sizeof *spec);
     }
-    if (spec->name == NULL || spec->log_density == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a likelihood of your own needs a name and a log_density");
+    if (spec->name == NULL || (spec->log_density == NULL && !thi_spec_is_augmented(spec))) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "a likelihood of your own needs a name and a log_density (or an augmentation)");
     }
     for (const char *c = spec->name; *c != '\0'; c++) {
         if (*c < ' ' || *c > '~') {
@@ -82,7 +94,7 @@ static thiele_status check_spec(thiele_context *ctx, const thiele_likelihood_spe
                         "them, not %d",
                         spec->name, MOST, spec->classes);
     }
-    return THIELE_OK;
+    return thi_custom_check(ctx, spec);
 }
 
 static bool is_word(const char *name)
@@ -120,7 +132,7 @@ thiele_status thiele_likelihood_custom(thiele_likelihood **out, thiele_context *
     thiele_status status;
     THI_TRY(check_spec(ctx, spec));
     THI_TRY(thi_alloc(ctx, &lik, 1, sizeof *lik));
-    *lik = (thiele_likelihood){.ops = &custom_ops[spec->support][spec->moments != NULL],
+    *lik = (thiele_likelihood){.ops = &custom_ops[spec->support][spec->moments != NULL][thi_spec_is_augmented(spec)],
                                .outputs = spec->outputs,
                                .latents = spec->latents,
                                .classes = spec->support == THIELE_SUPPORT_CLASS ? spec->classes : 0,

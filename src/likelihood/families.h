@@ -6,7 +6,7 @@
 #ifndef THI_FAMILIES_H
 #define THI_FAMILIES_H
 
-#include "likelihood/likelihood.h"
+#include "likelihood/augment.h"
 
 /* --- reals and signs --- */
 extern const thi_likelihood_ops thi_lik_bernoulli, thi_lik_bernoulli_probit, thi_lik_gaussian, thi_lik_heteroscedastic,
@@ -21,18 +21,25 @@ thiele_status thi_make_student_t(thiele_likelihood *lik, thiele_context *ctx);
 
 /* --- counts, positive and bounded reals, classes, several outputs --- */
 extern const thi_likelihood_ops thi_lik_beta, thi_lik_binomial, thi_lik_exponential, thi_lik_gamma, thi_lik_gprn,
-    thi_lik_mixing, thi_lik_negative_binomial, thi_lik_ordinal, thi_lik_poisson, thi_lik_softmax, thi_lik_warped;
+    thi_lik_logistic_softmax, thi_lik_mixing, thi_lik_negative_binomial, thi_lik_ordinal, thi_lik_poisson,
+    thi_lik_sigmoid_poisson, thi_lik_softmax, thi_lik_warped;
 
 thiele_status thi_make_beta(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_binomial(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_exponential(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_gamma(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_gprn(thiele_likelihood *lik, thiele_context *ctx);
+thiele_status thi_make_logistic_softmax(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_mixing(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_negative_binomial(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_ordinal(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_poisson(thiele_likelihood *lik, thiele_context *ctx);
+thiele_status thi_make_sigmoid_poisson(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_softmax(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_warped(thiele_likelihood *lik, thiele_context *ctx);
+
+/* --- augmentations by a form (augment_forms.c) --- */
+extern const thi_augmentation thi_aug_bernoulli, thi_aug_binomial, thi_aug_laplace, thi_aug_matern32,
+    thi_aug_negative_binomial, thi_aug_student_t, thi_aug_svm;
 
 #endif

@@ -29,6 +29,8 @@ typedef struct thi_bend {
 } thi_bend;
 enum { THI_BENDS_MAX = 4 };
 
+typedef struct thi_augmentation thi_augmentation; /* likelihood/augment.h */
+
 typedef struct thi_likelihood_ops {
     const char *name;
     thi_support support;
@@ -93,6 +95,8 @@ typedef struct thi_likelihood_ops {
     const char *(*check)(const thiele_likelihood *lik);
     /* Optional: what is wrong with a y in the support ("more successes than trials"), or NULL. Default: nothing. */
     const char *(*refuses)(const thiele_likelihood *lik, double y);
+    /* Optional: auxiliary variables that make it Gaussian in f. Default: none. */
+    const thi_augmentation *augmentation;
 } thi_likelihood_ops;
 
 typedef struct thi_phi {

@@ -244,9 +244,11 @@ static const struct size_word {
     bool counted; /* the length of the list counts, and it is a parameter as well */
     int more;     /* than its length; such a list is a chain */
 } size_words[] = {
-    {"softmax", "classes", true, false, 0},  {"ordinal", "classes", true, false, 0}, {"ordinal", "cuts", true, true, 1},
-    {"ordinal", "cutpoints", true, true, 1}, {"warped", "terms", false, false, 0},   {"warped", "a", false, true, 0},
-    {"gprn", "nodes", false, false, 0},      {"mixing", "latents", false, false, 0},
+    {"softmax", "classes", true, false, 0},  {"logistic-softmax", "classes", true, false, 0},
+    {"ordinal", "classes", true, false, 0},  {"ordinal", "cuts", true, true, 1},
+    {"ordinal", "cutpoints", true, true, 1}, {"warped", "terms", false, false, 0},
+    {"warped", "a", false, true, 0},         {"gprn", "nodes", false, false, 0},
+    {"mixing", "latents", false, false, 0},
 };
 enum { SIZE_WORDS = sizeof size_words / sizeof size_words[0] };
 

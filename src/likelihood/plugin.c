@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "likelihood/child.h"
-#include "likelihood/likelihood.h"
+#include "likelihood/custom.h"
 
 /* Loading and a few hundred evaluations are a matter of milliseconds: ten seconds are enough for anything. */
 static const double SECONDS = 10.0;
+/* Of an augmentation, phi is looked at for so many y. */
+enum { EXAMINED = 8 };
 
 /* --- loading ---------------------------------------------------------------------------------------------------------
  */
@@ -51,7 +53,7 @@ static void probe(const void *path, void *found)
     void *library;
     bool has_function;
     const thiele_likelihood_spec *spec = load(path, &library, &has_function);
-    bool readable = spec != NULL && spec->size == sizeof *spec && spec->name != NULL && spec->name[0] != '\0';
+    bool readable = spec != NULL && thi_spec_is_known(spec) && spec->name != NULL && spec->name[0] != '\0';
     *(bool *)found = readable;
 }
 
@@ -129,11 +131,12 @@ out:
  */
 
 /* What the child tells the parent: the first thing that is wrong, if any. */
-typedef enum verdict { FINE, BAD_DENSITY, BAD_MOMENT } verdict;
+typedef enum verdict { FINE, BAD_DENSITY, BAD_MOMENT, BAD_AUGMENTATION } verdict;
 typedef struct finding {
     verdict verdict;
     int64_t row;
     double f, value;
+    thi_flaw flaw;
 } finding;
 
 typedef struct trial {
@@ -154,17 +157,29 @@ static finding try_row(const trial *t, int64_t row, double f)
     double value;
     ops->log_density(t->lik, 1, y, t->f, &value);
     if (isnan(value) || value == INFINITY) {
-        return (finding){BAD_DENSITY, row, f, value};
+        return (finding){.verdict = BAD_DENSITY, .row = row, .f = f, .value = value};
     }
     if (ops->conditional != NULL) {
         ops->conditional(t->lik, 1, t->f, t->mean, t->variance);
         for (int p = 0; p < t->lik->outputs; p++) {
             if (isnan(t->mean[p]) || isnan(t->variance[p]) || t->variance[p] < 0) {
-                return (finding){BAD_MOMENT, row, f, isnan(t->mean[p]) ? t->mean[p] : t->variance[p]};
+                double wrong = isnan(t->mean[p]) ? t->mean[p] : t->variance[p];
+                return (finding){.verdict = BAD_MOMENT, .row = row, .f = f, .value = wrong};
             }
         }
     }
-    return (finding){FINE, row, f, value};
+    return (finding){.verdict = FINE};
+}
+
+static finding try_augmentation(const trial *t, int64_t row)
+{
+    finding found = {.verdict = FINE, .row = row};
+    double y = t->y[row];
+    if (thi_spec_is_augmented(t->lik->spec) && !isnan(y) &&
+        thi_custom_examine(t->lik, y, row < EXAMINED, &found.flaw)) {
+        found.verdict = BAD_AUGMENTATION;
+    }
+    return found;
 }
 
 static void try_all(const void *arg, void *found)
@@ -172,10 +187,13 @@ static void try_all(const void *arg, void *found)
     static const double at[] = {0, 0.5, -0.5, 2, -2, 10, -10, 50, -50};
     const trial *t = arg;
     finding *to = found;
-    *to = (finding){FINE, 0, 0, 0};
-    for (int64_t row = 0; row < t->n; row++) {
+    *to = (finding){.verdict = FINE};
+    for (int64_t row = 0; row < t->n && to->verdict == FINE; row++) {
         for (size_t i = 0; i < sizeof at / sizeof at[0] && to->verdict == FINE; i++) {
             *to = try_row(t, row, at[i]);
+        }
+        if (to->verdict == FINE && t->lik->spec != NULL) {
+            *to = try_augmentation(t, row);
         }
     }
 }
@@ -184,6 +202,9 @@ static thiele_status report(const trial *t, thiele_context *ctx, const finding *
 {
     if (found->verdict == FINE) {
         return THIELE_OK;
+    }
+    if (found->verdict == BAD_AUGMENTATION) {
+        return thi_custom_refuse(ctx, t->lik, &found->flaw);
     }
     const char *what = found->verdict == BAD_DENSITY ? "log_density" : "moments";
     char value[THI_NUMBER_MAX];

@@ -151,6 +151,7 @@ const thi_likelihood_ops thi_lik_student_t = {
     .cdf = student_cdf,
     .sample = student_sample,
     .guess = location_guess,
+    .augmentation = &thi_aug_student_t,
 };
 
 /* --- Laplace; parameter beta -----------------------------------------------------------------------------------------
@@ -269,6 +270,7 @@ const thi_likelihood_ops thi_lik_laplace = {
     .cdf = laplace_cdf,
     .sample = laplace_sample,
     .guess = location_guess,
+    .augmentation = &thi_aug_laplace,
 };
 
 /* --- Matern-3/2; parameter rho ---------------------------------------------------------------------------------------
@@ -400,4 +402,5 @@ const thi_likelihood_ops thi_lik_matern32 = {
     .cdf = matern_cdf,
     .sample = matern_sample,
     .guess = location_guess,
+    .augmentation = &thi_aug_matern32,
 };

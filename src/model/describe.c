@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/predictors.h"
+#include "model/units.h"
 
 const char *const thi_stop_names[THIELE_STOP_FIXED + 1] = {"converged", "iterations", "deadline", "cancelled", "fixed"};
 
@@ -74,9 +75,11 @@ static json_t *learned_to_json(const thiele_model *model)
     int failed = list == NULL;
     for (int i = 0; i < model->learned_count; i++) {
         const thi_learned *p = &model->learned[i];
-        failed |= json_array_append_new(list, json_pack("{s:s, s:o, s:b, s:b, s:b}", "name", p->name, "value",
+        /* "s*" leaves out a prior that there is not. */
+        failed |= json_array_append_new(list, json_pack("{s:s, s:o, s:b, s:b, s:b, s:s*}", "name", p->name, "value",
                                                         number(p->value), "fixed", (int)p->fixed, "redundant",
-                                                        (int)p->redundant, "standardised", (int)p->standardised));
+                                                        (int)p->redundant, "standardised", (int)p->standardised,
+                                                        "prior", p->prior));
     }
     if (failed) {
         json_decref(list);
@@ -246,6 +249,9 @@ static thiele_status take_learned(thiele_model *model, thiele_context *ctx, cons
             p->fixed = json_is_true(json_object_get(entry, "fixed"));
             p->redundant = json_is_true(json_object_get(entry, "redundant"));
             p->standardised = json_is_true(json_object_get(entry, "standardised"));
+        }
+        if (status == THIELE_OK && json_object_get(entry, "prior") != NULL) {
+            status = take_text(ctx, entry, "prior", &p->prior);
         }
     }
     return status;
@@ -424,6 +430,9 @@ static thiele_status add_kernel(const thiele_model *model, thiele_context *ctx, 
         thi_latent_unit(model->lik, &model->encoder, latent, &unit, &offset);
     }
     thi_kernel_rescale(copy, model->encoder.scale, unit, 1);
+    for (int p = 0; p < copy->parameters; p++) {
+        copy->value[p] = copy->parameter[p].fixed ? thi_as_written(copy->value[p], copy->value[p]) : copy->value[p];
+    }
     THI_TRY(thiele_kernel_print(copy, ctx, 1, &text));
     thi_text_add(list, "%s%s", latent > 0 ? "; " : "", text);
 out:
@@ -447,13 +456,23 @@ static thiele_status learned_kernels(const thiele_model *model, thiele_context *
     return thi_text_take(&list, text);
 }
 
-/* The noise of a Gaussian likelihood in the units of the data. */
+/* The noise of a Gaussian likelihood in the units of the data: the last of what was learned. */
 static int add_noise(const thiele_model *model, json_t *json)
 {
-    const thi_target *target = model->encoder.target;
     return thi_model_is_gaussian(model)
-               ? json_object_set_new(json, "noise", number(model->lik->value[0] * target->scale * target->scale))
+               ? json_object_set_new(json, "noise", number(model->learned[model->learned_count - 1].value))
                : 0;
+}
+
+/* Scores of no rows are for the file only. */
+static void leave_out_empty(const thiele_model *model, json_t *json)
+{
+    if (model->holdout[0].rows == 0) {
+        json_object_del(json, "holdout");
+    }
+    if (model->loo.rows == 0) {
+        json_object_del(json, "loo");
+    }
 }
 
 thiele_status thiele_model_describe(const thiele_model *model, thiele_context *ctx, char **text)
@@ -464,6 +483,7 @@ thiele_status thiele_model_describe(const thiele_model *model, thiele_context *c
     thiele_status status;
     THI_TRY(learned_kernels(model, ctx, &kernel));
     json = thi_model_to_json(model, ctx);
+    leave_out_empty(model, json);
     if (json == NULL || add_noise(model, json) != 0 ||
         json_object_set_new(json, "learned_kernel", json_string(kernel)) != 0 ||
         json_object_set_new(json, "version", json_string(thiele_version())) != 0) {

@@ -8,6 +8,7 @@
 
 #include "model/duplicates.h"
 #include "model/specify.h"
+#include "model/units.h"
 
 enum { ITERATIONS_DEFAULT = 200 };
 
@@ -58,7 +59,10 @@ static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn
     clear_predictors(model);
     thi_fitted fitted = {
         .latent = model->latent, .weight = model->weight, .loo_mean = loo_mean, .loo_variance = loo_variance};
-    thiele_status status;
+    thiele_status status = learn ? thi_line_guess(f, rows) : THIELE_OK;
+    if (status != THIELE_OK) {
+        return status;
+    }
     if (f->method == NULL) {
         status = run_sparse(f, rows, learn, &fitted);
     } else if (learn) {
@@ -166,6 +170,23 @@ static thiele_status report_sparse(thi_fitting *f)
     return status == THIELE_OK ? thi_strdup(f->ctx, &model->posterior, posterior) : status;
 }
 
+/* "gamma(2, 0.5)"; NULL where there is none, or the value was not learned. */
+static thiele_status print_prior(thiele_context *ctx, const thi_hyper *h, char **out)
+{
+    thi_text text;
+    *out = NULL;
+    if (h->prior == THI_PRIOR_NONE || h->fixed) {
+        return THIELE_OK;
+    }
+    thi_text_init(&text, ctx);
+    thi_text_add(&text, h->prior == THI_PRIOR_GAMMA ? "gamma(" : "lognormal(");
+    thi_text_add_number(&text, h->prior_a);
+    thi_text_add(&text, ", ");
+    thi_text_add_number(&text, h->prior_b);
+    thi_text_add(&text, ")");
+    return thi_text_take(&text, out);
+}
+
 static thiele_status report(thi_fitting *f)
 {
     thiele_model *model = f->model;
@@ -182,12 +203,15 @@ static thiele_status report(thi_fitting *f)
     }
     for (int i = 0; status == THIELE_OK && i < f->hypers.count; i++) {
         const thi_hyper *h = &f->hypers.hyper[i];
-        model->learned[i] = (thi_learned){.value = thi_hyper_data_value(h),
+        model->learned[i] = (thi_learned){.value = thi_units_value(f, i),
                                           .fixed = h->fixed,
                                           .redundant = h->fixed && !h->given,
                                           .standardised = h->standardised};
         status = thi_strdup(f->ctx, &model->learned[i].name, h->name);
         model->learned_count = i + 1;
+        if (status == THIELE_OK) {
+            status = print_prior(f->ctx, h, &model->learned[i].prior);
+        }
     }
     return status;
 }
@@ -292,5 +316,6 @@ thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const th
     thi_rows_free(&f.rows);
     thi_free(f.Z);
     thi_free(f.row);
+    thi_free(f.written);
     return status;
 }

@@ -38,20 +38,65 @@ static bool asks_for_sparse(const thiele_fit_options *o)
            o->epochs > 0 || o->plain || o->fixed_basis;
 }
 
-static int find_method(const thi_fitting *f, const char *name, int64_t n)
+static bool suits(const thi_fitting *f, int i, int64_t n)
 {
     bool gaussian = thi_is_gaussian(f->spec.lik);
+    return (gaussian || !methods[i].gaussian) && n <= methods[i].most &&
+           (methods[i].method == NULL || !asks_for_sparse(f->options)) &&
+           (i + 1 == METHODS || methods[i].gaussian == gaussian) &&
+           (strcmp(methods[i].name, "collapsed") != 0 || f->options->posterior == NULL);
+}
+
+static double bytes_needed(const thi_fitting *f, int i, int64_t n)
+{
+    return methods[i].bytes != NULL ? methods[i].bytes(n, f->spec.lik->latents) : 0.0;
+}
+
+static double bytes_left(const thi_fitting *f)
+{
+    size_t limit = thi_memory_limit(f->ctx);
+    size_t held = thi_memory_held(f->ctx);
+    return limit > held ? (double)(limit - held) : 0.0;
+}
+
+/* *crowded: the first one that suits the table, which memory forbids; NULL: none. */
+static int find_method(const thi_fitting *f, const char *name, int64_t n, const char **crowded)
+{
     bool any = strcmp(name, "auto") == 0;
+    *crowded = NULL;
     for (int i = 0; i < METHODS; i++) {
-        bool suits = (gaussian || !methods[i].gaussian) && n <= methods[i].most &&
-                     (methods[i].method == NULL || !asks_for_sparse(f->options)) &&
-                     (i + 1 == METHODS || methods[i].gaussian == gaussian) &&
-                     (strcmp(methods[i].name, "collapsed") != 0 || f->options->posterior == NULL);
-        if (any ? suits : strcmp(name, methods[i].name) == 0) {
+        bool wanted = any ? suits(f, i, n) : strcmp(name, methods[i].name) == 0;
+        if (wanted && any && bytes_needed(f, i, n) > bytes_left(f)) {
+            *crowded = *crowded == NULL ? methods[i].name : *crowded;
+        } else if (wanted) {
             return i;
         }
     }
     return -1;
+}
+
+/* "123 MB", "4.56 GB" */
+static void show_bytes(double bytes, char *text, size_t capacity)
+{
+    bool large = bytes >= 1e9;
+    snprintf(text, capacity, large || bytes < 1e8 ? "%.3g %s" : "%.0f %s", bytes * (large ? 1e-9 : 1e-6),
+             large ? "GB" : "MB");
+}
+
+static thiele_status too_many(const thi_fitting *f, int chosen, int64_t n)
+{
+    char needed[32];
+    char left[32];
+    char limit[32];
+    show_bytes(bytes_needed(f, chosen, n), needed, sizeof needed);
+    show_bytes(bytes_left(f), left, sizeof left);
+    show_bytes((double)thi_memory_limit(f->ctx), limit, sizeof limit);
+    return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
+                    "%lld rows are too many for method %s: it would take %s of memory, and %s are left of the %s that "
+                    "it may use (--memory); use %s, or a sample of the rows",
+                    (long long)n, methods[chosen].name, needed, left, limit,
+                    methods[chosen].gaussian ? "a sparse method, --method collapsed or --method variational"
+                                             : "the sparse method, --method variational");
 }
 
 static thiele_status check_method(const thi_fitting *f, int chosen, int64_t n)
@@ -73,15 +118,7 @@ static thiele_status check_method(const thi_fitting *f, int chosen, int64_t n)
                         "method '%s' computes no expectations: --expectation is for the methods dense and variational",
                         name);
     }
-    double bytes = methods[chosen].bytes != NULL ? methods[chosen].bytes(n, f->spec.lik->latents) : 0.0;
-    if (bytes > (double)(thi_memory_limit(ctx) - thi_memory_held(ctx))) {
-        return thi_fail(
-            ctx, THIELE_ERROR_LIMIT,
-            "%lld rows are too many for method %s: it would take %.3g GB of memory and %.2g floating point "
-            "operations for each of about 50 evaluations; use --method variational, or a sample of the rows",
-            (long long)n, name, bytes * 1e-9, pow((double)n, 3.0));
-    }
-    return THIELE_OK;
+    return bytes_needed(f, chosen, n) > bytes_left(f) ? too_many(f, chosen, n) : THIELE_OK;
 }
 
 /* "mixture-full:3" */
@@ -133,7 +170,8 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
 {
     const char *name = f->options->method != NULL ? f->options->method : "auto";
     const thiele_fit_options *o = f->options;
-    int chosen = find_method(f, name, table->rows);
+    const char *crowded;
+    int chosen = find_method(f, name, table->rows, &crowded);
     thiele_status status;
     if (chosen < 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
@@ -157,7 +195,11 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
     bool asked = strcmp(name, "auto") != 0;
     bool implied = asks_for_sparse(o);
     const char *why = asked ? "it was asked for" : implied ? "inducing inputs were asked for" : methods[chosen].why;
-    THI_TRY(thi_strdup(f->ctx, &f->model->why, why));
+    thi_text reason;
+    thi_text_init(&reason, f->ctx);
+    thi_text_add(&reason, crowded != NULL ? "method %s would take more memory than is allowed" : "%s",
+                 crowded != NULL ? crowded : why);
+    THI_TRY(thi_text_take(&reason, &f->model->why));
 out:
     return status;
 }

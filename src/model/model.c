@@ -10,6 +10,7 @@ void thiele_model_destroy(thiele_model *model)
     }
     for (int i = 0; i < model->learned_count; i++) {
         thi_free(model->learned[i].name);
+        thi_free(model->learned[i].prior);
     }
     thi_free(model->learned);
     thi_free(model->method);

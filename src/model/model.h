@@ -10,6 +10,7 @@ enum { THI_WORST_MAX = 5 };
 /* A hyperparameter as it is reported, in the units of the data. */
 typedef struct thi_learned {
     char *name;
+    char *prior; /* "gamma(2, 0.5)"; NULL: none */
     double value;
     bool fixed;
     bool redundant;    /* fixed because another parameter does the same */

@@ -4,7 +4,65 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/units.h"
+
 enum { RESTARTS_MAX = 1000 };
+
+/* --- lists of settings -----------------------------------------------------------------------------------------------
+ */
+
+typedef struct repeats {
+    thiele_context *ctx;
+    const char *list, *option;
+    const char *name; /* looked for now */
+    size_t length;
+    int count;
+} repeats;
+
+/* Of "name=value", "name~value" or "name prior"; '=' and blanks inside brackets belong to it:
+ * "lengthscale[site=north]".
+ */
+static size_t name_length(const char *part, size_t length)
+{
+    size_t at = 0;
+    for (int depth = 0; at < length && (depth > 0 || strchr("=~ \t", part[at]) == NULL); at++) {
+        depth += (part[at] == '[') - (part[at] == ']');
+    }
+    return at;
+}
+
+static thiele_status count_name(void *arg, const char *part, size_t length)
+{
+    repeats *r = arg;
+    r->count += name_length(part, length) == r->length && memcmp(part, r->name, r->length) == 0;
+    return THIELE_OK;
+}
+
+static thiele_status check_once(void *arg, const char *part, size_t length)
+{
+    repeats *r = arg;
+    r->name = part;
+    r->length = name_length(part, length);
+    r->count = 0;
+    thiele_status status = thi_split_list(r->list, count_name, r);
+    if (status == THIELE_OK && r->count > 1) {
+        status = thi_fail(r->ctx, THIELE_ERROR_ARGUMENT, "%s names '%.*s' %d times: once is enough", r->option,
+                          (int)r->length, part, r->count);
+    }
+    return status;
+}
+
+/* Of two values for one name neither is what the user meant. */
+static thiele_status check_settings_once(thiele_context *ctx, const thiele_fit_options *options)
+{
+    repeats set = {.ctx = ctx, .list = options->set, .option = "--set"};
+    repeats prior = {.ctx = ctx, .list = options->prior, .option = "--prior"};
+    thiele_status status = thi_split_list(set.list, check_once, &set);
+    return status == THIELE_OK ? thi_split_list(prior.list, check_once, &prior) : status;
+}
+
+/* --- options ---------------------------------------------------------------------------------------------------------
+ */
 
 thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options)
 {
@@ -26,7 +84,7 @@ thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *tab
     if (options->own != NULL && options->likelihood != NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a likelihood is given by text or as an object, not both");
     }
-    return THIELE_OK;
+    return check_settings_once(ctx, options);
 }
 
 /* --- likelihood and table --------------------------------------------------------------------------------------------
@@ -347,6 +405,7 @@ thiele_status thi_specify_prior(thi_fitting *f)
     }
     f->spec.expectation = options->expectation;
     THI_TRY(thi_hypers_make(&f->hypers, ctx, &f->spec, encoder, options->set, options->prior));
+    THI_TRY(thi_units_take(f));
     THI_TRY(read_basis(f));
 out:
     thi_kernel_columns_clear(&columns);

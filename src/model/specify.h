@@ -23,6 +23,7 @@ typedef struct thi_fitting {
     int64_t *row; /* the table's row of each */
     thi_spec spec;
     thi_hypers hypers;
+    double *written; /* of each: its value in the units of the data as it was given */
     thi_fit_result result;
 } thi_fitting;
 

@@ -28,6 +28,8 @@ typedef struct thi_shape {
     int64_t inducing;        /* M */
     int64_t capacity;        /* rows at a time, at most */
     bool diagonal, whitened;
+    bool fixed_Z; /* no gradient in Z will be asked for */
+    bool steps;   /* thi_variational_step will be */
     /*
      * Full S only: where Kzz is well conditioned, products with Kzz^-1 in place of solves (variational_quick.c). For
      * minibatches of many more rows than M: variances lose some digits, the noise of the batch is far larger.

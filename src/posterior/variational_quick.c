@@ -6,14 +6,16 @@
  * at the end. Besides, 6 M^3 flops an evaluation.
  *
  * A variance is then right to about eps tr(Kzz^-1) k(z, z) (the mean one), where solves are right to about eps. An
- * evaluation goes this way only where that is below ACCURACY; else as always.
+ * evaluation goes this way only where that is below ACCURACY, and far enough below for the sites; else as always.
  */
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "posterior/variational_internal.h"
 
-#define ACCURACY 1e-7
+#define ACCURACY       1e-7
+#define SITES_ACCURACY 1e-3
 
 /* eps tr(Kzz^-1) tr(Kzz) / M */
 static double lost_digits(const thi_group *group)
@@ -104,6 +106,23 @@ out:
     return status;
 }
 
+/*
+ * How many digits a group may lose. Natural steps add up sites over all rows: the rounding of T, lost_digits times as
+ * large as T, must stay far below the I that it is added to; the smallest entry of Ls tells how large T is. Where q is
+ * still the prior, it does not tell how large T will be.
+ */
+static double permitted(const thi_variational *v, int group)
+{
+    double least = 1.0, M = (double)v->shape.inducing;
+    for (int i = 0; i < v->members; i++) {
+        thi_matrix Ls = v->member[i].Ls;
+        for (int64_t j = 0; v->member[i].group == group && j < Ls.rows; j++) {
+            least = fmin(least, Ls.data[j + j * Ls.ld] * Ls.data[j + j * Ls.ld]);
+        }
+    }
+    return !v->shape.steps ? ACCURACY : least > 0.5 ? 0.0 : fmin(ACCURACY, SITES_ACCURACY * least / M);
+}
+
 thiele_status thi_quick_begin(thi_variational *v, thiele_context *ctx, bool fresh)
 {
     thiele_status status = THIELE_OK;
@@ -112,7 +131,7 @@ thiele_status thi_quick_begin(thi_variational *v, thiele_context *ctx, bool fres
         THI_TRY(thi_group_invert(ctx, &v->group[g]));
     }
     for (int g = 0; g < v->groups && raw; g++) {
-        raw = lost_digits(&v->group[g]) < ACCURACY;
+        raw = lost_digits(&v->group[g]) < permitted(v, g);
     }
     for (int i = 0; i < v->members && raw; i++) {
         THI_TRY(make_form(v, ctx, &v->member[i]));

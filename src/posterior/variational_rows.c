@@ -370,7 +370,7 @@ static thiele_status pull_prior(const rows_task *t, thiele_context *ctx)
     if (status == THIELE_OK) {
         thi_matrix K = t->v->raw ? thi_matrix_block(group->V, 0, 0, t->n, t->v->shape.inducing) : (thi_matrix){0};
         status = thi_kernel_pull_known(prior->kernel, ctx, &group->x, &group->z, bar, K, false, group->theta_bar,
-                                       group->Z_bar);
+                                       t->v->shape.fixed_Z ? NULL : group->Z_bar);
     }
     return status;
 }

@@ -27,10 +27,20 @@ static const struct kind {
     const char *prefix;
     thiele_status (*run)(oracle_case *c);
 } kinds[] = {
-    {"kernels_", oracle_kernels}, {"exact_gpr_", oracle_exact_gpr},
-    {"metrics", oracle_metrics},  {"likelihood_", oracle_likelihood},
-    {"svgp_elbo_", oracle_svgp},  {"vfe_", oracle_vfe},
-    {"sites_", oracle_sites},     {"mog_", oracle_mog},
+    {"kernels_", oracle_kernels},
+    {"exact_gpr_", oracle_exact_gpr},
+    {"metrics", oracle_metrics},
+    {"likelihood_", oracle_likelihood},
+    {"svgp_elbo_", oracle_svgp},
+    {"vfe_", oracle_vfe},
+    {"sites_", oracle_sites},
+    {"mog_", oracle_mog},
+    {"diagnostics", oracle_diagnostics},
+    {"aaci_omega_", oracle_omega},
+    {"aaci_cdf_", oracle_omega_cdf},
+    {"aaci_cavi_", oracle_cavi},
+    {"aaci_svi_", oracle_svi},
+    {"aaci_posterior_", oracle_posterior},
 };
 
 typedef struct tally {

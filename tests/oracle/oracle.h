@@ -58,5 +58,11 @@ thiele_status oracle_svgp(oracle_case *c);
 thiele_status oracle_vfe(oracle_case *c);
 thiele_status oracle_sites(oracle_case *c);
 thiele_status oracle_mog(oracle_case *c);
+thiele_status oracle_diagnostics(oracle_case *c);
+thiele_status oracle_omega(oracle_case *c);
+thiele_status oracle_omega_cdf(oracle_case *c);
+thiele_status oracle_cavi(oracle_case *c);
+thiele_status oracle_svi(oracle_case *c);
+thiele_status oracle_posterior(oracle_case *c);
 
 #endif

@@ -25,7 +25,8 @@ static thiele_status read_inputs(oracle_case *c, problem *p)
     thiele_status status = THIELE_OK;
     THI_TRY(oracle_read(c, c->inputs, "X", ORACLE_ROWS, &p->X));
     THI_TRY(oracle_read(c, c->inputs, "y", ORACLE_VECTOR, &p->y));
-    THI_TRY(oracle_read(c, c->inputs, "Z", ORACLE_ROWS, &p->Z));
+    /* A dense model: Z = X. */
+    THI_TRY(oracle_read(c, c->inputs, json_object_get(c->inputs, "Z") != NULL ? "Z" : "X", ORACLE_ROWS, &p->Z));
     THI_TRY(oracle_expect_shape(c, "y", p->y, p->X.cols, 1));
     THI_TRY(oracle_expect_shape(c, "Z", p->Z, p->X.rows, p->Z.cols));
     THI_TRY(oracle_read_kernel(c, (int)p->X.rows, &p->kernel));

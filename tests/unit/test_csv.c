@@ -238,7 +238,8 @@ static void test_not_a_number(void **state)
     double out[9];
     const int all[3] = {0, 1, 2};
     assert_fails(ctx, table->ops->numbers(table, ctx, 0, 3, &all[0], 1, out), THIELE_ERROR_DATA,
-                 "column 'age', row 2: 'n/a' is not a number (use --missing n/a to treat it as missing)");
+                 "column 'age', row 2: 'n/a' is not a number (use --missing n/a to treat it as missing; an input of "
+                 "categories is listed with --categorical age)");
     assert_fails(ctx, table->ops->numbers(table, ctx, 1, 1, &all[1], 1, out), THIELE_ERROR_DATA,
                  "'a b' is not a number");
     assert_fails(ctx, table->ops->numbers(table, ctx, 2, 1, &all[2], 1, out), THIELE_ERROR_DATA, "6789...' is not");
@@ -250,6 +251,39 @@ static void test_not_a_number(void **state)
     assert_fails(ctx, some->ops->numbers(some, ctx, 0, 2, all, 1, out), THIELE_ERROR_DATA, "row 2: 'n/a'");
     thiele_table_destroy(some);
     thiele_table_destroy(table);
+}
+
+/* Fields that are read in one word, and those just too long for it, are what strtod makes of them, to the last bit. */
+static void test_short_numbers(void **state)
+{
+    (void)state;
+    enum { ROWS = 4000, COLUMNS = 3 };
+    static const char *const formats[] = {"%.0f", "%.1f", "%.3f", "%.6f", "%.9g", "%.0f.", "+%.2f", "%.2e", "\"%.2f\""};
+    enum { FORMATS = sizeof formats / sizeof *formats };
+    thi_text text;
+    thi_text_init(&text, ctx);
+    double *wanted = test_malloc(ROWS * COLUMNS * sizeof *wanted);
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        char field[64];
+        thi_stream stream = {3, THI_RANDOM_DEMO, (uint64_t)i};
+        double size = floor(10.0 * thi_random_uniform(stream, 0));
+        double value = thi_random_normal(stream, 1) * pow(10.0, size - 1.0);
+        int format = (int)(FORMATS * thi_random_uniform(stream, 2));
+        snprintf(field, sizeof field, formats[format], formats[format][0] == '+' ? fabs(value) : value);
+        wanted[i] = strtod(field + (field[0] == '"'), NULL);
+        thi_text_add(&text, "%s%s", field, (i + 1) % COLUMNS > 0 ? "," : i + 1 < ROWS * COLUMNS ? "\n" : "");
+    }
+    assert_int_equal(text.status, THIELE_OK);
+    thiele_table *table =
+        parse_with(text.data, (thiele_table_options){.size = sizeof(thiele_table_options), .header = THIELE_HEADER_NO});
+    assert_int_equal(thiele_table_rows(table), ROWS);
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        double read = number_at(table, i / COLUMNS, i % COLUMNS);
+        assert_memory_equal(&read, &wanted[i], sizeof read);
+    }
+    thiele_table_destroy(table);
+    thi_text_clear(&text);
+    test_free(wanted);
 }
 
 static void test_find_column(void **state)
@@ -617,15 +651,25 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dialects),       cmocka_unit_test(test_quotes),
-        cmocka_unit_test(test_delimiter),      cmocka_unit_test(test_header),
-        cmocka_unit_test(test_missing),        cmocka_unit_test(test_one_column),
-        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_not_a_number),
-        cmocka_unit_test(test_find_column),    cmocka_unit_test(test_cells_of_no_table),
-        cmocka_unit_test(test_open),           cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_standard_input), cmocka_unit_test(test_memory_limit),
-        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_from_rows),
-        cmocka_unit_test(test_generate),       cmocka_unit_test(test_write_fails),
+        cmocka_unit_test(test_dialects),
+        cmocka_unit_test(test_quotes),
+        cmocka_unit_test(test_delimiter),
+        cmocka_unit_test(test_header),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_one_column),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_not_a_number),
+        cmocka_unit_test(test_short_numbers),
+        cmocka_unit_test(test_find_column),
+        cmocka_unit_test(test_cells_of_no_table),
+        cmocka_unit_test(test_open),
+        cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_standard_input),
+        cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_from_rows),
+        cmocka_unit_test(test_generate),
+        cmocka_unit_test(test_write_fails),
         cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

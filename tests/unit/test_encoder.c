@@ -104,6 +104,31 @@ static void test_choice(void **state)
     thi_encoder_clear(&encoder);
 }
 
+/* Inputs, levels and dimensions close up where constant columns were, and their names are kept. */
+static void test_drop_constant(void **state)
+{
+    (void)state;
+    thiele_fit_options options = options_for("y");
+    options.drop_constant = 1;
+    thi_encoder encoder = learn("a,x,k,site,z,y\n7,1,u,n,4,1\n7,2,u,s,5,2\n7,3,u,n,6,3\n", options);
+    assert_dims(&encoder, "x site=n site=s z");
+    assert_int_equal(encoder.dropped, 2);
+    assert_string_equal(encoder.dropped_name[0], "a");
+    assert_string_equal(encoder.dropped_name[1], "k");
+    assert_near(encoder.center[0], 2.0, 1e-15, 0.0);
+    assert_near(encoder.center[3], 5.0, 1e-15, 0.0);
+    thi_encoder again;
+    json_t *json = thi_encoder_to_json(&encoder);
+    assert_non_null(json);
+    assert_int_equal(thi_encoder_from_json(&again, ctx, json), THIELE_OK);
+    assert_int_equal(again.dropped, 2);
+    assert_string_equal(again.dropped_name[1], "k");
+    json_decref(json);
+    thi_encoder_clear(&encoder);
+    thi_encoder_clear(&again);
+    assert_refused("a,b,y\n1,2,3\n1,2,4\n", options, THIELE_ERROR_DATA, "nothing is left");
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -126,6 +151,13 @@ static void test_refusals(void **state)
     assert_refused("x,k,y\n1,0,1\n2,0,2\n", options, THIELE_ERROR_DATA,
                    "column 'k' is the same (0) in every row and says nothing: leave it out with --ignore k");
     assert_refused("x,k,y\n1,a,1\n2,a,2\n", options, THIELE_ERROR_DATA, "column 'k' is the same (a) in every row");
+    assert_refused("x,k,l,y\n1,0,b,1\n2,0,b,2\n", options, THIELE_ERROR_DATA,
+                   "2 columns are the same in every row and say nothing ('k', 'l'): leave them out with "
+                   "--drop-constant or --ignore k,l");
+    assert_refused("x,y\n\"1,5\",1\n\"2,5\",2\n", options, THIELE_ERROR_DATA,
+                   "column 'x', row 1: '1,5' is not a number (decimal commas");
+    assert_refused("x;y\n1;1,25\n2;2,5\n", options, THIELE_ERROR_DATA,
+                   "column 'y', row 1: '1,25' is not a number (decimal commas");
     assert_refused("x,y\n1,5\n2,5\n", options, THIELE_ERROR_DATA, "the target 'y' is the same (5) in every row");
     assert_refused("x,y\n1,red\n2,blue\n", options, THIELE_ERROR_DATA,
                    "the target 'y' is text, and likelihood 'gaussian' needs numbers; text can be a class: --likelihood "
@@ -473,11 +505,14 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),        cmocka_unit_test(test_choice),       cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_levels_limit), cmocka_unit_test(test_drop_missing), cmocka_unit_test(test_moments),
-        cmocka_unit_test(test_new_table),    cmocka_unit_test(test_unseen),       cmocka_unit_test(test_numeric_levels),
-        cmocka_unit_test(test_row),          cmocka_unit_test(test_selection),    cmocka_unit_test(test_json),
-        cmocka_unit_test(test_bad_json),     cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_small),         cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_drop_constant), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_levels_limit),  cmocka_unit_test(test_drop_missing),
+        cmocka_unit_test(test_moments),       cmocka_unit_test(test_new_table),
+        cmocka_unit_test(test_unseen),        cmocka_unit_test(test_numeric_levels),
+        cmocka_unit_test(test_row),           cmocka_unit_test(test_selection),
+        cmocka_unit_test(test_json),          cmocka_unit_test(test_bad_json),
+        cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -137,6 +137,16 @@ static void test_refused(void **state)
         {"(se", "')'"},
         {"se(", "'ard'"},
         {"se(p=3)", "no such parameter"},
+        {"se(foo=1)", "kernel se has no such parameter: it takes ard, dims= and, with '=value' (fixed) or '~value' "
+                      "(first guess), lengthscale, variance"},
+        {"constant(ard)", "kernel constant has no such parameter: it takes dims= and"},
+        {"polynomial(x)", "it takes ard, degree=, dims= and, with '=value' (fixed) or '~value' (first guess), "
+                          "lengthscale, variance, offset"},
+        {"se(variance=1, variance=2)", "position 16: this is said twice"},
+        {"se(l=1, lengthscale~2)", "said twice"},
+        {"se(ard, ard)", "said twice"},
+        {"se(dims=1, dims=2)", "said twice"},
+        {"polynomial(degree=2, degree=2)", "said twice"},
         {"se(lengthscale=0)", "positive"},
         {"se(lengthscale=-1)", "positive"},
         {"se(lengthscale=nan)", "number"},
@@ -149,7 +159,6 @@ static void test_refused(void **state)
         {"se(dims=\"age)", "closing quote"},
         {"polynomial(degree=0)", "degree"},
         {"polynomial(degree=99)", "degree"},
-        {"constant(ard)", "'ard'"},
         {"((((((((((((((((((se))))))))))))))))))", "deeply"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {

@@ -109,6 +109,102 @@ static void test_units(void **state)
     thiele_context_destroy(ctx);
 }
 
+/* y = 3 + 2 x over x = 1000 .. 1030: what is set and shown is the line in the units of the data. */
+static thiele_table *line_table(thiele_context *ctx)
+{
+    enum { N = 31 };
+    double cells[2 * N];
+    double noise[N];
+    test_normals(N, 1, noise);
+    for (int i = 0; i < N; i++) {
+        cells[2 * i] = 1000.0 + i;
+        cells[2 * i + 1] = 3.0 + 2.0 * cells[2 * i] + 0.3 * noise[i];
+    }
+    const char *const names[] = {"x", "y"};
+    thiele_table *table = NULL;
+    assert_ok(ctx, thiele_table_from_rows(&table, ctx, N, 2, cells, names));
+    return table;
+}
+
+static double at_2000(thiele_context *ctx, const thiele_model *model)
+{
+    double x = 2000.0;
+    double mean;
+    assert_ok(ctx, thiele_model_predict_rows(model, ctx, 1, &x, 0, &mean, NULL));
+    return mean;
+}
+
+static void test_line(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    thiele_table *table = line_table(ctx);
+    thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
+    options.target = "y";
+    options.mean = "linear";
+    options.kernel = "se(l=1, variance=0.01)";
+    for (int raw = 0; raw < 2; raw++) {
+        options.raw = raw;
+        options.set = "mean.constant=3, mean.slope=2";
+        thiele_model *model = fitted(ctx, table, &options);
+        assert_true(parameter(model, "mean.constant") == 3.0);
+        assert_true(parameter(model, "mean.slope[x]") == 2.0);
+        assert_near(at_2000(ctx, model), 4003.0, 1e-12, 0.0);
+        thiele_model_destroy(model);
+        /* Learned: constant and slope trade against each other, but the line they make passes through the data. */
+        options.set = NULL;
+        model = fitted(ctx, table, &options);
+        double slope = parameter(model, "mean.slope[x]");
+        assert_near(slope, 2.0, 0.02, 0.0);
+        assert_near(parameter(model, "mean.constant") + 1015.0 * slope, 2033.0, 1e-4, 0.0);
+        assert_near(at_2000(ctx, model), parameter(model, "mean.constant") + 2000.0 * slope, 1e-9, 0.0);
+        thiele_model_destroy(model);
+        options.set = "mean.slope=2";
+        model = fitted(ctx, table, &options);
+        assert_near(parameter(model, "mean.constant"), 3.0, 0.05, 0.0);
+        thiele_model_destroy(model);
+        /* An intercept alone says nothing of the line over these rows, unless the inputs are taken as they are. */
+        options.set = "mean.constant=3";
+        thiele_status status = thiele_model_fit(&model, ctx, table, &options);
+        assert_int_equal(status, raw ? THIELE_OK : THIELE_ERROR_ARGUMENT);
+        if (!raw) {
+            assert_non_null(strstr(thiele_context_message(ctx), "which depends on mean.slope[x]: fix both of them"));
+        }
+        thiele_model_destroy(model);
+    }
+    thiele_table_destroy(table);
+    thiele_context_destroy(ctx);
+}
+
+/* What was written is shown as it was written, whatever units it went through; priors are remembered. */
+static void test_as_written(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    thiele_table *train = demo(ctx, 60, 1);
+    thiele_fit_options options = demo_options();
+    options.inputs = "x1";
+    options.ignore = NULL;
+    options.kernel = "periodic(p=7)";
+    options.set = "noise=0.3";
+    options.prior = "variance gamma(2, 0.5)";
+    thiele_model *model = fitted(ctx, train, &options);
+    char *text = NULL;
+    assert_true(parameter(model, "periodic.period") == 7.0);
+    assert_true(parameter(model, "noise") == 0.3);
+    assert_ok(ctx, thiele_model_describe(model, ctx, &text));
+    assert_non_null(strstr(text, "period=7)"));
+    assert_non_null(strstr(text, "\"noise\": 0.29999999999999999"));
+    assert_non_null(strstr(text, "\"prior\": \"gamma(2, 0.5)\""));
+    /* Nothing was held out. */
+    assert_null(strstr(text, "\"holdout\""));
+    assert_non_null(strstr(text, "\"loo\""));
+    thiele_free(text);
+    thiele_model_destroy(model);
+    thiele_table_destroy(train);
+    thiele_context_destroy(ctx);
+}
+
 static void test_set_and_prior(void **state)
 {
     (void)state;
@@ -483,10 +579,20 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learns),           cmocka_unit_test(test_units),    cmocka_unit_test(test_set_and_prior),
-        cmocka_unit_test(test_round_trip),       cmocka_unit_test(test_damage),   cmocka_unit_test(test_predict_rows),
-        cmocka_unit_test(test_cross_validation), cmocka_unit_test(test_stopping), cmocka_unit_test(test_too_many_rows),
-        cmocka_unit_test(test_odd_targets),      cmocka_unit_test(test_misuse),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_line),
+        cmocka_unit_test(test_as_written),
+        cmocka_unit_test(test_set_and_prior),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_predict_rows),
+        cmocka_unit_test(test_cross_validation),
+        cmocka_unit_test(test_stopping),
+        cmocka_unit_test(test_too_many_rows),
+        cmocka_unit_test(test_odd_targets),
+        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

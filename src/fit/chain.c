@@ -1,0 +1,232 @@
+/*
+ * What samplers over the latents at the data rows share: kernel matrices and their factors, products with these (n^2
+ * flops each), the density of a state, random numbers by the number of the chain.
+ */
+#include "fit/chain.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- the model ------------------------------------------------------------------------------------------------------
+ */
+
+static thiele_status fill_group(thi_chain_model *model, thiele_context *ctx, const thi_prior *prior,
+                                const thi_rows *rows, int g)
+{
+    int64_t n = model->n;
+    thi_inputs inputs = {0};
+    double jitter = 0.0;
+    thiele_status status;
+    THI_TRY(thi_matrix_alloc(&model->K[g], ctx, n, n));
+    THI_TRY(thi_matrix_alloc(&model->L[g], ctx, n, n));
+    THI_TRY(thi_inputs_make(&inputs, ctx, prior->kernel, n, rows->X));
+    THI_TRY(thi_kernel_fill(prior->kernel, ctx, &inputs, &inputs, model->K[g], true));
+    memcpy(model->L[g].data, model->K[g].data, (size_t)(n * n) * sizeof(double));
+    THI_TRY(thi_chol_jitter(ctx, model->L[g], &jitter));
+    thi_symmetrise(model->K[g]);
+    for (int64_t i = 0; i < n; i++) {
+        model->K[g].data[i + i * n] += jitter;
+    }
+    model->jitter = fmax(model->jitter, jitter);
+out:
+    thi_inputs_clear(&inputs);
+    return status == THIELE_ERROR_NUMERIC ? thi_fail_in(ctx, status, "the kernel matrix of the rows") : status;
+}
+
+static void fill_rows(thi_chain_model *model, const thi_latents *latents, const thi_rows *rows)
+{
+    for (int q = 0; q < latents->count; q++) {
+        const thi_prior *prior = &latents->prior[latents->group[q]];
+        double *o = model->o + q * rows->n;
+        thi_mean_fill(prior->mean, prior->mean_parameter, rows->n, rows->dims, rows->X, o);
+        for (int64_t i = 0; i < rows->n && q == 0 && rows->offset != NULL; i++) {
+            o[i] += rows->offset[i];
+        }
+    }
+    for (int64_t i = 0; i < rows->n; i++) {
+        model->missing[i] = true;
+        for (int p = 0; p < rows->outputs; p++) {
+            model->missing[i] = model->missing[i] && isnan(rows->y[i * rows->outputs + p]);
+        }
+    }
+}
+
+thiele_status thi_chain_model_open(thi_chain_model *model, thiele_context *ctx, const thi_spec *spec,
+                                   const thi_rows *rows)
+{
+    const thi_latents *latents = &spec->latents;
+    *model = (thi_chain_model){.n = rows->n,
+                               .latents = latents->count,
+                               .lik = spec->lik,
+                               .y = rows->y,
+                               .group = latents->group,
+                               .groups = latents->groups};
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &model->K, (size_t)latents->groups, sizeof *model->K));
+    THI_TRY(thi_alloc(ctx, &model->L, (size_t)latents->groups, sizeof *model->L));
+    THI_TRY(thi_alloc(ctx, &model->o, (size_t)(rows->n * latents->count), sizeof *model->o));
+    THI_TRY(thi_alloc(ctx, &model->missing, (size_t)rows->n, sizeof *model->missing));
+    for (int g = 0; g < latents->groups; g++) {
+        THI_TRY(fill_group(model, ctx, &latents->prior[g], rows, g));
+    }
+    fill_rows(model, latents, rows);
+out:
+    if (status != THIELE_OK) {
+        thi_chain_model_close(model);
+    }
+    return status;
+}
+
+void thi_chain_model_close(thi_chain_model *model)
+{
+    for (int g = 0; g < model->groups; g++) {
+        thi_free(model->K != NULL ? model->K[g].data : NULL);
+        thi_free(model->L != NULL ? model->L[g].data : NULL);
+    }
+    thi_free(model->K);
+    thi_free(model->L);
+    thi_free(model->o);
+    thi_free(model->missing);
+    *model = (thi_chain_model){0};
+}
+
+/* --- products with triangles ----------------------------------------------------------------------------------------
+ */
+
+/* y += L x for a small lower triangle. */
+static void add_triangle(thi_matrix L, const double *x, double *y)
+{
+    for (int64_t j = 0; j < L.cols; j++) {
+        const double *column = L.data + j * L.ld;
+        for (int64_t i = j; i < L.rows; i++) {
+            y[i] += column[i] * x[j];
+        }
+    }
+}
+
+/* y += L'x for a small lower triangle. */
+static void add_triangle_transposed(thi_matrix L, const double *x, double *y)
+{
+    for (int64_t j = 0; j < L.cols; j++) {
+        const double *column = L.data + j * L.ld;
+        for (int64_t i = j; i < L.rows; i++) {
+            y[j] += column[i] * x[i];
+        }
+    }
+}
+
+void thi_lower_apply(thi_trans trans, thi_matrix L, const double *x, double *y)
+{
+    enum { PANEL = 32 };
+    memset(y, 0, (size_t)L.rows * sizeof *y);
+    for (int64_t j = 0; j < L.rows; j += PANEL) {
+        int64_t width = L.rows - j < PANEL ? L.rows - j : PANEL, below = j + width;
+        thi_matrix corner = thi_matrix_block(L, j, j, width, width);
+        thi_matrix panel = thi_matrix_block(L, below, j, L.rows - below, width);
+        if (trans == THI_N) {
+            add_triangle(corner, x + j, y + j);
+        } else {
+            add_triangle_transposed(corner, x + j, y + j);
+        }
+        if (panel.rows > 0 && trans == THI_N) {
+            thi_blas_gemv(THI_N, 1.0, panel, x + j, 1.0, y + below);
+        } else if (panel.rows > 0) {
+            thi_blas_gemv(THI_T, 1.0, panel, x + below, 1.0, y + j);
+        }
+    }
+}
+
+static void apply_all(const thi_chain_model *model, thi_trans trans, const double *x, double *y)
+{
+    for (int64_t q = 0; q < model->latents; q++) {
+        thi_lower_apply(trans, model->L[model->group[q]], x + q * model->n, y + q * model->n);
+    }
+}
+
+void thi_chain_colour(const thi_chain_model *model, const double *w, double *r)
+{
+    apply_all(model, THI_N, w, r);
+}
+
+void thi_chain_pull(const thi_chain_model *model, const double *g, double *out)
+{
+    apply_all(model, THI_T, g, out);
+}
+
+void thi_chain_whiten(const thi_chain_model *model, double *r)
+{
+    for (int64_t q = 0; q < model->latents; q++) {
+        thi_blas_trsv(THI_N, model->L[model->group[q]], r + q * model->n);
+    }
+}
+
+/* --- random numbers -------------------------------------------------------------------------------------------------
+ */
+
+/* Row streams of a chain lie below its own: no table has 2^40 rows. */
+static const uint64_t CHAIN_ROWS = (uint64_t)1 << 40;
+
+static thi_stream own_stream(const thi_chain *chain)
+{
+    return thi_chain_row_stream(chain, (int64_t)CHAIN_ROWS - 1);
+}
+
+thi_stream thi_chain_row_stream(const thi_chain *chain, int64_t row)
+{
+    return (thi_stream){chain->ctx->seed, THI_RANDOM_CHAIN, (uint64_t)chain->number * CHAIN_ROWS + (uint64_t)row};
+}
+
+void thi_chain_normals(thi_chain *chain, int64_t count, double *out)
+{
+    thi_stream stream = own_stream(chain);
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = thi_random_normal(stream, chain->next++);
+    }
+}
+
+double thi_chain_uniform(thi_chain *chain)
+{
+    return thi_random_uniform(own_stream(chain), chain->next++);
+}
+
+/* --- states ---------------------------------------------------------------------------------------------------------
+ */
+
+double thi_chain_density(thi_chain *chain, const double *r, double *f)
+{
+    const thi_chain_model *m = chain->model;
+    int64_t n = m->n, Q = m->latents;
+    double sum = 0.0;
+    for (int64_t q = 0; q < Q; q++) {
+        for (int64_t i = 0; i < n; i++) {
+            f[q + i * Q] = m->o[i + q * n] + r[i + q * n];
+        }
+    }
+    m->lik->ops->log_density(m->lik, n, m->y, f, chain->density);
+    for (int64_t i = 0; i < n; i++) {
+        sum += chain->density[i];
+    }
+    return isnan(sum) ? -INFINITY : sum;
+}
+
+static void swap(double **a, double **b)
+{
+    double *c = *a;
+    *a = *b;
+    *b = c;
+}
+
+void thi_chain_accept(thi_chain *chain, double log_p)
+{
+    swap(&chain->r, &chain->trial_r);
+    swap(&chain->f, &chain->trial_f);
+    chain->log_p = log_p;
+}
+
+void thi_chain_count(thi_chain *chain, double accepted, int64_t proposals)
+{
+    if (!chain->burning) {
+        chain->accepted += accepted;
+        chain->proposals += proposals;
+    }
+}

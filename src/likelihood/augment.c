@@ -1,0 +1,167 @@
+/*
+ * From a form (log C, g, alpha, beta, gamma; phi) to the bound and the Gaussian site (MATH.md section 4): at
+ * c^2 = E[alpha - beta f + gamma f^2],
+ *   E = log C + g mu + log phi(c^2),  dE/dmu = g - 2 gamma omega (mu - centre),  dE/dv = -gamma omega,
+ * omega = -(log phi)'(c^2); and given f, omega ~ pi(omega | r) makes the site lambda = 2 gamma omega, nu = g + omega
+ * beta. O(1) a row.
+ */
+#include "likelihood/augment.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "likelihood/inversion.h"
+#include "likelihood/omega_draws.h"
+
+bool thi_is_augmented(const thiele_likelihood *lik)
+{
+    return lik->ops->augmentation != NULL;
+}
+
+thi_square thi_complete_square(const thi_coefficients *c)
+{
+    if (!(c->gamma > 0.0)) {
+        return (thi_square){0.0, c->alpha};
+    }
+    double centre = 0.5 * c->beta / c->gamma, rest = c->alpha - 0.5 * c->beta * centre;
+    /* Most are squares (f - y)^2: what is left of alpha is rounding then. */
+    return (thi_square){centre, fabs(rest) <= 8.0 * DBL_EPSILON * fabs(c->alpha) ? 0.0 : rest};
+}
+
+double thi_expected_square(const thi_coefficients *c, double mu, double v)
+{
+    thi_square s = thi_complete_square(c);
+    double d = mu - s.centre;
+    return fmax(0.0, c->gamma * (d * d + v) + s.rest);
+}
+
+static double bound(const thiele_likelihood *lik, double y, double mu, double v)
+{
+    const thi_form *form = lik->ops->augmentation->form;
+    thi_coefficients c;
+    thi_omega omega;
+    form->coefficients(lik, y, &c);
+    form->omega(lik, y, thi_expected_square(&c, mu, v), &omega);
+    return c.log_C + c.g * mu + omega.log_phi;
+}
+
+/* Central differences in log phi, or phi, through a copy; truncation and rounding are near 1e-10 each. */
+static void differentiate(const thiele_likelihood *lik, double y, double mu, double v, double *dphi)
+{
+    double value[THI_AUGMENTED_PARAMETERS];
+    thiele_likelihood copy = *lik;
+    copy.value = value;
+    memcpy(value, lik->value, (size_t)lik->parameters * sizeof *value);
+    for (int p = 0; p < lik->parameters; p++) {
+        bool positive = lik->phi[p].positive;
+        double now = value[p], step = 6e-6 * (positive ? 1.0 : fmax(1.0, fabs(now)));
+        if (lik->phi[p].fixed) {
+            continue;
+        }
+        value[p] = positive ? now * exp(step) : now + step;
+        double above = bound(&copy, y, mu, v);
+        value[p] = positive ? now * exp(-step) : now - step;
+        dphi[p] = (above - bound(&copy, y, mu, v)) / (2.0 * step);
+        value[p] = now;
+    }
+}
+
+static void form_expectation(const thiele_likelihood *lik, const thi_form *form, int64_t n, const double *y,
+                             const double *mu, const double *v, double *E, double *g, double *h, double *dphi)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(y[i])) {
+            E[i] = g[i] = h[i] = 0.0;
+            continue;
+        }
+        thi_coefficients c;
+        thi_omega omega;
+        form->coefficients(lik, y[i], &c);
+        form->omega(lik, y[i], thi_expected_square(&c, mu[i], v[i]), &omega);
+        E[i] = c.log_C + c.g * mu[i] + omega.log_phi;
+        h[i] = -c.gamma * omega.mean;
+        g[i] = c.g + 2.0 * h[i] * (mu[i] - thi_complete_square(&c).centre);
+    }
+    if (dphi == NULL) {
+        return;
+    }
+    memset(dphi, 0, (size_t)(n * lik->parameters) * sizeof *dphi);
+    for (int64_t i = 0; i < n && lik->parameters > 0; i++) {
+        if (!isnan(y[i])) {
+            (form->phi_derivatives != NULL ? form->phi_derivatives : differentiate)(lik, y[i], mu[i], v[i],
+                                                                                    dphi + i * lik->parameters);
+        }
+    }
+}
+
+void thi_augmented_expectation(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu,
+                               const double *v, double *E, double *g, double *h, double *dphi)
+{
+    const thi_augmentation *augmentation = lik->ops->augmentation;
+    if (augmentation->form != NULL) {
+        form_expectation(lik, augmentation->form, n, y, mu, v, E, g, h, dphi);
+        return;
+    }
+    augmentation->expectation(lik, n, y, mu, v, E, g, h, dphi);
+}
+
+/* --- omega -----------------------------------------------------------------------------------------------------------
+ */
+
+/* What the inversion calls: the form's log phi for one y. */
+typedef struct form_at {
+    const thiele_likelihood *lik;
+    double y;
+} form_at;
+
+static double complex form_log_phi(const void *arg, double complex r)
+{
+    const form_at *at = arg;
+    return at->lik->ops->augmentation->form->log_phi(at->lik, at->y, r);
+}
+
+void thi_augmented_omega(const thiele_likelihood *lik, double y, double r, thi_omega *out)
+{
+    lik->ops->augmentation->form->omega(lik, y, r, out);
+    if (isnan(out->variance)) {
+        out->variance = thi_omega_variance(form_log_phi, &(form_at){lik, y}, r);
+    }
+}
+
+double thi_augmented_cdf(const thiele_likelihood *lik, double y, double r, double x)
+{
+    thi_omega_law law;
+    thi_omega_law_open(&law, form_log_phi, &(form_at){lik, y}, r);
+    return fmin(1.0, fmax(0.0, thi_omega_law_cdf(&law, x, NULL, NULL)));
+}
+
+double thi_augmented_omega_draw(const thiele_likelihood *lik, double y, double r, thi_stream stream, uint64_t draw)
+{
+    const thi_form *form = lik->ops->augmentation->form;
+    if (form->draw != NULL) {
+        return form->draw(lik, y, r, stream, draw);
+    }
+    thi_omega_law law;
+    thi_omega_law_open(&law, form_log_phi, &(form_at){lik, y}, r);
+    return thi_omega_law_at(&law, thi_random_normal(stream, draw * THI_OMEGA));
+}
+
+void thi_augmented_site(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *y,
+                        const double *f, double *lambda, double *nu)
+{
+    const thi_augmentation *augmentation = lik->ops->augmentation;
+    if (augmentation->form == NULL) {
+        augmentation->site(lik, stream, draw, y, f, lambda, nu);
+        return;
+    }
+    lambda[0] = nu[0] = 0.0;
+    if (isnan(y[0])) {
+        return;
+    }
+    thi_coefficients c;
+    augmentation->form->coefficients(lik, y[0], &c);
+    double omega = thi_augmented_omega_draw(lik, y[0], thi_expected_square(&c, f[0], 0.0), stream, draw);
+    lambda[0] = 2.0 * c.gamma * omega;
+    nu[0] = c.g + c.beta * omega;
+}

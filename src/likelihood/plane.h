@@ -1,0 +1,28 @@
+/* Functions of complex arguments for log phi, without loss near 0 or overflow far out. */
+#ifndef THI_PLANE_H
+#define THI_PLANE_H
+
+#include <complex.h>
+#include <math.h>
+
+/* log(1 + z) */
+static inline double complex thi_plane_log1p(double complex z)
+{
+    double x = creal(z), y = cimag(z);
+    if (!(cabs(z) < 0.5)) {
+        return clog(1.0 + z);
+    }
+    return CMPLX(0.5 * log1p(x * (2.0 + x) + y * y), atan2(y, 1.0 + x));
+}
+
+/* log cosh w, for a w with a real part >= 0. */
+static inline double complex thi_plane_log_cosh(double complex w)
+{
+    if (cabs(w) > 0.5) {
+        return w + clog(1.0 + cexp(-2.0 * w)) - M_LN2;
+    }
+    double complex s = csinh(w);
+    return 0.5 * thi_plane_log1p(s * s);
+}
+
+#endif
