@@ -34,7 +34,8 @@ typedef struct thiele_fit_options {
     int drop_missing;        /* 1: leave out rows with missing values; 0: refuse them */
     int drop_constant;       /* 1: leave out inputs that are the same in every row, with a warning; 0: refuse them */
     int raw;                 /* 1: do not standardise inputs and target */
-    const char *method;      /* NULL: "auto"; "exact", "dense", "collapsed", "variational" */
+    const char *method;      /* NULL: "auto"; "exact", "dense", "collapsed", "variational", "augmented";
+                                to sample at learned values: "gibbs", "ess", "hmc", "mh" */
     const char *kernel;      /* NULL: "matern52(ard)"; see kernel.h. Values in the units of the data */
     const char *mean;        /* NULL: "zero" or "constant", as suits the likelihood. "linear" */
     const char *set;         /* "lengthscale[age]=2, noise~0.1": = fixes, ~ gives a first guess; units of the data */
@@ -46,7 +47,7 @@ typedef struct thiele_fit_options {
     int replicates;    /* 1: rows with equal inputs and different targets are repeated measurements, which the noise
                           explains; 0: refuse them */
     const char *likelihood;  /* NULL: "gaussian"; see likelihood.h. "plugin:FILE.so": your own. Units of the data */
-    const char *expectation; /* NULL: the best there is; "closed", "quadrature:20", "mc:2000", "qmc:512" */
+    const char *expectation; /* NULL: the best there is; "closed", "augmented", "quadrature:20", "mc:2000", "qmc:512" */
     const char *classes;     /* comma-separated labels of a class target in their order; NULL: those in the table */
     const char *exposure;    /* column of exposures of counts: the rate is multiplied by it */
     const char *posterior;   /* NULL: "full"; "diag", "mixture:K" (diagonal), "mixture-full:K" */
@@ -60,13 +61,19 @@ typedef struct thiele_fit_options {
     double rate;             /* of adam, adadelta, momentum; 0: their defaults */
     int epochs;              /* passes over the table, at most; 0: default */
     double tolerance;        /* stop when fewer nats a row are gained; 0: default */
+    int chains;              /* of a sampler; 0: 4 */
+    int64_t draws;           /* of each chain; 0: 1000 */
+    int64_t burn_in;         /* steps before the first draw; 0: half as many as follow */
+    int64_t thin;            /* steps from draw to draw; 0: 1 */
+    double step;             /* of hmc and mh; 0: found during burn-in */
+    int leaps;               /* of hmc, a step; 0: what suits it */
     const thiele_likelihood *own; /* a likelihood object in place of a text; copied. See thiele_model_attach */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0                                                                                    \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0                                                                \
     }
 
 /*

@@ -18,6 +18,7 @@ static const cli_group groups[] = {
     {"Columns", cli_column_options},
     {"Model", cli_model_options},
     {"Large tables", cli_sparse_options},
+    {"Sampling", cli_sampling_options},
     {"Search", cli_search_options},
     {"Training log", cli_log_options},
     {"Reading the table", cli_table_options},

@@ -33,14 +33,17 @@ const cli_option cli_model_options[] = {
     {"likelihood", 0, cli_parse_text, CLI_AT(fit.likelihood), "TEXT",
      "how targets scatter around the function: gaussian, student-t, laplace, matern32, heteroscedastic, warped, "
      "bernoulli, bernoulli-probit, svm, softmax, ordinal, poisson, negative-binomial, binomial(trials=N), gamma, "
-     "exponential, beta, gprn, mixing, or your own: plugin:FILE.so (default: gaussian)",
+     "exponential, beta, sigmoid-poisson, logistic-softmax, gprn, mixing, or your own: plugin:FILE.so (default: "
+     "gaussian)",
      0, 0},
     {"expectation", 0, cli_parse_text, CLI_AT(fit.expectation), "HOW",
-     "of log p(y | f): closed, quadrature:20, mc:2000 or qmc:512 (default: the best that the likelihood offers)", 0, 0},
+     "of log p(y | f): closed, augmented, quadrature:20, mc:2000 or qmc:512 (default: the best that the likelihood "
+     "offers)",
+     0, 0},
     {"method", 0, cli_parse_text, CLI_AT(fit.method), "NAME",
      "exact and collapsed (Gaussian noise), dense and variational (any likelihood); the second of each is for more "
-     "rows "
-     "(default: auto)",
+     "rows; augmented (auxiliary variables: bernoulli, student-t, laplace and others, any number of rows); to sample "
+     "the posterior at learned values: gibbs, ess, hmc, mh (default: auto)",
      0, 0},
     {"kernel", 0, cli_parse_text, CLI_AT(fit.kernel), "TEXT",
      "covariance function, one for each latent function with ';' between them or one for all: sums and products of se, "
@@ -76,6 +79,17 @@ const cli_option cli_sparse_options[] = {
     {"rate", 0, cli_parse_real, CLI_AT(fit.rate), "R", "step length of adam, adadelta or momentum", 0, 1e6},
     {"tolerance", 0, cli_parse_real, CLI_AT(fit.tolerance), "NATS",
      "stop when fewer nats a row are gained (default: 1e-5)", 0, 1e6},
+    {0},
+};
+
+const cli_option cli_sampling_options[] = {
+    {"chains", 0, cli_parse_int, CLI_AT(fit.chains), "N", "independent chains (default: 4)", 1, 64},
+    {"draws", 0, cli_parse_int64, CLI_AT(fit.draws), "N", "of each chain (default: 1000)", 4, 1e9},
+    {"burn-in", 0, cli_parse_int64, CLI_AT(fit.burn_in), "N",
+     "steps before the first draw (default: half as many as follow)", 1, 1e9},
+    {"thin", 0, cli_parse_int64, CLI_AT(fit.thin), "N", "steps from draw to draw (default: 1)", 1, 1e6},
+    {"step", 0, cli_parse_real, CLI_AT(fit.step), "E", "of hmc and mh (default: found during burn-in)", 0, 1e6},
+    {"leaps", 0, cli_parse_int, CLI_AT(fit.leaps), "N", "of hmc, a step (default: what suits it)", 1, 10000},
     {0},
 };
 

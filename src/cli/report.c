@@ -8,6 +8,9 @@
 
 #include "cli.h"
 
+/* R-hat from which chains are taken not to have mixed. */
+#define MIXED 1.05
+
 static const char *text_of(const json_t *json, const char *field)
 {
     const char *text = json_string_value(json_object_get(json, field));
@@ -230,6 +233,28 @@ static void print_sparse(const json_t *sparse)
     }
 }
 
+/* How the chains went, and whether to believe them. */
+static void print_sampling(const json_t *sampling)
+{
+    char rhat[CLI_NUMBER_MAX], least[CLI_NUMBER_MAX], median[CLI_NUMBER_MAX], lag[CLI_NUMBER_MAX];
+    const json_t *worst = json_object_get(sampling, "rhat");
+    if (sampling == NULL) {
+        return;
+    }
+    cli_row("sampling", "%s, %lld chains of %lld draws, %lld kept", text_of(sampling, "sampler"),
+            count_of(sampling, "chains"), count_of(sampling, "draws"), count_of(sampling, "kept"));
+    cli_row(NULL, "R-hat at most %s, lag-1 autocorrelation %s, effective draws %s (median), %s (least)",
+            number_of(sampling, "rhat", rhat), number_of(sampling, "lag1", lag),
+            number_of(sampling, "ess_median", median), number_of(sampling, "ess_least", least));
+    if (!json_is_number(worst) || json_number_value(worst) > MIXED) {
+        cli_row("warning", "the chains did not mix (R-hat above %g): take more --draws, or another sampler", MIXED);
+    }
+    if (count_of(sampling, "divergences") > 0) {
+        cli_row("warning", "%lld steps of hmc lost their energy: take a smaller --step",
+                count_of(sampling, "divergences"));
+    }
+}
+
 int cli_report(const char *description)
 {
     char number[CLI_NUMBER_MAX];
@@ -243,6 +268,7 @@ int cli_report(const char *description)
     cli_row("mean", "%s", text_of(json, "mean"));
     cli_row("rows", "%lld", count_of(json, "rows"));
     print_sparse(json_object_get(json, "sparse"));
+    print_sampling(json_object_get(json, "sampling"));
     print_columns(json_object_get(json, "columns"));
     print_parameters(json_object_get(json, "parameters"));
     print_origin(json);

@@ -31,6 +31,12 @@ typedef struct thi_step {
     int64_t rows;                /* that it worked on */
 } thi_step;
 void thi_driver_step(thi_driver *driver, const thi_step *step);
+/*
+ * A phase may take a share of the time that is left: returns the deadline of the whole, to be given back after it. That
+ * a phase was ended by its share is then forgotten.
+ */
+double thi_driver_lend(thi_driver *driver, double share);
+void thi_driver_restore(thi_driver *driver, double deadline);
 /* True once the deadline has passed or the progress callback asked to stop. */
 bool thi_driver_stopped(thi_driver *driver);
 

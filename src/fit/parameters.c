@@ -34,6 +34,18 @@ void thi_hyper_limits(const thi_hyper *hyper, double base, double *low, double *
     }
 }
 
+void thi_hypers_confine(const thi_hypers *hypers, const double *base, double *x)
+{
+    for (int i = 0; i < hypers->count; i++) {
+        double low, high;
+        if (!hypers->hyper[i].fixed) {
+            thi_hyper_limits(&hypers->hyper[i], base[i], &low, &high);
+            *x = fmin(fmax(*x, low), high);
+            x++;
+        }
+    }
+}
+
 bool thi_hypers_in_bounds(const thi_hypers *hypers, const double *base)
 {
     for (int i = 0; i < hypers->count; i++) {
@@ -458,6 +470,19 @@ static int count_hypers(const thi_spec *spec)
     return count;
 }
 
+/* Likelihood parameters that are learned from their own first guess stay above their least value. */
+static void keep_above(thi_hypers *hypers, const thiele_likelihood *lik)
+{
+    for (int i = 0; i < lik->parameters; i++) {
+        thi_hyper *h = &hypers->hyper[hypers->first[hypers->groups] + i];
+        double least = lik->phi[i].least;
+        if (least > 0.0 && !h->fixed && !h->given) {
+            h->floor = least;
+            h->value = log(exp(h->value) - least);
+        }
+    }
+}
+
 thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thi_spec *spec, const thi_encoder *encoder,
                               const char *set, const char *prior)
 {
@@ -477,6 +502,7 @@ thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thi_spec 
     }
     THI_TRY(thi_split_list(set, set_one, &reader));
     THI_TRY(thi_split_list(prior, prior_one, &reader));
+    keep_above(hypers, spec->lik);
     THI_TRY(thi_hypers_apply(hypers, ctx, spec));
 out:
     if (status != THIELE_OK) {

@@ -52,6 +52,8 @@ int thi_hypers_free(const thi_hypers *hypers);
  * it has run away), and not above its ceiling unless the user put it there.
  */
 void thi_hyper_limits(const thi_hyper *hyper, double base, double *low, double *high);
+/* Moves free values (the optimiser's vector) that are beyond their limits back to them. */
+void thi_hypers_confine(const thi_hypers *hypers, const double *base, double *x);
 /* base: the first guesses of all. */
 bool thi_hypers_in_bounds(const thi_hypers *hypers, const double *base);
 /* Free values to and from the optimiser's vector. */

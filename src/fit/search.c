@@ -73,6 +73,12 @@ static bool stop(void *arg)
     return thi_driver_stopped(((problem *)arg)->driver);
 }
 
+static void confine(void *arg, double *x)
+{
+    const problem *p = arg;
+    thi_hypers_confine(p->hypers, p->base, x);
+}
+
 static thiele_status problem_open(problem *p, const thi_rows *rows)
 {
     thiele_status status = thi_alloc(p->ctx, &p->gradient, (size_t)p->hypers->count, sizeof *p->gradient);
@@ -92,7 +98,7 @@ static void problem_close(problem *p)
 static thiele_status climb(problem *p, int iterations, double *x, thi_lbfgs_result *result)
 {
     /* A thousandth of a nat over five iterations is far below what the data can tell. */
-    thi_lbfgs_options options = {iterations, 1e-5, 1e-3, stop};
+    thi_lbfgs_options options = {iterations, 1e-5, 1e-3, stop, confine};
     thi_hypers_pack(p->hypers, x);
     thiele_status status = thi_lbfgs(p->ctx, thi_hypers_free(p->hypers), x, objective, p, &options, result);
     if (status == THIELE_OK) {

@@ -27,7 +27,7 @@ enum {
 static const double TOLERANCE = 1e-5;
 static const double FURTHEST = 10.0;
 /* Of what is left until the deadline. */
-static const double EXPLORE_SHARE = 0.1, BASIS_SHARE = 0.1, WARM_SHARE = 0.1;
+static const double EXPLORE_SHARE = 0.05, BASIS_SHARE = 0.05, WARM_SHARE = 0.1, FIRST_SHARE = 0.5;
 
 /* Which sample serves what; basis.h numbers its own streams below this. */
 enum { SAMPLE_EXPLORE = 1 << 24, SAMPLE_BASIS, SAMPLE_WARM };
@@ -118,25 +118,6 @@ static bool all_given(const thi_hypers *hypers)
     return true;
 }
 
-/* A phase may take a share of the time that is left: its end by this deadline is not that of the fit. */
-static double begin_share(thi_driver *driver, double share)
-{
-    double deadline = driver->deadline;
-    if (deadline > 0.0) {
-        double spent = thi_seconds() - driver->started;
-        driver->deadline = spent + share * fmax(deadline - spent, 0.0);
-    }
-    return deadline;
-}
-
-static void end_share(thi_driver *driver, double deadline)
-{
-    driver->deadline = deadline;
-    if (driver->stopped && driver->reason == THIELE_STOP_DEADLINE) {
-        driver->stopped = false;
-    }
-}
-
 /*
  * A few hundred rows may not see what a column does and let its length-scale run away, where all rows have no slope to
  * bring it back by: such ones begin at FURTHEST times their first guess.
@@ -187,12 +168,12 @@ static thiele_status explore(thi_vfit *fit, bool exact)
     thi_rows sample = {0};
     double *guess = NULL;
     thiele_status status;
-    double deadline = begin_share(fit->driver, EXPLORE_SHARE);
+    double deadline = thi_driver_lend(fit->driver, EXPLORE_SHARE);
     THI_TRY(thi_alloc(fit->ctx, &guess, (size_t)fit->hypers->count, sizeof *guess));
     THI_TRY(thi_source_sample(fit->source, fit->ctx, rows, SAMPLE_EXPLORE, &sample));
     THI_TRY(search(fit, method, &sample, guess));
 out:
-    end_share(fit->driver, deadline);
+    thi_driver_restore(fit->driver, deadline);
     thi_rows_free(&sample);
     thi_free(guess);
     return status;
@@ -256,29 +237,33 @@ static bool coupled(const thi_vfit *fit)
 }
 
 /*
- * Before minibatches: all of it on some rows, which L-BFGS brings most of the way in the time of a few epochs. The
- * sites that these rows give stand for all.
+ * By sites, hyperparameters and Z too where they are to be learned. With minibatches on some rows, which L-BFGS brings
+ * most of the way in the time of a few epochs; the sites that these give stand for all.
  */
-static thiele_status warm(thi_vfit *fit)
+static thiele_status warm(thi_vfit *fit, bool all_rows)
 {
     const thi_source *all = fit->source;
     thi_source some;
     thi_rows sample = {0};
+    int iterations = fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS;
+    double deadline = thi_driver_lend(fit->driver, all_rows ? FIRST_SHARE : WARM_SHARE), passes = fit->passes;
     thiele_status status;
-    int64_t rows = fit->conjugate ? WARM_ROWS_GAUSSIAN : coupled(fit) ? BLOCK : WARM_ROWS;
-    THI_TRY(thi_source_sample(all, fit->ctx, rows, SAMPLE_WARM, &sample));
-    thi_source_of_rows(&some, &sample);
-    fit->source = &some;
-    double deadline = begin_share(fit->driver, WARM_SHARE);
-    status = thi_vfit_nested(fit, "warm", coupled(fit) ? WARM_ITERATIONS_COUPLED : WARM_ITERATIONS);
-    end_share(fit->driver, deadline);
-    fit->source = all;
-    fit->result->fit.iterations = 0;
-    fit->rows_done = 0.0;
-    if (status == THIELE_OK) {
-        thi_sites_scale(fit, (double)all->n / (double)sample.n);
+    fit->passes *= all_rows ? FIRST_SHARE : (double)INFINITY;
+    if (!all_rows) {
+        int64_t rows = fit->conjugate ? WARM_ROWS_GAUSSIAN : coupled(fit) ? BLOCK : WARM_ROWS;
+        THI_TRY(thi_source_sample(all, fit->ctx, rows, SAMPLE_WARM, &sample));
+        thi_source_of_rows(&some, &sample);
+        fit->source = &some;
+        iterations = coupled(fit) ? WARM_ITERATIONS_COUPLED : WARM_ITERATIONS;
     }
+    THI_TRY(thi_vfit_nested(fit, "warm", iterations, !all_rows));
+    thi_sites_scale(fit, (double)all->n / (double)fit->source->n);
 out:
+    thi_driver_restore(fit->driver, deadline);
+    fit->source = all;
+    fit->passes = passes;
+    fit->result->fit.iterations = 0;
+    fit->rows_done = all_rows ? fit->rows_done : 0.0;
     thi_rows_free(&sample);
     return status;
 }
@@ -286,9 +271,10 @@ out:
 static thiele_status optimise_natural(thi_vfit *fit, bool all_rows, double rate)
 {
     if (all_rows) {
-        return thi_vfit_nested(fit, "fit", fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS);
+        return thi_vfit_nested(fit, "fit", fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS,
+                               false);
     }
-    thiele_status status = warm(fit);
+    thiele_status status = warm(fit, false);
     return status == THIELE_OK ? thi_vfit_stochastic(fit, "adam", rate) : status;
 }
 
@@ -345,6 +331,55 @@ static int64_t choose_batch(const thi_vfit *fit, int64_t M, int optimizer, bool 
     return batch < n ? batch : n;
 }
 
+/*
+ * Before an optimiser of q itself: one component of its family by sites; hyperparameters and Z as well where all is
+ * then searched together.
+ */
+static thiele_status begin_by_sites(thi_vfit *first, int64_t M, const double *Z, bool all_rows, bool learn)
+{
+    int64_t n = first->source->n;
+    thiele_status status;
+    first->natural = true;
+    first->quick = false;
+    THI_TRY(thi_vfit_open(first, M, Z, n < BLOCK ? n : BLOCK, learn));
+    THI_TRY(warm(first, all_rows));
+    THI_TRY(thi_white_take(first));
+out:
+    return status;
+}
+
+/* Opens the fit, at its first q. Where sites lead to none it is the prior. */
+static thiele_status open(thi_vfit *fit, thi_variational_settings *settings, int64_t M, const double *Z, int64_t batch,
+                          int optimizer, bool all_rows, bool gaussian)
+{
+    bool learn = settings->iterations >= 0 && !settings->condition, found = false;
+    thi_variational_settings one = *settings;
+    one.components = 1;
+    thi_vfit first = *fit;
+    first.settings = &one;
+    first.conjugate = gaussian;
+    thiele_status status = THIELE_OK;
+    if (!fit->natural) {
+        status = begin_by_sites(&first, M, Z, all_rows, learn && optimizer == LBFGS);
+        found = status == THIELE_OK;
+        fit->evaluations = first.evaluations;
+        fit->rows_done = first.rows_done;
+        if (status == THIELE_ERROR_NUMERIC) {
+            thi_recover(fit->ctx);
+            status = THIELE_OK;
+        }
+    }
+    THI_TRY(status);
+    settings->all_Z = settings->all_Z || found;
+    THI_TRY(thi_vfit_open(fit, M, found ? first.Z : Z, batch, learn));
+    if (!fit->natural) {
+        thi_vfit_start_q(fit, found ? &first : NULL);
+    }
+out:
+    thi_vfit_close(&first);
+    return status;
+}
+
 static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool gaussian, thi_fitted *fitted)
 {
     double *Z = NULL;
@@ -363,10 +398,10 @@ static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool
     fit->natural = optimizers[optimizer].natural;
     fit->conjugate = gaussian && fit->natural;
     fit->quick = !all_rows;
-    THI_TRY(thi_vfit_open(fit, M, Z, batch, settings->iterations >= 0 && !settings->condition));
     fit->result->inducing = M;
     fit->result->batch = all_rows ? fit->source->n : batch;
     fit->result->optimizer = settings->collapsed ? "collapsed" : optimizers[optimizer].name;
+    THI_TRY(open(fit, settings, M, Z, batch, optimizer, all_rows, gaussian));
     THI_TRY(optimise(fit, optimizer, all_rows));
     THI_TRY(freeze(fit, fitted));
 out:
@@ -388,7 +423,8 @@ thiele_status thi_fit_variational(thiele_context *ctx, thi_driver *driver, thi_s
                     .hypers = hypers,
                     .settings = &own,
                     .result = result,
-                    .tolerance = own.tolerance > 0.0 ? own.tolerance : TOLERANCE};
+                    .tolerance = own.tolerance > 0.0 ? own.tolerance : TOLERANCE,
+                    .passes = own.epochs > 0 ? (double)own.epochs : (double)INFINITY};
     bool gaussian = hypers->noise >= 0 && (spec->expectation == NULL || strcmp(spec->expectation, "closed") == 0);
     thiele_status status = check(ctx, &own, source, gaussian);
     if (status == THIELE_OK) {

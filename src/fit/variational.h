@@ -41,7 +41,7 @@ typedef struct thi_variational_settings {
     bool collapsed;   /* Gaussian noise: Titsias' bound over all rows, whatever the optimizer */
     int64_t batch;    /* rows at a time; default all up to 4096 (16384: natural, Gaussian noise), else 1024 or 2 M */
     double rate;      /* of Adam (0.01; beside natural steps 0.02), AdaDelta (1), momentum (0.001) */
-    int epochs;       /* of minibatches, at most; default: 5,000 steps, at least 10 epochs and at most 100 */
+    int epochs;       /* passes over the rows, at most; default of minibatches: 5,000 steps, 10 to 100 epochs */
     int iterations;   /* steps, or iterations of L-BFGS (200), or cycles (200); -1: hyperparameters and Z stay */
     double tolerance; /* stop when this many nats a row are gained no more, over some steps; default 1e-5 */
     int restarts;     /* further random starts while exploring */

@@ -1,7 +1,7 @@
 /*
  * Gradient ascent in the parameters of q itself over all rows, by L-BFGS: everything together, or by turns as
  * savigp-jmlr section 9.1 has it (variational parameters, hyperparameters, likelihood parameters, inducing inputs, each
- * to some precision, until a cycle gains less than the tolerance). Any family of q.
+ * to some precision, until cycles gain less than the tolerance). Any family of q.
  */
 #include "fit/variational_state.h"
 
@@ -11,89 +11,9 @@
 
 #include "optim/lbfgs.h"
 
-enum { ITERATIONS = 200, CYCLES = 200, CYCLE_ITERATIONS = 20 };
-/* The paper's. */
-static const double CYCLE_TOLERANCE = 1e-6;
-/* How far apart the means of a mixture begin, in prior standard deviations. */
-static const double SPREAD = 0.1;
-
-/* --- the beginning of q ------------------------------------------------------------------------------------------- */
-
-/* The factor of the prior's Kzz of a latent: what q = p is in u. */
-static thiele_status prior_factor(thi_vfit *fit, int latent, thi_matrix L)
-{
-    int group = fit->spec->latents.group[latent];
-    const thiele_kernel *kernel = fit->spec->latents.kernel[group];
-    thi_inputs inputs = {0};
-    double jitter;
-    thiele_status status;
-    THI_TRY(thi_inputs_make(&inputs, fit->ctx, kernel, L.rows, fit->Z_of[group]));
-    THI_TRY(thi_kernel_fill(kernel, fit->ctx, &inputs, &inputs, L, true));
-    THI_TRY(thi_chol_jitter(fit->ctx, L, &jitter));
-out:
-    thi_inputs_clear(&inputs);
-    return status;
-}
-
-/* Numbers of a factor (or of the diagonal of S = diag(L L')); L without data: the identity. */
-static void pack_factor(const thi_shape *shape, thi_matrix L, double *to)
-{
-    int64_t M = shape->inducing;
-    for (int64_t j = 0; j < M; j++) {
-        double square = 0.0;
-        for (int64_t i = 0; L.data != NULL && i <= j; i++) {
-            square += L.data[j + i * L.ld] * L.data[j + i * L.ld];
-        }
-        if (shape->diagonal) {
-            to[j] = L.data != NULL ? 0.5 * log(square) : 0.0;
-            continue;
-        }
-        for (int64_t i = j + 1; i < M; i++) {
-            to[i - j] = L.data != NULL ? L.data[i + j * L.ld] : 0.0;
-        }
-        to[0] = L.data != NULL ? log(L.data[j + j * L.ld]) : 0.0;
-        to += M - j;
-    }
-}
-
-/* m = 0, and for a mixture SPREAD L e, e standard normal. */
-static void start_mean(const thi_vfit *fit, int component, int latent, thi_matrix L, double *m)
-{
-    int64_t M = fit->shape.inducing;
-    thi_stream stream = {fit->ctx->seed, THI_RANDOM_START,
-                         (UINT64_C(1) << 32) + (uint64_t)(component * fit->shape.latents + latent)};
-    for (int64_t i = 0; i < M; i++) {
-        m[i] = fit->shape.components > 1 ? SPREAD * thi_random_normal(stream, (uint64_t)i) : 0.0;
-    }
-    if (L.data != NULL) {
-        thi_blas_trmm(THI_LEFT, THI_N, 1.0, L, thi_matrix_view(m, M, 1, M));
-    }
-}
-
-thiele_status thi_vfit_start_q(thi_vfit *fit)
-{
-    const thi_shape *shape = &fit->shape;
-    int64_t M = shape->inducing;
-    thi_matrix L = {0};
-    thiele_status status = THIELE_OK;
-    if (!shape->whitened) {
-        THI_TRY(thi_matrix_alloc(&L, fit->ctx, M, M));
-    }
-    memset(fit->x, 0, (size_t)fit->first[THI_PART_KERNEL] * sizeof *fit->x);
-    for (int j = 0; j < shape->latents; j++) {
-        if (!shape->whitened) {
-            THI_TRY(prior_factor(fit, j, L));
-        }
-        for (int k = 0; k < shape->components; k++) {
-            double *own = fit->x + thi_variational_offset(shape, k, j);
-            start_mean(fit, k, j, L, own);
-            pack_factor(shape, L, own + M);
-        }
-    }
-out:
-    thi_free(L.data);
-    return status;
-}
+enum { ITERATIONS = 500, CYCLES = 200, CYCLE_ITERATIONS = 20, LAST_CYCLES = 3 };
+/* Of what the cycle before gained: five iterations that gain less than this end a turn. */
+static const double TURN_SHARE = 0.1;
 
 /* --- L-BFGS over a stretch of the vector -------------------------------------------------------------------------- */
 
@@ -102,58 +22,122 @@ typedef struct climb {
     int64_t from, to;
     double *x; /* the whole vector at the best point but for the stretch */
     double *trial;
+    double *before; /* a cycle: where it began */
+    double *scale;  /* of each number: the optimiser sees x / scale */
     double best_value, best_bound;
 } climb;
 
-static thiele_status objective(void *arg, const double *stretch, double *value, double *gradient)
+/* What the gradient in the stretch needs. */
+static thi_wanted needed(const climb *c)
 {
-    climb *c = arg;
+    const int64_t *first = c->fit->first;
+    bool q = c->from < first[THI_PART_KERNEL];
+    bool prior = (c->from < first[THI_PART_PHI] && c->to > first[THI_PART_KERNEL]) || c->to > first[THI_PART_Z];
+    bool phi = c->from < first[THI_PART_Z] && c->to > first[THI_PART_KERNEL];
+    return (thi_wanted){.pull = q || prior, .q = q, .prior = prior, .phi = phi};
+}
+
+/* The bound with log p(theta) at c->trial. */
+static thiele_status evaluate(climb *c, thi_wanted wanted, double *log_p)
+{
     thi_vfit *fit = c->fit;
-    thi_wanted wanted = {.pull = true,
-                         .q = c->from<fit->first[THI_PART_KERNEL], .prior = c->to> fit->first[THI_PART_KERNEL]};
     thiele_status status;
-    memcpy(c->trial, c->x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
-    memcpy(c->trial + c->from, stretch, (size_t)(c->to - c->from) * sizeof *stretch);
     THI_TRY(thi_vfit_take(fit, c->trial));
     THI_TRY(thi_vfit_evaluate(fit, &thi_all_rows, wanted));
-    double log_p = fit->bound + fit->log_prior;
-    if (log_p > c->best_value) {
-        c->best_value = log_p;
+    *log_p = fit->bound + fit->log_prior;
+    if (*log_p > c->best_value) {
+        c->best_value = *log_p;
         c->best_bound = fit->bound;
     }
-    *value = -log_p;
-    for (int64_t i = c->from; i < c->to; i++) {
-        gradient[i - c->from] = -fit->bar[i];
-    }
-    thi_vfit_report(fit, log_p, NAN, fit->source->n);
+    thi_vfit_report(fit, *log_p, NAN, fit->source->n);
     /* The first evaluation of a stretch must end well; any further one may be given up. */
     fit->may_stop = true;
 out:
     return status;
 }
 
-static bool stop(void *arg)
+static thiele_status objective(void *arg, const double *stretch, double *value, double *gradient)
 {
-    return thi_driver_stopped(((climb *)arg)->fit->driver);
+    climb *c = arg;
+    double log_p;
+    memcpy(c->trial, c->x, (size_t)thi_vfit_size(c->fit) * sizeof *c->x);
+    for (int64_t i = c->from; i < c->to; i++) {
+        c->trial[i] = c->scale[i] * stretch[i - c->from];
+    }
+    thiele_status status = evaluate(c, needed(c), &log_p);
+    for (int64_t i = c->from; i < c->to && status == THIELE_OK; i++) {
+        *value = -log_p;
+        gradient[i - c->from] = -c->scale[i] * c->fit->bar[i];
+    }
+    return status;
 }
 
-static thiele_status climb_stretch(climb *c, int64_t from, int64_t to, const thi_lbfgs_options *options,
+static bool stop(void *arg)
+{
+    return thi_vfit_stopped(((climb *)arg)->fit);
+}
+
+/* Hyperparameters have the scale 1. */
+static void confine(void *arg, double *stretch)
+{
+    climb *c = arg;
+    const int64_t *first = c->fit->first;
+    int64_t from = first[THI_PART_KERNEL], to = first[THI_PART_Z];
+    from = from > c->from ? from : c->from;
+    to = to < c->to ? to : c->to;
+    if (from < to) {
+        size_t size = (size_t)(to - from) * sizeof *stretch;
+        memcpy(c->trial, c->x, (size_t)thi_vfit_size(c->fit) * sizeof *c->x);
+        memcpy(c->trial + from, stretch + from - c->from, size);
+        thi_vfit_confine(c->fit, c->trial);
+        memcpy(stretch + from - c->from, c->trial + from, size);
+    }
+}
+
+static thiele_status climb_stretch(climb *c, int64_t from, int64_t to, int iterations, double tolerance,
                                    thi_lbfgs_result *run)
 {
     thi_vfit *fit = c->fit;
+    thi_lbfgs_options options = {iterations, 1e-5, tolerance, stop, confine};
     double *stretch = NULL;
     thiele_status status;
     c->from = from;
     c->to = to;
     fit->may_stop = false;
     THI_TRY(thi_alloc(fit->ctx, &stretch, (size_t)(to - from), sizeof *stretch));
-    memcpy(stretch, c->x + from, (size_t)(to - from) * sizeof *stretch);
-    THI_TRY(thi_lbfgs(fit->ctx, (int)(to - from), stretch, objective, c, options, run));
-    memcpy(c->x + from, stretch, (size_t)(to - from) * sizeof *stretch);
+    for (int64_t i = from; i < to; i++) {
+        stretch[i - from] = c->x[i] / c->scale[i];
+    }
+    THI_TRY(thi_lbfgs(fit->ctx, (int)(to - from), stretch, objective, c, &options, run));
+    for (int64_t i = from; i < to; i++) {
+        c->x[i] = c->scale[i] * stretch[i - from];
+    }
     fit->result->fit.iterations += run->iterations;
 out:
     thi_free(stretch);
     return status;
+}
+
+/* Means and the entries of factors are scaled by the standard deviations that q begins with, and curve alike then. */
+static void set_scale(climb *c)
+{
+    const thi_shape *shape = &c->fit->shape;
+    int64_t M = shape->inducing;
+    for (int64_t i = 0; i < thi_vfit_size(c->fit); i++) {
+        c->scale[i] = 1.0;
+    }
+    for (int member = 0; member < shape->components * shape->latents; member++) {
+        int64_t m = thi_variational_offset(shape, member / shape->latents, member % shape->latents), at = m + M;
+        for (int64_t j = 0; j < M; j++) {
+            int64_t column = shape->diagonal ? 1 : M - j;
+            double sd = exp(c->x[at]);
+            c->scale[m + j] = sd;
+            for (int64_t i = 1; i < column; i++) {
+                c->scale[at + i] = sd;
+            }
+            at += column;
+        }
+    }
 }
 
 static thiele_status climb_open(climb *c, thi_vfit *fit)
@@ -167,8 +151,10 @@ static thiele_status climb_open(climb *c, thi_vfit *fit)
     thiele_status status;
     THI_TRY(thi_alloc(fit->ctx, &c->x, size, sizeof *c->x));
     THI_TRY(thi_alloc(fit->ctx, &c->trial, size, sizeof *c->trial));
-    THI_TRY(thi_vfit_start_q(fit));
+    THI_TRY(thi_alloc(fit->ctx, &c->before, size, sizeof *c->before));
+    THI_TRY(thi_alloc(fit->ctx, &c->scale, size, sizeof *c->scale));
     memcpy(c->x, fit->x, size * sizeof *c->x);
+    set_scale(c);
 out:
     return status;
 }
@@ -192,6 +178,8 @@ static void climb_close(climb *c)
     c->fit->may_stop = false;
     thi_free(c->x);
     thi_free(c->trial);
+    thi_free(c->before);
+    thi_free(c->scale);
 }
 
 static double tolerance_of(const thi_vfit *fit)
@@ -199,16 +187,21 @@ static double tolerance_of(const thi_vfit *fit)
     return fmax(1e-3, fit->tolerance * (double)fit->source->n);
 }
 
+/* q first: its components are still where one was best. */
 thiele_status thi_vfit_lbfgs(thi_vfit *fit)
 {
     climb c;
     int iterations = fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS;
-    thi_lbfgs_options options = {iterations, 1e-5, tolerance_of(fit), stop};
+    int64_t q = fit->first[THI_PART_KERNEL], all = thi_vfit_size(fit);
     thi_lbfgs_result run;
     thiele_status status;
     thi_driver_phase(fit->driver, "fit", iterations);
     THI_TRY(climb_open(&c, fit));
-    THI_TRY(climb_stretch(&c, 0, thi_vfit_size(fit), &options, &run));
+    THI_TRY(climb_stretch(&c, 0, q, iterations, tolerance_of(fit), &run));
+    if (q < all && !thi_vfit_stopped(fit)) {
+        int left = iterations - run.iterations;
+        THI_TRY(climb_stretch(&c, 0, all, left > 1 ? left : 1, tolerance_of(fit), &run));
+    }
     fit->result->fit.stop = run.converged ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS;
     THI_TRY(climb_end(&c));
 out:
@@ -218,38 +211,69 @@ out:
 
 /* --- by turns ----------------------------------------------------------------------------------------------------- */
 
-static thiele_status cycle(climb *c, const thi_lbfgs_options *options)
+/* On from where the cycle led to, in its direction, by strides that double as long as each of them gains. */
+static thiele_status stride(climb *c)
+{
+    thi_vfit *fit = c->fit;
+    int64_t size = thi_vfit_size(fit);
+    double log_p, gone = 0.0;
+    thiele_status status = THIELE_OK;
+    for (double far = 1.0; status == THIELE_OK && !thi_vfit_stopped(fit); far *= 2.0) {
+        double best = c->best_value;
+        for (int64_t i = 0; i < size; i++) {
+            c->trial[i] = c->x[i] + far * (c->x[i] - c->before[i]);
+        }
+        status = evaluate(c, (thi_wanted){0}, &log_p);
+        if (status == THIELE_OK && !(log_p > best)) {
+            break;
+        }
+        gone = status == THIELE_OK ? far : gone;
+    }
+    for (int64_t i = 0; i < size; i++) {
+        c->x[i] += gone * (c->x[i] - c->before[i]);
+    }
+    if (status == THIELE_ERROR_NUMERIC) {
+        thi_recover(fit->ctx);
+        status = THIELE_OK;
+    }
+    return status;
+}
+
+/* *gain is what the cycle before gained, and then what this one did. */
+static thiele_status cycle(climb *c, double tolerance, double *gain)
 {
     const int64_t *first = c->fit->first;
+    double before = c->best_value;
     thi_lbfgs_result run;
     thiele_status status = THIELE_OK;
+    memcpy(c->before, c->x, (size_t)thi_vfit_size(c->fit) * sizeof *c->x);
     for (int p = 0; p < THI_PARTS && status == THIELE_OK; p++) {
-        bool stopped = p > 0 && thi_driver_stopped(c->fit->driver);
+        bool stopped = p > 0 && thi_vfit_stopped(c->fit);
         if (first[p] < first[p + 1] && !stopped) {
-            status = climb_stretch(c, first[p], first[p + 1], options, &run);
+            status =
+                climb_stretch(c, first[p], first[p + 1], CYCLE_ITERATIONS, fmax(tolerance, TURN_SHARE * *gain), &run);
         }
     }
+    if (status == THIELE_OK && first[THI_PART_KERNEL] < first[THI_PARTS]) {
+        status = stride(c);
+    }
+    *gain = c->best_value - before;
     return status;
 }
 
 thiele_status thi_vfit_alternate(thi_vfit *fit)
 {
     climb c;
-    int cycles = fit->settings->iterations > 0 ? fit->settings->iterations : CYCLES;
-    double tolerance = fmax(CYCLE_TOLERANCE, fit->settings->tolerance * (double)fit->source->n);
-    thi_lbfgs_options options = {CYCLE_ITERATIONS, 1e-5, 0.1 * tolerance, stop};
+    int cycles = fit->settings->iterations > 0 ? fit->settings->iterations : CYCLES, small = 0;
+    double tolerance = tolerance_of(fit), gain = 0.0;
     thiele_status status;
-    fit->result->fit.stop = THIELE_STOP_ITERATIONS;
     thi_driver_phase(fit->driver, "fit", (int64_t)cycles * CYCLE_ITERATIONS);
     THI_TRY(climb_open(&c, fit));
-    for (int i = 0; i < cycles && (i == 0 || !thi_driver_stopped(fit->driver)); i++) {
-        double before = c.best_value;
-        THI_TRY(cycle(&c, &options));
-        if (c.best_value - before < tolerance) {
-            fit->result->fit.stop = THIELE_STOP_CONVERGED;
-            break;
-        }
+    for (int i = 0; i < cycles && small < LAST_CYCLES && (i == 0 || !thi_vfit_stopped(fit)); i++) {
+        THI_TRY(cycle(&c, 0.1 * tolerance, &gain));
+        small = gain < tolerance ? small + 1 : 0;
     }
+    fit->result->fit.stop = small == LAST_CYCLES ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS;
     THI_TRY(climb_end(&c));
 out:
     climb_close(&c);

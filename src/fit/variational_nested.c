@@ -12,28 +12,33 @@
 #include "optim/lbfgs.h"
 
 enum { INNER_STEPS = 100 };
+/*
+ * The fixed point is sought to this share of what the search takes for progress, so that its line search sees a smooth
+ * function. (A hundredth of it ends at the same bounds, and takes twice as many passes.)
+ */
+static const double PRECISE = 0.01;
 
 typedef struct nested {
     thi_vfit *fit;
     thi_sites_work work;
+    double inner;      /* tolerance of the fixed point, nats a step */
     double *best;      /* sites at the best point */
     double best_value; /* bound with log p(theta) there */
     double best_bound;
 } nested;
 
-static const thi_wanted value_only = {0}, gradient_too = {.pull = true, .prior = true};
+static const thi_wanted value_only = {0}, gradient_too = {.pull = true, .prior = true, .phi = true};
 
-/* Well below what the search takes for progress, so that its line search sees a smooth function. */
-static double inner_tolerance(const thi_vfit *fit)
+static double outer_tolerance(const thi_vfit *fit)
 {
-    return fmax(1e-7, 1e-10 * (double)fit->source->n);
+    return fmax(1e-3, fit->tolerance * (double)fit->source->n);
 }
 
 static thiele_status evaluate(nested *n, thi_wanted wanted)
 {
     thi_vfit *fit = n->fit;
     thiele_status status;
-    THI_TRY(thi_sites_converge(fit, &thi_all_rows, &n->work, inner_tolerance(fit), INNER_STEPS));
+    THI_TRY(thi_sites_converge(fit, &thi_all_rows, &n->work, n->inner, INNER_STEPS));
     THI_TRY(thi_vfit_evaluate(fit, &thi_all_rows, wanted));
 out:
     if (status != THIELE_OK) {
@@ -68,13 +73,18 @@ out:
 
 static bool stop(void *arg)
 {
-    return thi_driver_stopped(((nested *)arg)->fit->driver);
+    return thi_vfit_stopped(((nested *)arg)->fit);
+}
+
+static void confine(void *arg, double *x)
+{
+    thi_vfit_confine(((nested *)arg)->fit, x);
 }
 
 static thiele_status climb(nested *n, int iterations)
 {
     thi_vfit *fit = n->fit;
-    thi_lbfgs_options options = {iterations, 1e-5, fmax(1e-3, fit->tolerance * (double)fit->source->n), stop};
+    thi_lbfgs_options options = {iterations, 1e-5, outer_tolerance(fit), stop, confine};
     thi_lbfgs_result run;
     double *x = NULL;
     thiele_status status;
@@ -94,9 +104,9 @@ out:
     return status;
 }
 
-thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations)
+thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations, bool coarse)
 {
-    nested n = {.fit = fit, .best_value = -INFINITY};
+    nested n = {.fit = fit, .best_value = -INFINITY, .inner = (coarse ? 1.0 : PRECISE) * outer_tolerance(fit)};
     /* At the fixed point it does not matter where sites stay; in w no digits are lost on the way. */
     fit->white = true;
     thiele_status status;

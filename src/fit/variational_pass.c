@@ -130,7 +130,7 @@ static thiele_status block(thi_vfit *fit, int64_t count, const int64_t *row, dou
     THI_TRY(thi_variational_marginals(fit->engine, fit->ctx, fit->rows.n, fit->rows.X, fit->mu, fit->v));
     add_offset(fit);
     for (int k = 0; k < fit->shape.components; k++) {
-        THI_TRY(ask(fit, k, weight, draws, wanted.prior));
+        THI_TRY(ask(fit, k, weight, draws, wanted.phi));
     }
     if (wanted.pull) {
         THI_TRY(thi_variational_pull(fit->engine, fit->ctx, fit->g, fit->h));
@@ -236,12 +236,17 @@ thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted 
                         (long long)(all ? fit->source->n : part->count));
     }
     THI_TRY(end(fit, wanted));
-    give_hypers(fit, wanted.prior);
+    give_hypers(fit, wanted.prior || wanted.phi);
     if (!isfinite(fit->bound + fit->log_prior)) {
         status = thi_fail(fit->ctx, THIELE_ERROR_NUMERIC, "the bound is not finite");
     }
 out:
     return status;
+}
+
+bool thi_vfit_stopped(const thi_vfit *fit)
+{
+    return thi_driver_stopped(fit->driver) || fit->rows_done >= fit->passes * (double)fit->source->n;
 }
 
 void thi_vfit_report(thi_vfit *fit, double value, double size, int64_t rows)

@@ -211,7 +211,7 @@ thiele_status thi_sites_converge(thi_vfit *fit, const thi_part *part, const thi_
     for (int taken = 0; taken < steps; taken++) {
         double before = fit->bound, tried = rho;
         THI_TRY(step(fit, part, work, tolerance, &rho));
-        if (rho == 0.0 || fabs(fit->bound - before) < tolerance * rho || thi_driver_stopped(fit->driver)) {
+        if (rho == 0.0 || fabs(fit->bound - before) < tolerance * rho || thi_vfit_stopped(fit)) {
             break;
         }
         rho = rho < tried ? rho : fmin(1.0, 2.0 * rho);

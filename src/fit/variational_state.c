@@ -102,6 +102,27 @@ static void take_values(thi_vfit *fit, const double *Z)
     fit->applied = true;
 }
 
+static thiele_status open_sites(thi_vfit *fit)
+{
+    int64_t M = fit->shape.inducing;
+    int latents = fit->spec->latents.count, groups = fit->shape.whitened ? 0 : fit->spec->latents.groups;
+    thiele_status status;
+    THI_TRY(thi_alloc(fit->ctx, &fit->sites, (size_t)latents, sizeof *fit->sites));
+    for (int j = 0; j < latents; j++) {
+        THI_TRY(thi_sites_alloc(&fit->sites[j], fit->ctx, M));
+    }
+    THI_TRY(thi_alloc(fit->ctx, &fit->white_q, (size_t)thi_variational_size(&fit->shape), sizeof *fit->white_q));
+    THI_TRY(thi_matrix_alloc(&fit->white_work, fit->ctx, M, M));
+    if (groups > 0) {
+        THI_TRY(thi_alloc(fit->ctx, &fit->white_L, (size_t)groups, sizeof *fit->white_L));
+    }
+    for (int g = 0; g < groups; g++) {
+        THI_TRY(thi_matrix_alloc(&fit->white_L[g], fit->ctx, M, M));
+    }
+out:
+    return status;
+}
+
 /* Rows an inducing point from which products with Kzz^-1 are worth their M^3 flops. */
 enum { QUICK_ROWS = 2 };
 
@@ -114,11 +135,12 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t c
                              .dims = fit->source->dims,
                              .inducing = M,
                              .capacity = capacity,
-                             .diagonal = fit->settings->diagonal,
-                             .whitened = fit->natural || !fit->settings->plain,
+                             .diagonal = fit->settings->diagonal && !fit->natural,
+                             /* A full family is the same in both, and better searched in w. */
+                             .whitened = !(fit->settings->plain && fit->settings->diagonal),
                              .fixed_Z = fit->settings->fixed_Z,
                              .steps = fit->natural,
-                             .quick = fit->quick && capacity >= QUICK_ROWS * M*0*0,
+                             .quick = fit->quick && capacity >= QUICK_ROWS * M,
                              .group = latents->group};
     lay_out(fit, learn_prior);
     thiele_status status;
@@ -128,14 +150,7 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t c
     THI_TRY(thi_alloc(ctx, &fit->row, (size_t)capacity, sizeof *fit->row));
     THI_TRY(thi_variational_open(&fit->engine, ctx, &fit->shape));
     if (fit->natural) {
-        THI_TRY(thi_alloc(ctx, &fit->sites, (size_t)latents->count, sizeof *fit->sites));
-    }
-    for (int j = 0; fit->natural && j < latents->count; j++) {
-        THI_TRY(thi_sites_alloc(&fit->sites[j], ctx, M));
-    }
-    if (fit->natural) {
-        THI_TRY(thi_alloc(ctx, &fit->white_q, (size_t)thi_variational_size(&fit->shape), sizeof *fit->white_q));
-        THI_TRY(thi_matrix_alloc(&fit->white_work, ctx, M, M));
+        THI_TRY(open_sites(fit));
     }
     take_values(fit, Z);
 out:
@@ -156,6 +171,10 @@ void thi_vfit_close(thi_vfit *fit)
     thi_free(fit->sites);
     thi_free(fit->white_q);
     thi_free(fit->white_work.data);
+    for (int g = 0; fit->white_L != NULL && g < fit->spec->latents.groups; g++) {
+        thi_free(fit->white_L[g].data);
+    }
+    thi_free(fit->white_L);
     thi_rows_free(&fit->rows);
     thi_variational_close(fit->engine);
 }
@@ -164,7 +183,6 @@ void thi_vfit_close(thi_vfit *fit)
 static thiele_status apply(thi_vfit *fit)
 {
     int64_t kernel = fit->first[THI_PART_KERNEL], Z = fit->first[THI_PART_Z];
-    fit->fresh = true;
     fit->applied = false;
     if (kernel < Z) {
         thi_hypers_unpack(fit->hypers, fit->x + kernel);
@@ -183,30 +201,30 @@ static thiele_status apply(thi_vfit *fit)
     return THIELE_OK;
 }
 
+/* Whether a part of x is as it was when it was last applied. */
+static bool is_same(const thi_vfit *fit, const double *x, int part)
+{
+    int64_t from = fit->first[part], to = fit->first[part + 1];
+    return x != fit->x && fit->applied && memcmp(x + from, fit->x + from, (size_t)(to - from) * sizeof *x) == 0;
+}
+
 thiele_status thi_vfit_take(thi_vfit *fit, const double *x)
 {
-    int64_t prior = fit->first[THI_PART_KERNEL], size = thi_vfit_size(fit);
-    bool same =
-        x != fit->x && fit->applied && memcmp(x + prior, fit->x + prior, (size_t)(size - prior) * sizeof *x) == 0;
+    bool prior = is_same(fit, x, THI_PART_KERNEL) && is_same(fit, x, THI_PART_Z);
+    bool same = prior && is_same(fit, x, THI_PART_PHI);
     if (x != fit->x) {
-        memcpy(fit->x, x, (size_t)size * sizeof *x);
+        memcpy(fit->x, x, (size_t)thi_vfit_size(fit) * sizeof *x);
     }
-    return same || prior == size ? THIELE_OK : apply(fit);
+    if (same || fit->first[THI_PART_KERNEL] == fit->first[THI_PARTS]) {
+        return THIELE_OK;
+    }
+    fit->fresh = fit->fresh || !prior;
+    return apply(fit);
 }
 
 void thi_vfit_confine(const thi_vfit *fit, double *x)
 {
-    if (fit->first[THI_PART_KERNEL] == fit->first[THI_PART_Z]) {
-        return;
-    }
-    x += fit->first[THI_PART_KERNEL];
-    for (int i = 0; i < fit->hypers->count; i++) {
-        const thi_hyper *h = &fit->hypers->hyper[i];
-        if (!h->fixed) {
-            double low, high;
-            thi_hyper_limits(h, fit->base[i], &low, &high);
-            *x = *x < low ? low : *x > high ? high : *x;
-            x++;
-        }
+    if (fit->first[THI_PART_KERNEL] < fit->first[THI_PART_Z]) {
+        thi_hypers_confine(fit->hypers, fit->base, x + fit->first[THI_PART_KERNEL]);
     }
 }

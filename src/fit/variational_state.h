@@ -7,7 +7,8 @@
  *   variational_sites.c       natural steps to their fixed point
  *   variational_nested.c      L-BFGS over hyperparameters and Z with sites at their fixed point; collapsed
  *   variational_gradient.c    L-BFGS over q and the rest, together or by turns
- *   variational_white.c       q from sites that stay in w
+ *   variational_white.c       q from sites that stay in w; diagonal ones
+ *   variational_first.c       where optimisers of q itself begin
  *   variational_stochastic.c  minibatches: natural steps with Adam, or Adam and the like for all
  */
 #ifndef THI_FIT_VARIATIONAL_STATE_H
@@ -26,9 +27,12 @@ typedef struct thi_part {
     uint64_t draws; /* Monte Carlo numbers its draws from here */
 } thi_part;
 
-/* What an evaluation is to give beyond the bound. pull: what a natural step needs; q, prior: gradients. */
+/*
+ * What an evaluation is to give beyond the bound. pull: what a natural step needs; q, prior (kernels, means, Z), phi
+ * (of the likelihood): gradients, of which the first two need a pull.
+ */
 typedef struct thi_wanted {
-    bool pull, q, prior;
+    bool pull, q, prior, phi;
 } thi_wanted;
 
 typedef struct thi_vfit {
@@ -59,6 +63,7 @@ typedef struct thi_vfit {
     bool white;       /* they stay in w as kernels and Z move, else in u */
     double *white_q;
     thi_matrix white_work;
+    thi_matrix *white_L; /* factors of each group's Kzz, where q is diagonal in u; else NULL */
 
     thi_rows rows; /* of a block */
     int64_t *row;
@@ -73,6 +78,7 @@ typedef struct thi_vfit {
     bool empty;          /* there were none, which is no fault of q */
     int64_t evaluations; /* so far */
     double rows_done;
+    double passes; /* over the rows, at most */
     bool guessing; /* (g, h) are taken at the likelihood's guesses of f: for first sites where q = p gives none */
     bool may_stop; /* a pass over all rows may be given up when the driver says so */
 } thi_vfit;
@@ -93,6 +99,8 @@ extern const thi_part thi_all_rows;
 thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted wanted);
 /* Readies q without looking at rows: for freezing. */
 thiele_status thi_vfit_begin(thi_vfit *fit);
+/* True when the deadline, the progress callback or the number of passes ends the fit. */
+bool thi_vfit_stopped(const thi_vfit *fit);
 /* Progress after an evaluation. value: what is shown; size: of the step, NaN for none. */
 void thi_vfit_report(thi_vfit *fit, double value, double size, int64_t rows);
 
@@ -123,15 +131,23 @@ thiele_status thi_sites_converge(thi_vfit *fit, const thi_part *part, const thi_
 /* --- variational_white.c --- */
 /* Whether a Kzz, as it was when the engine last took the sites, is so near to singular that they should stay in w. */
 bool thi_white_needed(const thi_vfit *fit);
-/* The numbers of q from the sites. NUMERIC when they give none. */
+/*
+ * The numbers of q from the sites, or those of the nearest diagonal q where the family is. NUMERIC when they give none.
+ */
 thiele_status thi_white_take(thi_vfit *fit);
 
+/* --- variational_first.c --- */
+/*
+ * The first numbers of q in x: those that `first` ended with, one component of the same family by sites, with the means
+ * of several components set apart; NULL: the prior.
+ */
+void thi_vfit_start_q(thi_vfit *fit, const thi_vfit *first);
+
 /* --- the optimisers: each leaves the model at its end, begun --- */
-thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations);
+/* coarse: q need not be at its optimum to the last digits. */
+thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations, bool coarse);
 thiele_status thi_vfit_lbfgs(thi_vfit *fit);
 thiele_status thi_vfit_alternate(thi_vfit *fit);
 thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate);
-/* First numbers of q in x. */
-thiele_status thi_vfit_start_q(thi_vfit *fit);
 
 #endif

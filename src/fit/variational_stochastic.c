@@ -31,7 +31,7 @@ static const double DECAY = 0.51;
 /* Of the caution after a failed step, by every good one. */
 static const double RECOVERY = 1.01;
 /* What the end over all rows takes, in passes of steps. */
-static const double LAST_PASSES = 2.0;
+static const double LAST_PASSES = 1.0;
 
 typedef struct loop {
     thi_vfit *fit;
@@ -101,13 +101,11 @@ static thi_part next_batch(loop *l)
 
 static int64_t most_steps(const loop *l)
 {
-    const thi_variational_settings *s = l->fit->settings;
-    int64_t epoch = l->batches.per_epoch;
-    if (s->iterations > 0) {
-        return s->iterations;
-    }
-    if (s->epochs > 0) {
-        return s->epochs * epoch;
+    const thi_vfit *fit = l->fit;
+    int64_t epoch = l->batches.per_epoch, given = fit->settings->iterations;
+    if (given > 0 || !isinf(fit->passes)) {
+        double left = (fit->passes - fit->rows_done / (double)fit->source->n) * (double)epoch;
+        return (int64_t)fmax(1.0, given > 0 ? fmin((double)given, left) : left);
     }
     int64_t most = MOST_EPOCHS * epoch > LEAST_STEPS ? MOST_EPOCHS * epoch : LEAST_STEPS;
     int64_t steps = STEPS < most ? STEPS : most;
@@ -187,7 +185,7 @@ static thiele_status step(loop *l, bool *ended)
     thi_part part = next_batch(l);
     bool prior = moves_prior(l);
     double size = fit->natural ? rho_of(l) : l->rate * pace(l);
-    thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){true, !fit->natural, prior});
+    thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){true, !fit->natural, prior, prior});
     if (status != THIELE_OK && status != THIELE_ERROR_NUMERIC) {
         return status;
     }
@@ -310,6 +308,7 @@ static thiele_status finish(loop *l)
         return status;
     }
     fit->white = fit->natural;
+    fit->passes = INFINITY; /* --epochs are those of the steps */
     if (!few && thi_driver_stopped(fit->driver)) {
         return estimate(l);
     }
@@ -344,10 +343,6 @@ thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate)
     bool ended = false, late = false;
     thiele_status status;
     THI_TRY(loop_open(&l, fit, rule, rate));
-    if (!fit->natural) {
-        THI_TRY(thi_vfit_start_q(fit));
-        THI_TRY(thi_vfit_take(fit, fit->x));
-    }
     int64_t most = most_steps(&l);
     thi_driver_phase(fit->driver, "fit", most);
     THI_TRY(begin(&l));

@@ -104,7 +104,8 @@ typedef struct thi_phi {
     double value;
     bool positive; /* learned as a log */
     bool fixed;
-    bool given; /* the user said a value */
+    bool given;   /* the user said a value */
+    double least; /* while it is learned it stays above this; 0: no more than its range asks for */
     /*
      * Units where the targets are standardised, y_model = (y - center)/scale: value in those of the data =
      * scale^power * value here, and scale * value - center for a shifted one (a place on the axis of -y).

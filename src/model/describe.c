@@ -1,5 +1,6 @@
 /* A model as JSON, and back from JSON that nobody vouches for. */
 #include "model/describe.h"
+#include "model/sampling.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -184,7 +185,8 @@ json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
         worst_to_json(model), "holdout", make_list(model, model->encoder.targets, holdout_to_json), "groups",
         model->groups, "latents", make_list(model, model->latents, latent_to_json), "weights",
         make_list(model, model->components, weight_to_json), "columns", thi_encoder_to_json(&model->encoder));
-    if (json != NULL && (add_likelihood(model, ctx, json) != 0 || add_sparse(model, json) != 0)) {
+    if (json != NULL && (add_likelihood(model, ctx, json) != 0 || add_sparse(model, json) != 0 ||
+                         thi_sampling_to_json(model, json) != 0)) {
         json_decref(json);
         return NULL;
     }
@@ -410,6 +412,7 @@ thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, cons
     THI_TRY(take_holdout(model, ctx, json));
     THI_TRY(take_likelihood(model, ctx, json));
     THI_TRY(take_sparse(model, ctx, json));
+    THI_TRY(thi_sampling_from_json(model, ctx, json));
 out:
     return status;
 }

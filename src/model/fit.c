@@ -7,12 +7,15 @@
 #include <string.h>
 
 #include "model/duplicates.h"
+#include "model/sampling.h"
 #include "model/specify.h"
 #include "model/units.h"
 
 enum { ITERATIONS_DEFAULT = 200 };
+/* Of the time until a deadline, what learning may take before a sampler begins. */
+static const double LEARN_SHARE = 0.3;
 
-static void clear_predictors(thiele_model *model)
+void thi_model_clear_predictors(thiele_model *model)
 {
     for (int j = 0; model->latent != NULL && j < model->latents; j++) {
         thi_predictor_clear(&model->latent[j]);
@@ -56,12 +59,16 @@ static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn
     thiele_model *model = f->model;
     thi_fit_settings settings = {f->options->restarts,
                                  f->options->iterations == 0 ? ITERATIONS_DEFAULT : f->options->iterations};
-    clear_predictors(model);
+    thi_model_clear_predictors(model);
     thi_fitted fitted = {
         .latent = model->latent, .weight = model->weight, .loo_mean = loo_mean, .loo_variance = loo_variance};
     thiele_status status = learn ? thi_line_guess(f, rows) : THIELE_OK;
     if (status != THIELE_OK) {
         return status;
+    }
+    double deadline = f->driver.deadline;
+    if (f->sampler != NULL) {
+        deadline = thi_driver_lend(&f->driver, LEARN_SHARE);
     }
     if (f->method == NULL) {
         status = run_sparse(f, rows, learn, &fitted);
@@ -70,9 +77,12 @@ static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn
     } else {
         status = thi_freeze(f->ctx, f->method, &f->spec, rows, &fitted);
     }
+    if (f->sampler != NULL) {
+        thi_driver_restore(&f->driver, deadline);
+    }
     model->jitter = fitted.jitter;
     model->value = in_data_units(&model->encoder, rows, f->streamed ? f->stream.source.n : 0, fitted.value);
-    return status;
+    return status == THIELE_OK && f->sampler != NULL ? thi_sample(f, rows) : status;
 }
 
 /* The learned inducing inputs of each group serve again when the held-out rows join. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "fit/dense.h"
+#include "likelihood/augment.h"
 #include "model/specify.h"
 
 /* Rows that methods are chosen for by themselves: up to there a fit takes a few minutes at most on two cores. */
@@ -22,12 +23,24 @@ static const struct {
     int64_t most;             /* rows that it is chosen for by itself */
     const char *why;
     double (*bytes)(int64_t n, int latents);
+    const char *expectation; /* NULL: as asked for */
+    const char *sampler;     /* NULL: none */
 } methods[] = {
-    {"exact", &thi_method_exact, true, EXACT_AUTO_MAX, "the table is small and the noise Gaussian", exact_bytes},
-    {"collapsed", NULL, true, COLLAPSED_AUTO_MAX, "the table is of medium size and the noise Gaussian", NULL},
+    {"exact", &thi_method_exact, true, EXACT_AUTO_MAX, "the table is small and the noise Gaussian", exact_bytes, NULL,
+     NULL},
+    {"collapsed", NULL, true, COLLAPSED_AUTO_MAX, "the table is of medium size and the noise Gaussian", NULL, NULL,
+     NULL},
+    {"augmented", &thi_method_dense, false, DENSE_AUTO_MAX,
+     "the table is small and auxiliary variables make the likelihood Gaussian", thi_dense_fit_bytes, "augmented", NULL},
+    {"augmented", NULL, false, INT64_MAX, "the table is large and auxiliary variables make the likelihood Gaussian",
+     NULL, "augmented", NULL},
     {"dense", &thi_method_dense, false, DENSE_AUTO_MAX, "the table is small and the noise not Gaussian",
-     thi_dense_fit_bytes},
-    {"variational", NULL, false, INT64_MAX, "the table is large", NULL},
+     thi_dense_fit_bytes, NULL, NULL},
+    {"gibbs", &thi_method_dense, false, 0, NULL, thi_dense_fit_bytes, "augmented", "gibbs"},
+    {"ess", &thi_method_dense, false, 0, NULL, thi_dense_fit_bytes, NULL, "ess"},
+    {"hmc", &thi_method_dense, false, 0, NULL, thi_dense_fit_bytes, NULL, "hmc"},
+    {"mh", &thi_method_dense, false, 0, NULL, thi_dense_fit_bytes, NULL, "mh"},
+    {"variational", NULL, false, INT64_MAX, "the table is large", NULL, NULL, NULL},
 };
 enum { METHODS = sizeof methods / sizeof *methods };
 
@@ -41,6 +54,9 @@ static bool asks_for_sparse(const thiele_fit_options *o)
 static bool suits(const thi_fitting *f, int i, int64_t n)
 {
     bool gaussian = thi_is_gaussian(f->spec.lik);
+    if (methods[i].expectation != NULL && (!thi_is_augmented(f->spec.lik) || f->options->expectation != NULL)) {
+        return false;
+    }
     return (gaussian || !methods[i].gaussian) && n <= methods[i].most &&
            (methods[i].method == NULL || !asks_for_sparse(f->options)) &&
            (i + 1 == METHODS || methods[i].gaussian == gaussian) &&
@@ -59,13 +75,20 @@ static double bytes_left(const thi_fitting *f)
     return limit > held ? (double)(limit - held) : 0.0;
 }
 
+/* Whether a method leaves such a table to the next one of its name, which is sparse. */
+static bool passes_on(const thi_fitting *f, int i, int64_t n)
+{
+    return i + 1 < METHODS && strcmp(methods[i].name, methods[i + 1].name) == 0 &&
+           (n > methods[i].most || asks_for_sparse(f->options));
+}
+
 /* *crowded: the first one that suits the table, which memory forbids; NULL: none. */
 static int find_method(const thi_fitting *f, const char *name, int64_t n, const char **crowded)
 {
     bool any = strcmp(name, "auto") == 0;
     *crowded = NULL;
     for (int i = 0; i < METHODS; i++) {
-        bool wanted = any ? suits(f, i, n) : strcmp(name, methods[i].name) == 0;
+        bool wanted = any ? suits(f, i, n) : strcmp(name, methods[i].name) == 0 && !passes_on(f, i, n);
         if (wanted && any && bytes_needed(f, i, n) > bytes_left(f)) {
             *crowded = *crowded == NULL ? methods[i].name : *crowded;
         } else if (wanted) {
@@ -99,10 +122,39 @@ static thiele_status too_many(const thi_fitting *f, int chosen, int64_t n)
                                              : "the sparse method, --method variational");
 }
 
+/* What auxiliary variables and samplers need. */
+static thiele_status check_augmented(const thi_fitting *f, int chosen)
+{
+    const thiele_fit_options *o = f->options;
+    const char *name = methods[chosen].name, *way = methods[chosen].expectation;
+    if (way != NULL && !thi_is_augmented(f->spec.lik)) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "method '%s' needs a likelihood with an augmentation, and '%s' has none: use %s", name,
+                        thiele_likelihood_name(f->spec.lik),
+                        methods[chosen].sampler != NULL ? "--method ess or hmc" : "--method dense or variational");
+    }
+    if (way != NULL && o->expectation != NULL && strcmp(o->expectation, way) != 0) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has its own expectations: leave out --expectation",
+                        name);
+    }
+    bool sampling = o->chains != 0 || o->draws != 0 || o->burn_in != 0 || o->thin != 0 || o->step != 0 || o->leaps != 0;
+    if (sampling && methods[chosen].sampler == NULL) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "method '%s' draws no samples: chains, draws, burn-in, thinning, step and leaps are for the "
+                        "methods gibbs, ess, hmc and mh",
+                        name);
+    }
+    return THIELE_OK;
+}
+
 static thiele_status check_method(const thi_fitting *f, int chosen, int64_t n)
 {
     thiele_context *ctx = f->ctx;
     const char *name = methods[chosen].name;
+    thiele_status status = check_augmented(f, chosen);
+    if (status != THIELE_OK) {
+        return status;
+    }
     if (methods[chosen].gaussian && !thi_is_gaussian(f->spec.lik)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "method '%s' is for Gaussian noise; likelihood '%s' needs another",
                         name, thiele_likelihood_name(f->spec.lik));
@@ -174,12 +226,17 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
     int chosen = find_method(f, name, table->rows, &crowded);
     thiele_status status;
     if (chosen < 0) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "no method '%s' in this version: it has auto, exact, dense, collapsed and variational", name);
+        return thi_fail(
+            f->ctx, THIELE_ERROR_ARGUMENT,
+            "no method '%s' in this version: it has auto, exact, collapsed, dense, variational, augmented, gibbs, "
+            "ess, hmc and mh",
+            name);
     }
     THI_TRY(check_settings(f));
     THI_TRY(check_method(f, chosen, table->rows));
     f->method = methods[chosen].method;
+    f->sampler = methods[chosen].sampler;
+    f->expectation = methods[chosen].expectation;
     f->settings = (thi_variational_settings){.inducing = o->inducing,
                                              .fixed_Z = o->fixed_basis != 0,
                                              .optimizer = o->optimizer,

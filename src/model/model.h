@@ -2,6 +2,7 @@
 #ifndef THI_MODEL_H
 #define THI_MODEL_H
 
+#include "fit/diagnostics.h"
 #include "fit/search.h"
 #include <thiele/model.h>
 
@@ -16,6 +17,15 @@ typedef struct thi_learned {
     bool redundant;    /* fixed because another parameter does the same */
     bool standardised; /* shared by columns of different units: in their standard deviations */
 } thi_learned;
+
+/* How a posterior was sampled; sampler NULL: it was not. */
+typedef struct thi_sampling {
+    char *sampler;
+    int64_t chains, draws, kept; /* draws: of each chain */
+    thi_mixing mixing;
+    double acceptance, step;
+    int64_t divergences;
+} thi_sampling;
 
 struct thiele_model {
     thi_encoder encoder;
@@ -36,6 +46,7 @@ struct thiele_model {
     char *optimizer;
     int64_t batch;
     double epochs;
+    thi_sampling sampling;
     thiele_stop stop;
     int64_t rows, evaluations;
     int iterations;

@@ -403,7 +403,7 @@ thiele_status thi_specify_prior(thi_fitting *f)
     for (int g = 0; g < latents->groups; g++) {
         thi_kernel_fix_redundant(latents->kernel[g]);
     }
-    f->spec.expectation = options->expectation;
+    f->spec.expectation = f->expectation != NULL ? f->expectation : options->expectation;
     THI_TRY(thi_hypers_make(&f->hypers, ctx, &f->spec, encoder, options->set, options->prior));
     THI_TRY(thi_units_take(f));
     THI_TRY(read_basis(f));

@@ -13,6 +13,8 @@ typedef struct thi_fitting {
     thiele_model *model;
     thi_driver driver;
     const thi_method *method; /* NULL: a sparse method, by the settings */
+    const char *sampler;      /* that draws from the posterior once the method has learned the rest; NULL: none */
+    const char *expectation;  /* as the method has it; NULL: as the options do */
     thi_variational_settings settings;
     thi_variational_result outcome;
     double *Z; /* given inducing inputs */

@@ -19,6 +19,8 @@ typedef struct run {
     const thi_lbfgs_options *options;
     thi_lbfgs_result *result;
     double *best;
+    double *inside;       /* the last point within the limits */
+    double first;         /* value at the start */
     thiele_status status; /* the first error that is not NUMERIC, or of the first point */
     double recent[HISTORY];
     int iterations_before; /* of earlier attempts */
@@ -35,6 +37,38 @@ static double wall(const run *r, const double *x, double *gradient)
     return r->result->value + height;
 }
 
+/* Value and gradient at the point within the limits that is nearest to x. */
+static thiele_status ask(run *r, const double *x, double *value, double *gradient)
+{
+    memcpy(r->inside, x, (size_t)r->n * sizeof *x);
+    if (r->options->confine != NULL) {
+        r->options->confine(r->arg, r->inside);
+    }
+    thiele_status status = r->objective(r->arg, r->inside, value, gradient);
+    r->result->evaluations++;
+    bool finite = isfinite(*value);
+    for (int i = 0; finite && i < r->n; i++) {
+        finite = isfinite(gradient[i]);
+    }
+    return status == THIELE_OK && !finite
+               ? thi_fail(r->ctx, THIELE_ERROR_NUMERIC, "the objective or its gradient is not finite")
+               : status;
+}
+
+/* What lies outside of the limits is as at them, with a gentle slope back. */
+static double outside(const run *r, const double *x, double *gradient)
+{
+    double sum = 0.0;
+    for (int i = 0; i < r->n; i++) {
+        double beyond = x[i] - r->inside[i];
+        if (beyond != 0.0) {
+            sum += 0.5 * beyond * beyond;
+            gradient[i] = beyond;
+        }
+    }
+    return sum;
+}
+
 static lbfgsfloatval_t evaluate(void *instance, const lbfgsfloatval_t *x, lbfgsfloatval_t *gradient, const int n,
                                 const lbfgsfloatval_t step)
 {
@@ -48,29 +82,17 @@ static lbfgsfloatval_t evaluate(void *instance, const lbfgsfloatval_t *x, lbfgsf
         return wall(r, x, gradient);
     }
     double value = NAN;
-    thiele_status status = r->objective(r->arg, x, &value, gradient);
-    r->result->evaluations++;
-    bool usable = status == THIELE_OK && isfinite(value);
-    for (int i = 0; usable && i < n; i++) {
-        usable = isfinite(gradient[i]);
-    }
-    if (!usable && status != THIELE_OK && (first || status != THIELE_ERROR_NUMERIC)) {
-        r->status = status;
-    } else if (!usable && first) {
-        r->status = thi_fail(r->ctx, THIELE_ERROR_NUMERIC, "the objective or its gradient is not finite at the start");
-    }
-    if (!usable) {
-        if (first) {
-            r->result->value = 0.0;
-            memcpy(r->best, x, (size_t)n * sizeof *x);
-        }
+    thiele_status status = ask(r, x, &value, gradient);
+    if (status != THIELE_OK) {
+        r->status = first || status != THIELE_ERROR_NUMERIC ? status : r->status;
         return wall(r, x, gradient);
     }
+    r->first = first ? value : r->first;
     if (first || value < r->result->value) {
         r->result->value = value;
-        memcpy(r->best, x, (size_t)n * sizeof *x);
+        memcpy(r->best, r->inside, (size_t)n * sizeof *x);
     }
-    return value;
+    return value + outside(r, x, gradient);
 }
 
 static int progress(void *instance, const lbfgsfloatval_t *x, const lbfgsfloatval_t *g, const lbfgsfloatval_t fx,
@@ -91,6 +113,7 @@ static int descend(run *r, lbfgsfloatval_t *work)
     lbfgs_parameter_t parameter;
     lbfgs_parameter_init(&parameter);
     parameter.m = 10;
+    parameter.max_linesearch = 20;
     parameter.epsilon = r->options->gradient_tolerance;
     parameter.max_iterations = r->options->iterations - r->iterations_before;
     r->flat = false;
@@ -112,6 +135,9 @@ static int descend_again(run *r, lbfgsfloatval_t *work)
 {
     enum { ATTEMPTS = 5 };
     int code = descend(r, work);
+    if (r->result->iterations == 0 && r->first - r->result->value < r->options->value_tolerance) {
+        return code; /* there was no memory to clean */
+    }
     for (int attempt = 1; attempt < ATTEMPTS && gave_up(r, code); attempt++) {
         double before = r->result->value;
         r->iterations_before = r->result->iterations;
@@ -132,10 +158,14 @@ thiele_status thi_lbfgs(thiele_context *ctx, int n, double *x, thi_objective_fn 
 {
     *result = (thi_lbfgs_result){0};
     run r = {.ctx = ctx, .n = n, .objective = objective, .arg = arg, .options = options, .result = result};
-    thiele_status status = thi_alloc(ctx, &r.best, (size_t)n, sizeof *r.best);
+    double *room;
+    thiele_status status = thi_alloc(ctx, &room, 2 * (size_t)n, sizeof *room);
     if (status != THIELE_OK) {
         return status;
     }
+    r.best = room;
+    r.inside = room + n;
+    memcpy(r.best, x, (size_t)n * sizeof *x);
     lbfgsfloatval_t *work = lbfgs_malloc(n);
     int code = LBFGSERR_OUTOFMEMORY;
     if (work != NULL) {
@@ -151,6 +181,6 @@ thiele_status thi_lbfgs(thiele_context *ctx, int n, double *x, thi_objective_fn 
         result->converged = !r.stopped && code != LBFGSERR_MAXIMUMITERATION;
         thi_recover(ctx);
     }
-    thi_free(r.best);
+    thi_free(room);
     return r.status;
 }

@@ -16,6 +16,11 @@ typedef struct thi_lbfgs_options {
     double value_tolerance;    /* stop when five iterations together gained less than this */
     /* Asked before every evaluation but the first; true ends the minimisation. */
     bool (*stop)(void *arg);
+    /*
+     * Moves the numbers of x that have left their limits back to them; NULL: there are none. The function is evaluated
+     * there, and rises gently outside: a minimum on a limit is found, and so are the other numbers of one.
+     */
+    void (*confine)(void *arg, double *x);
 } thi_lbfgs_options;
 
 typedef struct thi_lbfgs_result {

@@ -1,7 +1,7 @@
 /*
  * Variational fits by identities: with Z = X and Gaussian noise they are exact regression; optimisers that climb the
- * same bound end at the same one; minibatches end near all rows; hard data (few rows, equal rows, constant targets, one
- * class) and an early end give a proper predictor; threads, failing allocations.
+ * same bound end at the same one, whatever the family; wide priors; minibatches end near all rows; hard data (few rows,
+ * equal rows, constant targets, one class) and an early end give a proper predictor; threads, failing allocations.
  */
 #include "testing_context.h"
 
@@ -276,6 +276,85 @@ static void test_mixture(void **state)
     close_setting(&s);
 }
 
+/*
+ * Families that are diagonal in w or in u, crowded inducing inputs too: L-BFGS comes as far as the paper's turns, which
+ * climb the same bound from another side, and never above the full family.
+ */
+static void test_diagonal(void **state)
+{
+    (void)state;
+    enum { N = 120 };
+    static const char *const likelihoods[] = {"gaussian", "bernoulli"};
+    for (int l = 0; l < 2; l++) {
+        setting s;
+        open_setting(&s, ctx, likelihoods[l], "se", N, l == 0 ? fixed_noise : fixed);
+        for (int M = 10; M <= 40; M += 30) {
+            double full = fit(&s, (thi_variational_settings){.inducing = M, .fixed_Z = true});
+            for (int how = 0; how < 4; how++) {
+                thi_variational_settings way = {.inducing = M,
+                                                .fixed_Z = true,
+                                                .diagonal = true,
+                                                .plain = how % 2 != 0,
+                                                .components = how < 2 ? 1 : 2,
+                                                .optimizer = "alternate"};
+                double turns = fit(&s, way);
+                way.optimizer = "lbfgs";
+                double lbfgs = fit(&s, way);
+                check_predictor(&s);
+                assert_true(lbfgs < full + 1e-6 && lbfgs > turns - 0.05);
+            }
+        }
+        close_setting(&s);
+    }
+}
+
+/* Under a prior so wide that E[exp f] overflows at q = p every optimiser finds a place to begin. (The best is -166.) */
+static void test_wide_prior(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"natural", "lbfgs", "alternate", "adam", "adadelta", "momentum"};
+    setting s;
+    open_setting(&s, ctx, "poisson", "se", 100, "lengthscale=6, variance=3000");
+    for (int o = 0; o < 6; o++) {
+        for (int diagonal = 0; diagonal < (o == 0 ? 1 : 2); diagonal++) {
+            double bound = fit(&s, (thi_variational_settings){.inducing = 20,
+                                                              .fixed_Z = true,
+                                                              .optimizer = names[o],
+                                                              .diagonal = diagonal != 0,
+                                                              .iterations = 30});
+            assert_true(bound > -300.0);
+            check_predictor(&s);
+        }
+    }
+    close_setting(&s);
+}
+
+/* --epochs are passes over the rows whatever the optimiser, but for the few that begin and end a fit. */
+static void test_epochs(void **state)
+{
+    (void)state;
+    const thi_variational_settings ways[] = {{.optimizer = "natural"},
+                                             {.optimizer = "lbfgs"},
+                                             {.optimizer = "lbfgs", .diagonal = true},
+                                             {.optimizer = "alternate"},
+                                             {.optimizer = "adam"},
+                                             {.optimizer = "adam", .batch = 50},
+                                             {.optimizer = "natural", .batch = 50}};
+    setting s;
+    open_setting(&s, ctx, "bernoulli", "se", 200, guessed);
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        thi_variational_settings way = ways[w];
+        way.inducing = 20;
+        way.epochs = 12;
+        fit(&s, way);
+        check_predictor(&s);
+        assert_int_equal(s.result.fit.stop, THIELE_STOP_ITERATIONS);
+        /* Natural minibatches end with up to 20 natural steps over all rows. */
+        assert_true(s.result.epochs >= 10.0 && s.result.epochs < (way.batch > 0 ? 40.0 : 18.0));
+    }
+    close_setting(&s);
+}
+
 /* Several latents, each with its own Z; negative sites. */
 static void test_others(void **state)
 {
@@ -470,11 +549,12 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),     cmocka_unit_test(test_collapsed),   cmocka_unit_test(test_bernoulli),
-        cmocka_unit_test(test_rules),     cmocka_unit_test(test_mixture),     cmocka_unit_test(test_others),
-        cmocka_unit_test(test_minibatch), cmocka_unit_test(test_hard),        cmocka_unit_test(test_few),
-        cmocka_unit_test(test_equal_Z),   cmocka_unit_test(test_deadline),    cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_exact),      cmocka_unit_test(test_collapsed),   cmocka_unit_test(test_bernoulli),
+        cmocka_unit_test(test_rules),      cmocka_unit_test(test_mixture),     cmocka_unit_test(test_diagonal),
+        cmocka_unit_test(test_wide_prior), cmocka_unit_test(test_epochs),      cmocka_unit_test(test_others),
+        cmocka_unit_test(test_minibatch),  cmocka_unit_test(test_hard),        cmocka_unit_test(test_few),
+        cmocka_unit_test(test_equal_Z),    cmocka_unit_test(test_deadline),    cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

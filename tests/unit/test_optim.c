@@ -1,4 +1,4 @@
-/* L-BFGS: known minima, walls of NaN and errors, stopping; and the vector loops and quantiles against libm. */
+/* L-BFGS: known minima, walls of NaN and errors, limits, stopping; and the vector loops and quantiles against libm. */
 #include "testing.h"
 
 #include "likelihood/gaussian.h"
@@ -43,7 +43,7 @@ static void test_minimum(void **state)
 {
     (void)state;
     thiele_context *ctx = test_context(1);
-    thi_lbfgs_options options = {200, 1e-8, 1e-14, enough};
+    thi_lbfgs_options options = {200, 1e-8, 1e-14, enough, NULL};
     thi_lbfgs_result result;
     for (int walls = 0; walls < 2; walls++) {
         problem p = {.ctx = ctx, .walls = walls};
@@ -57,11 +57,36 @@ static void test_minimum(void **state)
     thiele_context_destroy(ctx);
 }
 
+static void keep_left(void *arg, double *x)
+{
+    (void)arg;
+    x[0] = fmin(x[0], 0.5);
+}
+
+/* A minimum on a limit: the other number is the best there, whether the search begins on the limit or not. */
+static void test_limits(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    thi_lbfgs_options options = {200, 1e-8, 1e-14, enough, keep_left};
+    thi_lbfgs_result result;
+    for (int start = 0; start < 2; start++) {
+        problem p = {.ctx = ctx};
+        double x[2] = {start == 0 ? -1.2 : 0.5, 1.0};
+        assert_ok(ctx, thi_lbfgs(ctx, 2, x, rosenbrock, &p, &options, &result));
+        assert_true(x[0] <= 0.5);
+        assert_near(x[0], 0.5, 1e-5, 0.0);
+        assert_near(x[1], 0.25, 1e-5, 0.0);
+        assert_near(result.value, 0.25, 1e-6, 0.0);
+    }
+    thiele_context_destroy(ctx);
+}
+
 static void test_ends(void **state)
 {
     (void)state;
     thiele_context *ctx = test_context(1);
-    thi_lbfgs_options options = {200, 1e-8, 1e-14, enough};
+    thi_lbfgs_options options = {200, 1e-8, 1e-14, enough, NULL};
     thi_lbfgs_result result;
     problem p = {.ctx = ctx, .stop_after = 5};
     double x[2] = {-1.2, 1.0};
@@ -147,10 +172,8 @@ static void test_quantiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_minimum),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_quantiles),
+        cmocka_unit_test(test_minimum), cmocka_unit_test(test_limits),    cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_vectors), cmocka_unit_test(test_quantiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,9 +62,7 @@ static void compare(int64_t M, int components, bool whitened, bool by_sites, dou
     double bound[2] = {0.0};
     memset(sites, 0, sizeof sites);
     for (int i = 0; i < 2; i++) {
-        thi_shape shape = shape_of(M, components, whitened, i == 0);
-        shape.steps = by_sites;
-        open_spread(&w[i], ctx, shape, spread);
+        open_spread(&w[i], ctx, shape_of(M, components, whitened, i == 0), spread);
         world_gradient_open(&w[i], &bar[i]);
         for (int j = 0; by_sites && j < LATENTS; j++) {
             assert_ok(ctx, thi_sites_alloc(&sites[i][j], ctx, M));

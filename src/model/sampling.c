@@ -1,0 +1,139 @@
+/*
+ * The posterior as draws: chains at the learned hyperparameters (fit/chains.h), frozen as a mixture of equal weights;
+ * and a summary of how well they mixed, in the model's description.
+ */
+#include "model/sampling.h"
+
+#include <math.h>
+
+#include "fit/chains.h"
+
+static thiele_status keep_summary(thi_fitting *f, const thi_chains_result *r)
+{
+    thi_sampling *s = &f->model->sampling;
+    thi_free(s->sampler);
+    *s = (thi_sampling){.chains = r->chains,
+                        .draws = r->draws,
+                        .kept = r->kept,
+                        .mixing = r->mixing,
+                        .acceptance = r->acceptance,
+                        .step = r->step,
+                        .divergences = r->divergences};
+    return thi_strdup(f->ctx, &s->sampler, r->sampler);
+}
+
+/* The draws in place of what the method had frozen. */
+static thiele_status take_draws(thi_fitting *f, const thi_rows *rows, const thi_chains_result *r)
+{
+    thiele_model *model = f->model;
+    thiele_status status;
+    thi_model_clear_predictors(model);
+    thi_free(model->weight);
+    model->weight = NULL;
+    THI_TRY(thi_alloc(f->ctx, &model->weight, (size_t)r->kept, sizeof *model->weight));
+    model->components = (int)r->kept;
+    for (int64_t s = 0; s < r->kept; s++) {
+        model->weight[s] = 1.0 / (double)r->kept;
+    }
+    THI_TRY(thi_chains_freeze(r, f->ctx, &f->spec, rows, model->latent));
+    model->jitter = fmax(model->jitter, r->jitter);
+    THI_TRY(keep_summary(f, r));
+out:
+    return status;
+}
+
+thiele_status thi_sample(thi_fitting *f, const thi_rows *rows)
+{
+    const thiele_fit_options *o = f->options;
+    thi_chains_settings settings = {.sampler = f->sampler,
+                                    .chains = o->chains,
+                                    .draws = o->draws,
+                                    .burn_in = o->burn_in,
+                                    .thin = o->thin,
+                                    .step = o->step,
+                                    .leaps = o->leaps};
+    thi_chains_result result = {0};
+    thiele_status status = thi_chains_run(f->ctx, &f->driver, &f->spec, rows, &settings, &result);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    if (f->driver.stopped) {
+        f->result.stop = f->driver.reason;
+    }
+    status = take_draws(f, rows, &result);
+    thi_chains_clear(&result);
+    return status;
+}
+
+/* --- JSON --------------------------------------------------------------------------------------------------------- */
+
+/* A number, or null where there is none. */
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static const struct field {
+    const char *name;
+    size_t at;
+} numbers[] =
+    {
+        {"rhat", offsetof(thi_sampling, mixing.rhat)},
+        {"share_unmixed", offsetof(thi_sampling, mixing.share)},
+        {"lag1", offsetof(thi_sampling, mixing.lag1)},
+        {"ess_least", offsetof(thi_sampling, mixing.ess_least)},
+        {"ess_median", offsetof(thi_sampling, mixing.ess_median)},
+        {"acceptance", offsetof(thi_sampling, acceptance)},
+        {"step", offsetof(thi_sampling, step)},
+},
+  counts[] = {
+      {"chains", offsetof(thi_sampling, chains)},
+      {"draws", offsetof(thi_sampling, draws)},
+      {"kept", offsetof(thi_sampling, kept)},
+      {"divergences", offsetof(thi_sampling, divergences)},
+};
+enum { NUMBERS = sizeof numbers / sizeof *numbers, COUNTS = sizeof counts / sizeof *counts };
+
+int thi_sampling_to_json(const thiele_model *model, json_t *json)
+{
+    const char *from = (const char *)&model->sampling;
+    if (model->sampling.sampler == NULL) {
+        return 0;
+    }
+    json_t *out = json_pack("{s:s}", "sampler", model->sampling.sampler);
+    int failed = out == NULL;
+    for (int i = 0; i < COUNTS && !failed; i++) {
+        const int64_t *count = (const void *)(from + counts[i].at);
+        failed = json_object_set_new(out, counts[i].name, json_integer((json_int_t)*count));
+    }
+    for (int i = 0; i < NUMBERS && !failed; i++) {
+        const double *x = (const void *)(from + numbers[i].at);
+        failed = json_object_set_new(out, numbers[i].name, number(*x));
+    }
+    return json_object_set_new(json, "sampling", out) | failed;
+}
+
+thiele_status thi_sampling_from_json(thiele_model *model, thiele_context *ctx, const json_t *json)
+{
+    const json_t *from = json_object_get(json, "sampling");
+    const char *sampler = json_string_value(json_object_get(from, "sampler"));
+    char *to = (char *)&model->sampling;
+    bool good = true;
+    if (from == NULL) {
+        return THIELE_OK;
+    }
+    for (int i = 0; i < COUNTS; i++) {
+        const json_t *value = json_object_get(from, counts[i].name);
+        *(int64_t *)(void *)(to + counts[i].at) = json_integer_value(value);
+        good = good && json_is_integer(value) && json_integer_value(value) >= 0;
+    }
+    for (int i = 0; i < NUMBERS; i++) {
+        const json_t *value = json_object_get(from, numbers[i].name);
+        *(double *)(void *)(to + numbers[i].at) = json_is_number(value) ? json_number_value(value) : NAN;
+        good = good && (json_is_number(value) || json_is_null(value));
+    }
+    if (sampler == NULL || !good) {
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "its field 'sampling' makes no sense");
+    }
+    return thi_strdup(ctx, &model->sampling.sampler, sampler);
+}
