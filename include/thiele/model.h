@@ -41,7 +41,7 @@ typedef struct thiele_fit_options {
     const char *set;         /* "lengthscale[age]=2, noise~0.1": = fixes, ~ gives a first guess; units of the data */
     const char *prior; /* "lengthscale lognormal(0, 1), noise gamma(2, 0.5)": (mu, sigma) of the log; (shape, rate) */
     int restarts;      /* further random starting points; default 0 */
-    int iterations;    /* of the optimiser, at most; 0: 200; -1: none, keep the first guesses */
+    int iterations;    /* of the optimiser, at most; 0: 200 (lbfgs 500); -1: none, keep the first guesses */
     double deadline;   /* seconds; 0: none. The best model found by then is returned */
     double holdout;    /* fraction of rows to score on; the final model is then conditioned on all rows; 0: none */
     int replicates;    /* 1: rows with equal inputs and different targets are repeated measurements, which the noise
@@ -51,7 +51,7 @@ typedef struct thiele_fit_options {
     const char *classes;     /* comma-separated labels of a class target in their order; NULL: those in the table */
     const char *exposure;    /* column of exposures of counts: the rate is multiplied by it */
     const char *posterior;   /* NULL: "full"; "diag", "mixture:K" (diagonal), "mixture-full:K" */
-    int plain;               /* 1: q in the coordinates of u itself and not whitened */
+    int plain;               /* 1: a diagonal q in the coordinates of u itself and not whitened */
     int shared_kernel;       /* 1: all latent functions share one kernel and its parameters */
     int64_t inducing;        /* number of inducing inputs; 0: what suits the table */
     const char *basis;       /* where they come from: NULL: "kmeans"; "random", "greedy", or a table file */
@@ -59,7 +59,7 @@ typedef struct thiele_fit_options {
     const char *optimizer;   /* NULL: "auto"; "natural", "lbfgs", "alternate", "adam", "adadelta", "momentum" */
     int64_t batch;           /* rows a step; 0: what suits the table */
     double rate;             /* of adam, adadelta, momentum; 0: their defaults */
-    int epochs;              /* passes over the table, at most; 0: default */
+    int epochs;              /* passes over the table, at most (an evaluation of all rows is one); 0: default */
     double tolerance;        /* stop when fewer nats a row are gained; 0: default */
     int chains;              /* of a sampler; 0: 4 */
     int64_t draws;           /* of each chain; 0: 1000 */

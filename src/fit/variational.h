@@ -12,12 +12,15 @@
  *               the same to convergence within each evaluation of an    all         one full Gaussian
  *               L-BFGS over the rest (Gaussian noise: one step, which
  *               is Titsias' collapsed bound)
- *   lbfgs       q and the rest together                                 all         any
- *   alternate   by turns q, kernel, likelihood, Z (savigp-jmlr 9.1)     all         any
+ *   lbfgs       q and the rest together, from where natural steps led   all         any
+ *               with one component
+ *   alternate   by turns q, kernel, likelihood, Z (savigp-jmlr 9.1),    all         any
+ *               then on in the direction of all turns
  *   adam, adadelta, momentum: all of it, rules.h                        minibatch   any
  *
- * "auto": natural for one full Gaussian; else lbfgs when all rows are taken at once, adam when not. Memory beyond the
- * rows: O(batch M + M^2) a latent and component. The same bits on any number of threads.
+ * The last five begin at a q that natural steps with one component found at the first hyperparameters (on some rows
+ * where they take minibatches). "auto": natural for one full Gaussian; else lbfgs when all rows are taken at once, adam
+ * when not. Memory beyond the rows: O(batch M + M^2) a latent and component. The same bits on any number of threads.
  */
 #ifndef THI_FIT_VARIATIONAL_H
 #define THI_FIT_VARIATIONAL_H
@@ -36,13 +39,13 @@ typedef struct thi_variational_settings {
     bool all_Z;           /* the given Z is one set for each group, D x Z_count x groups */
     bool condition;       /* hyperparameters and Z stay as they are; only q is fitted */
     int components;       /* K; default 1 */
-    bool diagonal, plain; /* family of q; plain: in u, not whitened */
+    bool diagonal, plain; /* family of q; plain: diagonal in u, not in w */
     const char *optimizer;
     bool collapsed;   /* Gaussian noise: Titsias' bound over all rows, whatever the optimizer */
     int64_t batch;    /* rows at a time; default all up to 4096 (16384: natural, Gaussian noise), else 1024 or 2 M */
     double rate;      /* of Adam (0.01; beside natural steps 0.02), AdaDelta (1), momentum (0.001) */
     int epochs;       /* passes over the rows, at most; default of minibatches: 5,000 steps, 10 to 100 epochs */
-    int iterations;   /* steps, or iterations of L-BFGS (200), or cycles (200); -1: hyperparameters and Z stay */
+    int iterations;   /* steps, iterations (natural 200, lbfgs 500) or cycles (200); -1: hyperparameters and Z stay */
     double tolerance; /* stop when this many nats a row are gained no more, over some steps; default 1e-5 */
     int restarts;     /* further random starts while exploring */
 } thi_variational_settings;
