@@ -68,7 +68,7 @@ class Lines(Results):
             line["failed"] = str(error)
         self.lines[self.key(line)] = line
         self.write(line)
-        print(f"{experiment:<14} {row:<24} {line.get('failed') or self.say(line)}", flush=True)
+        print(f"{experiment:<18} {row:<20} {line.get('failed') or self.say(line)}", flush=True)
         return self.get(experiment, row)
 
 

@@ -5,8 +5,8 @@ The bound and the NLPD of held-out rows, with auxiliary variables (--method augm
 quadrature; closed expectations for Laplace), over length-scales from 1e-2 to 1e2. By the name of the likelihood:
 matern32, student-t and laplace on Boston (455 and 51 rows), logistic on Heart (242 and 61), over five splits each.
 
-Squared-exponential kernel of variance 0.1, as in the paper; nothing is learned: nu = 3 and scale 1 (Student-t), beta = 1
-(Laplace), rho = 1 (Matern). Inputs and targets are standardised by training statistics, and NLPDs are of those units.
+Squared-exponential kernel of variance 0.1, as in the paper; nothing is learned: nu = 3 and scale 1 (Student-t), beta =
+1 (Laplace), rho = 1 (Matern). Inputs and targets are standardised by training statistics; NLPDs are in those units.
 
 Writes aaci_gap.txt and aaci_gap.png. The checks, on every split and length-scale: the augmented bound is not above the
 other one (by more than 1e-6 of it, since iterations end), and the two NLPDs are within 0.02 nats. The last line is PASS

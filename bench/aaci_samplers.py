@@ -251,7 +251,8 @@ def draw_mining(bench):
     figure, axes = plot.subplots(2, 1, sharex=True, figsize=(9, 7), height_ratios=(1, 2))
     axes[0].bar(edges[:-1], counts, width=1.0, align="edge", color="0.6")
     axes[0].set_ylabel("events in the year")
-    for model, color, style in (("variational", "tab:blue", "-"), ("HMC", "tab:orange", ":"), ("ESS", "tab:green", "--")):
+    styles = {"variational": ("tab:blue", "-"), "HMC": ("tab:orange", ":"), "ESS": ("tab:green", "--")}
+    for model, (color, style) in styles.items():
         line = bench.results.get("mining", model)
         if line is None:
             continue

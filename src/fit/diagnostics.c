@@ -163,7 +163,7 @@ static double effective_draws(int m, int64_t n, const double *d, const double *s
 
 void thi_diagnose(int m, int64_t n, double *x, thi_diagnosis *out, double *ess_per_chain)
 {
-    double mean[THI_CHAINS_MAX], square[THI_CHAINS_MAX], variance[THI_CHAINS_MAX], ess[THI_CHAINS_MAX];
+    double mean[THI_CHAINS_MAX], square[THI_CHAINS_MAX] = {0.0}, variance[THI_CHAINS_MAX], ess[THI_CHAINS_MAX];
     *out = (thi_diagnosis){0};
     for (int j = 0; j < m; j++) {
         double *d = x + j * n;

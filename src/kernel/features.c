@@ -43,14 +43,32 @@ static int count_none(int dims)
     return 0;
 }
 
+/* Features are worked some at a time, row by row: what belongs to a row lies together. */
+enum { SOME = 64 };
+
+/* 1/l of features first .. first + count - 1. */
+static int take_inverses(const thi_leaf *leaf, int first, double *inverse)
+{
+    int count = leaf->features - first < SOME ? leaf->features - first : SOME;
+    for (int d = 0; d < count; d++) {
+        inverse[d] = 1.0 / thi_leaf_lengthscale(leaf, first + d);
+    }
+    return count;
+}
+
 static void scaled_forward(const thi_leaf *leaf, int64_t n, int D, const double *x, double *u)
 {
     int F = leaf->features;
-    for (int d = 0; d < F; d++) {
-        double inverse = 1.0 / thi_leaf_lengthscale(leaf, d);
-        const double *from = x + leaf->dim[d];
+    double inverse[SOME];
+    for (int first = 0; first < F; first += SOME) {
+        int count = take_inverses(leaf, first, inverse);
+        const int *dim = leaf->dim + first;
         for (int64_t i = 0; i < n; i++) {
-            u[i * F + d] = from[i * D] * inverse;
+            const double *from = x + i * D;
+            double *to = u + i * F + first;
+            for (int d = 0; d < count; d++) {
+                to[d] = from[dim[d]] * inverse[d];
+            }
         }
     }
 }
@@ -60,15 +78,22 @@ static void scaled_adjoint(const thi_leaf *leaf, int64_t n, int D, const double 
 {
     (void)x;
     int F = leaf->features;
-    for (int d = 0; d < F; d++) {
-        double inverse = 1.0 / thi_leaf_lengthscale(leaf, d);
-        double sum = 0.0;
+    double inverse[SOME];
+    for (int first = 0; first < F; first += SOME) {
+        int count = take_inverses(leaf, first, inverse);
+        const int *dim = leaf->dim + first;
+        double sum[SOME] = {0.0};
         for (int64_t i = 0; i < n; i++) {
-            sum += ubar[i * F + d] * u[i * F + d];
+            const double *bar = ubar + i * F + first, *at = u + i * F + first;
+            for (int d = 0; d < count; d++) {
+                sum[d] += bar[d] * at[d];
+            }
+            for (int d = 0; xbar != NULL && d < count; d++) {
+                xbar[i * D + dim[d]] += bar[d] * inverse[d];
+            }
         }
-        *lengthscale_bar(leaf, d, theta_bar) -= sum;
-        for (int64_t i = 0; xbar != NULL && i < n; i++) {
-            xbar[i * D + leaf->dim[d]] += ubar[i * F + d] * inverse;
+        for (int d = 0; d < count; d++) {
+            *lengthscale_bar(leaf, first + d, theta_bar) -= sum[d];
         }
     }
 }

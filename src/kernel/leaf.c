@@ -295,18 +295,28 @@ static void pull_white(const thi_leaf *leaf, const thi_tile *tile, thi_matrix Kb
 static void pull_scales(const thi_leaf *leaf, const thi_tile *tile, const tile_features *features,
                         const tile_adjoint *adjoint, double *theta_bar)
 {
+    enum { SOME = 64 };
     int F = features->F;
-    for (int f = 0; f < F; f++) {
-        double sum = 0.0;
+    for (int first = 0; first < F; first += SOME) {
+        int count = F - first < SOME ? F - first : SOME;
+        double sum[SOME] = {0.0};
         for (int64_t i = 0; i < tile->rows; i++) {
-            double u = features->U[i * F + f];
-            sum += u * (2.0 * adjoint->row_sum[i] * u + adjoint->ubar[i * F + f]);
+            const double *u = features->U + i * F + first, *bar = adjoint->ubar + i * F + first;
+            double twice = 2.0 * adjoint->row_sum[i];
+            for (int f = 0; f < count; f++) {
+                sum[f] += u[f] * (twice * u[f] + bar[f]);
+            }
         }
         for (int64_t j = 0; j < tile->cols; j++) {
-            double v = features->V[j * F + f];
-            sum += v * (adjoint->far[j * F + f] - 2.0 * adjoint->col_sum[j] * v);
+            const double *v = features->V + j * F + first, *far = adjoint->far + j * F + first;
+            double twice = 2.0 * adjoint->col_sum[j];
+            for (int f = 0; f < count; f++) {
+                sum[f] += v[f] * (far[f] - twice * v[f]);
+            }
         }
-        theta_bar[leaf->lengthscales > 1 ? f : 0] -= sum;
+        for (int f = 0; f < count; f++) {
+            theta_bar[leaf->lengthscales > 1 ? first + f : 0] -= sum[f];
+        }
     }
 }
 
