@@ -333,50 +333,55 @@ static int64_t choose_batch(const thi_vfit *fit, int64_t M, int optimizer, bool 
 
 /*
  * Before an optimiser of q itself: one component of its family by sites; hyperparameters and Z as well where all is
- * then searched together.
+ * then searched together. *q and *Z_of, of all groups, are the caller's; where sites lead to no finite bound both are
+ * NULL.
  */
-static thiele_status begin_by_sites(thi_vfit *first, int64_t M, const double *Z, bool all_rows, bool learn)
+static thiele_status begin_by_sites(thi_vfit *fit, int64_t M, const double *Z, bool all_rows, bool learn, double **q,
+                                    double **Z_of)
 {
-    int64_t n = first->source->n;
-    thiele_status status;
-    first->natural = true;
-    first->quick = false;
-    THI_TRY(thi_vfit_open(first, M, Z, n < BLOCK ? n : BLOCK, learn));
-    THI_TRY(warm(first, all_rows));
-    THI_TRY(thi_white_take(first));
-out:
-    return status;
-}
-
-/* Opens the fit, at its first q. Where sites lead to none it is the prior. */
-static thiele_status open(thi_vfit *fit, thi_variational_settings *settings, int64_t M, const double *Z, int64_t batch,
-                          int optimizer, bool all_rows, bool gaussian)
-{
-    bool learn = settings->iterations >= 0 && !settings->condition, found = false;
-    thi_variational_settings one = *settings;
+    int64_t n = fit->source->n;
+    thi_variational_settings one = *fit->settings;
     one.components = 1;
     thi_vfit first = *fit;
     first.settings = &one;
-    first.conjugate = gaussian;
-    thiele_status status = THIELE_OK;
-    if (!fit->natural) {
-        status = begin_by_sites(&first, M, Z, all_rows, learn && optimizer == LBFGS);
-        found = status == THIELE_OK;
-        fit->evaluations = first.evaluations;
-        fit->rows_done = first.rows_done;
-        if (status == THIELE_ERROR_NUMERIC) {
-            thi_recover(fit->ctx);
-            status = THIELE_OK;
-        }
+    first.natural = true;
+    first.quick = false;
+    thiele_status status;
+    THI_TRY(thi_vfit_open(&first, M, Z, n < BLOCK ? n : BLOCK, learn));
+    THI_TRY(warm(&first, all_rows));
+    THI_TRY(thi_white_take(&first));
+    *q = first.white_q;
+    *Z_of = first.Z;
+    first.white_q = first.Z = NULL;
+out:
+    fit->evaluations = first.evaluations;
+    fit->rows_done = first.rows_done;
+    thi_vfit_close(&first);
+    if (status == THIELE_ERROR_NUMERIC) {
+        thi_recover(fit->ctx);
+        status = THIELE_OK;
     }
-    THI_TRY(status);
-    settings->all_Z = settings->all_Z || found;
-    THI_TRY(thi_vfit_open(fit, M, found ? first.Z : Z, batch, learn));
+    return status;
+}
+
+/* Opens the fit, at its first q. */
+static thiele_status open_fit(thi_vfit *fit, thi_variational_settings *settings, int64_t M, const double *Z,
+                              int64_t batch, int optimizer, bool all_rows)
+{
+    bool learn = settings->iterations >= 0 && !settings->condition;
+    double *q = NULL, *Z_of = NULL;
+    thiele_status status;
     if (!fit->natural) {
-        thi_vfit_start_q(fit, found ? &first : NULL);
+        THI_TRY(begin_by_sites(fit, M, Z, all_rows, learn && optimizer == LBFGS, &q, &Z_of));
+    }
+    settings->all_Z = settings->all_Z || Z_of != NULL;
+    THI_TRY(thi_vfit_open(fit, M, Z_of != NULL ? Z_of : Z, batch, learn));
+    if (!fit->natural) {
+        thi_vfit_start_q(fit, q);
     }
 out:
-    thi_vfit_close(&first);
+    thi_free(q);
+    thi_free(Z_of);
     return status;
 }
 
@@ -396,12 +401,12 @@ static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool
     settings->fixed_Z = settings->fixed_Z || complete || settings->condition;
     int64_t batch = choose_batch(fit, M, optimizer, &all_rows);
     fit->natural = optimizers[optimizer].natural;
-    fit->conjugate = gaussian && fit->natural;
+    fit->conjugate = gaussian;
     fit->quick = !all_rows;
     fit->result->inducing = M;
     fit->result->batch = all_rows ? fit->source->n : batch;
     fit->result->optimizer = settings->collapsed ? "collapsed" : optimizers[optimizer].name;
-    THI_TRY(open(fit, settings, M, Z, batch, optimizer, all_rows, gaussian));
+    THI_TRY(open_fit(fit, settings, M, Z, batch, optimizer, all_rows));
     THI_TRY(optimise(fit, optimizer, all_rows));
     THI_TRY(freeze(fit, fitted));
 out:

@@ -30,13 +30,14 @@ static void start_member(const thi_shape *shape, const double *from, thi_stream 
     }
 }
 
-void thi_vfit_start_q(thi_vfit *fit, const thi_vfit *first)
+void thi_vfit_start_q(thi_vfit *fit, const double *found)
 {
     const thi_shape *shape = &fit->shape;
+    int64_t M = shape->inducing, size = M + M * (M + 1) / 2;
     for (int i = 0; i < shape->components * shape->latents; i++) {
         int latent = i % shape->latents;
-        const double *from = first != NULL ? first->white_q + thi_variational_offset(&first->shape, 0, latent) : NULL;
         thi_stream stream = {fit->ctx->seed, THI_RANDOM_START, (UINT64_C(1) << 32) + (uint64_t)i};
-        start_member(shape, from, stream, fit->x + thi_variational_offset(shape, i / shape->latents, latent));
+        start_member(shape, found != NULL ? found + latent * size : NULL, stream,
+                     fit->x + thi_variational_offset(shape, i / shape->latents, latent));
     }
 }

@@ -45,7 +45,7 @@ typedef struct thi_vfit {
     thi_variational_result *result;
     bool natural;   /* q by sites */
     bool quick;     /* minibatches: see thi_shape */
-    bool conjugate; /* a natural step of size 1 over all rows is the optimum */
+    bool conjugate; /* Gaussian noise: a natural step of size 1 over all rows is the optimum */
     double tolerance;
 
     thi_shape shape;
@@ -138,10 +138,10 @@ thiele_status thi_white_take(thi_vfit *fit);
 
 /* --- variational_first.c --- */
 /*
- * The first numbers of q in x: those that `first` ended with, one component of the same family by sites, with the means
- * of several components set apart; NULL: the prior.
+ * The first numbers of q in x: those that one component of the family has by sites (white_q, a full factor whatever the
+ * family), with the means of several components set apart; NULL: the prior.
  */
-void thi_vfit_start_q(thi_vfit *fit, const thi_vfit *first);
+void thi_vfit_start_q(thi_vfit *fit, const double *found);
 
 /* --- the optimisers: each leaves the model at its end, begun --- */
 /* coarse: q need not be at its optimum to the last digits. */
