@@ -270,7 +270,8 @@ static void close_peer(peer *p)
 
 static void evaluate(peer *p)
 {
-    check(p->ctx, thi_vfit_evaluate(&p->fit, &p->part, (thi_wanted){.pull = true, .q = true, .prior = true}));
+    check(p->ctx,
+          thi_vfit_evaluate(&p->fit, &p->part, (thi_wanted){.pull = true, .q = true, .prior = true, .phi = true}));
 }
 
 /* As src/fit/variational_stochastic.c does it. */
