@@ -23,7 +23,7 @@ static void log_phi(const double *y, const double *parameters, const double *r, 
 {
     (void)y;
     (void)user;
-    double complex w = 0.5 * M_PI / parameters[0] * csqrt(CMPLX(r[0], r[1]));
+    double complex w = 0.5 * M_PI / parameters[0] * csqrt(r[0] + r[1] * I);
     double complex value = M_LN2 - w - clog(1.0 + cexp(-2.0 * w));
     out[0] = creal(value);
     out[1] = cimag(value);

@@ -9,6 +9,7 @@
 
 #include "likelihood/custom.h"
 #include "likelihood/inversion.h"
+#include "likelihood/plane.h"
 
 bool thi_spec_is_known(const thiele_likelihood_spec *spec)
 {
@@ -55,7 +56,7 @@ static double complex custom_log_phi(const thiele_likelihood *lik, double y, dou
 {
     double at[2] = {creal(r), cimag(r)}, out[2] = {NAN, NAN};
     lik->spec->log_phi(&y, lik->value, at, out, lik->spec->user);
-    return CMPLX(out[0], out[1]);
+    return thi_plane_at(out[0], out[1]);
 }
 
 /* phi of one y. */
@@ -90,7 +91,7 @@ double thi_custom_density(const thiele_likelihood *lik, double y, double f)
         return c.log_C;
     }
     double r = fmax(LEAST_R, thi_expected_square(&c, f, 0.0));
-    return c.log_C + c.g * f + creal(custom_log_phi(lik, y, CMPLX(r, 0.0)));
+    return c.log_C + c.g * f + creal(custom_log_phi(lik, y, thi_plane_at(r, 0.0)));
 }
 
 /* --- is it one? ------------------------------------------------------------------------------------------------------
@@ -107,12 +108,13 @@ static bool found(const look *l, int kind, double at, double got, double want)
 /* phi(0) = 1, and on a grid of r: finite, falling, convex in the log. The slack is for rounding. */
 static bool shape_is_wrong(const look *l)
 {
-    double start = creal(look_at(l, CMPLX(LEAST_R, 0.0))), last = INFINITY;
+    double start = creal(look_at(l, thi_plane_at(LEAST_R, 0.0))), last = INFINITY;
     if (!(fabs(start) < 1e-8)) {
         return found(l, isnan(start) ? NOT_A_NUMBER : NOT_ONE, 0.0, exp(start), 1.0);
     }
     for (int i = -24; i <= 16; i++) {
-        double r = pow(10.0, 0.25 * i), value = creal(look_at(l, CMPLX(r, 0.0))), mean = thi_omega_mean(look_at, l, r);
+        double r = pow(10.0, 0.25 * i), value = creal(look_at(l, thi_plane_at(r, 0.0))),
+               mean = thi_omega_mean(look_at, l, r);
         if (!isfinite(value) || !isfinite(mean)) {
             return found(l, NOT_A_NUMBER, r, value, mean);
         }

@@ -8,6 +8,7 @@
  * Draws: Newton's steps in log omega within a bracket (augmented-aaci, algorithm 2), two to four evaluations of F.
  */
 #include "likelihood/inversion.h"
+#include "likelihood/plane.h"
 
 #include <math.h>
 
@@ -34,7 +35,7 @@ enum { AVERAGED = 14, MOST_STEPS = 100 };
 static double step_into_plane(thi_log_phi_fn log_phi, const void *arg, double r, double *value)
 {
     double step = 1e-40 * r;
-    double complex at = log_phi(arg, CMPLX(r, step));
+    double complex at = log_phi(arg, thi_plane_at(r, step));
     *value = creal(at);
     return -remainder(cimag(at), 2.0 * M_PI) / step;
 }
@@ -81,7 +82,7 @@ double thi_omega_variance(thi_log_phi_fn log_phi, const void *arg, double r)
 /* log E[exp(-s omega)] for real s >= 0. */
 static double log_transform(const thi_omega_law *law, double s)
 {
-    return creal(law->log_phi(law->arg, CMPLX(law->r + s, 0.0))) - law->at_r;
+    return creal(law->log_phi(law->arg, thi_plane_at(law->r + s, 0.0))) - law->at_r;
 }
 
 /* P(omega < x) <= exp(log_transform(s) + s x), best where the mean at tilt r + s is x: s is raised until it is e^-CUT.
@@ -140,7 +141,7 @@ static double average(double *partial)
 static double complex term_at(const thi_omega_law *law, double complex s, double t, int k)
 {
     double complex exponent = law->log_phi(law->arg, law->r + s) - law->at_r;
-    exponent += CMPLX(creal(s) * (law->start + t), cimag(s) * law->start);
+    exponent += thi_plane_at(creal(s) * (law->start + t), cimag(s) * law->start);
     return cexp(exponent) * (k == 0 ? 0.5 : k % 2 ? -1.0 : 1.0);
 }
 
@@ -151,7 +152,7 @@ double thi_omega_law_cdf(const thi_omega_law *law, double x, double *density, bo
     /* Enough for the damping, and for the width of a transform that falls like a normal law's. */
     int plain = 16 + (int)(fmin(1e4, 1.2 * a * t) + fmax(0.0, fmin(40.0, 2.0 * t / law->sd)));
     for (int k = 0; k <= plain + AVERAGED && t > 0.0; k++) {
-        double complex s = CMPLX(a, k * M_PI / t), term = term_at(law, s, t, k);
+        double complex s = thi_plane_at(a, k * M_PI / t), term = term_at(law, s, t, k);
         sum += creal(term / s);
         slope += creal(term);
         if (k >= plain) {

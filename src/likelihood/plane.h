@@ -5,6 +5,16 @@
 #include <complex.h>
 #include <math.h>
 
+/* x + iy with all bits as they are, as CMPLX of C11, which not every compiler's library has. */
+static inline double complex thi_plane_at(double x, double y)
+{
+    union {
+        double part[2];
+        double complex z;
+    } both = {{x, y}};
+    return both.z;
+}
+
 /* log(1 + z) */
 static inline double complex thi_plane_log1p(double complex z)
 {
@@ -12,7 +22,7 @@ static inline double complex thi_plane_log1p(double complex z)
     if (!(cabs(z) < 0.5)) {
         return clog(1.0 + z);
     }
-    return CMPLX(0.5 * log1p(x * (2.0 + x) + y * y), atan2(y, 1.0 + x));
+    return thi_plane_at(0.5 * log1p(x * (2.0 + x) + y * y), atan2(y, 1.0 + x));
 }
 
 /* log cosh w, for a w with a real part >= 0. */

@@ -10,6 +10,7 @@
 #include <thiele/likelihood.h>
 
 #include "likelihood/augment.h"
+#include "likelihood/plane.h"
 
 typedef double complex (*phi_fn)(double complex r, double scale);
 
@@ -34,7 +35,7 @@ static void log_phi(const double *y, const double *parameters, const double *r, 
 {
     (void)y;
     const setting *s = user;
-    double complex value = s->phi(CMPLX(r[0], r[1]), parameters[0]);
+    double complex value = s->phi(thi_plane_at(r[0], r[1]), parameters[0]);
     out[0] = creal(value);
     out[1] = cimag(value);
 }
