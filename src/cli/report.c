@@ -8,9 +8,6 @@
 
 #include "cli.h"
 
-/* R-hat from which chains are taken not to have mixed. */
-#define MIXED 1.05
-
 static const char *text_of(const json_t *json, const char *field)
 {
     const char *text = json_string_value(json_object_get(json, field));
@@ -237,7 +234,7 @@ static void print_sparse(const json_t *sparse)
 static void print_sampling(const json_t *sampling)
 {
     char rhat[CLI_NUMBER_MAX], least[CLI_NUMBER_MAX], median[CLI_NUMBER_MAX], lag[CLI_NUMBER_MAX];
-    const json_t *worst = json_object_get(sampling, "rhat");
+    double unmixed = json_number_value(json_object_get(sampling, "share_unmixed"));
     if (sampling == NULL) {
         return;
     }
@@ -246,8 +243,11 @@ static void print_sampling(const json_t *sampling)
     cli_row(NULL, "R-hat at most %s, lag-1 autocorrelation %s, effective draws %s (median), %s (least)",
             number_of(sampling, "rhat", rhat), number_of(sampling, "lag1", lag),
             number_of(sampling, "ess_median", median), number_of(sampling, "ess_least", least));
-    if (!json_is_number(worst) || json_number_value(worst) > MIXED) {
-        cli_row("warning", "the chains did not mix (R-hat above %g): take more --draws, or another sampler", MIXED);
+    if (!json_is_number(json_object_get(sampling, "rhat"))) {
+        cli_row("warning", "too few draws to tell whether the chains agree: take more --draws");
+    } else if (unmixed > 0) {
+        cli_row("warning", "the chains did not mix at %.3g%% of the rows: take more --draws, or another sampler",
+                100.0 * unmixed);
     }
     if (count_of(sampling, "divergences") > 0) {
         cli_row("warning", "%lld steps of hmc lost their energy: take a smaller --step",

@@ -15,11 +15,14 @@ thiele_status thi_model_marginals(const thiele_model *model, thiele_context *ctx
 {
     int K = model->components;
     int Q = model->latents;
+    /* At the rows of sampled draws the variance is zero but for rounding: that is no news. */
+    int64_t expected = 0;
     double *block;
     thiele_status status = thi_alloc(ctx, &block, (size_t)(2 * n * K), sizeof *block);
     double *variance = v != NULL ? block + n * K : NULL;
     for (int j = 0; status == THIELE_OK && j < Q; j++) {
-        status = thi_predictor_marginals(&model->latent[j], ctx, n, X, block, variance, clipped);
+        status = thi_predictor_marginals(&model->latent[j], ctx, n, X, block, variance,
+                                         model->sampling.sampler != NULL ? &expected : clipped);
         if (status == THIELE_OK) {
             place(model, j, n, block, mu);
         }

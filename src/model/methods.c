@@ -137,6 +137,12 @@ static thiele_status check_augmented(const thi_fitting *f, int chosen)
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has its own expectations: leave out --expectation",
                         name);
     }
+    const char *sampler = methods[chosen].sampler;
+    bool hmc = sampler != NULL && strcmp(sampler, "hmc") == 0, mh = sampler != NULL && strcmp(sampler, "mh") == 0;
+    if (sampler != NULL && ((o->step != 0 && !hmc && !mh) || (o->leaps != 0 && !hmc))) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has no %s", name,
+                        o->leaps != 0 && !hmc ? "leaps: they are hmc's" : "step: it is for hmc and mh");
+    }
     bool sampling = o->chains != 0 || o->draws != 0 || o->burn_in != 0 || o->thin != 0 || o->step != 0 || o->leaps != 0;
     if (sampling && methods[chosen].sampler == NULL) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,

@@ -8,6 +8,11 @@
 
 #include "fit/chains.h"
 
+/* Draws that a model keeps, at most: as many components as quantiles are taken of. */
+enum { KEPT = THI_EXPECT_BLOCK };
+/* R-hat of chains that never moved, as it is written. */
+#define STUCK 1e9
+
 static thiele_status keep_summary(thi_fitting *f, const thi_chains_result *r)
 {
     thi_sampling *s = &f->model->sampling;
@@ -19,6 +24,7 @@ static thiele_status keep_summary(thi_fitting *f, const thi_chains_result *r)
                         .acceptance = r->acceptance,
                         .step = r->step,
                         .divergences = r->divergences};
+    s->mixing.rhat = isinf(s->mixing.rhat) ? STUCK : s->mixing.rhat;
     return thi_strdup(f->ctx, &s->sampler, r->sampler);
 }
 
@@ -50,6 +56,7 @@ thiele_status thi_sample(thi_fitting *f, const thi_rows *rows)
                                     .draws = o->draws,
                                     .burn_in = o->burn_in,
                                     .thin = o->thin,
+                                    .keep = KEPT,
                                     .step = o->step,
                                     .leaps = o->leaps};
     thi_chains_result result = {0};
@@ -60,7 +67,13 @@ thiele_status thi_sample(thi_fitting *f, const thi_rows *rows)
     if (f->driver.stopped) {
         f->result.stop = f->driver.reason;
     }
-    status = take_draws(f, rows, &result);
+    if (result.early) {
+        thi_log(f->ctx, THIELE_LOG_WARNING,
+                "the chains were stopped before their first draw: the model has the Gaussian posterior that they were "
+                "to start from");
+    } else {
+        status = take_draws(f, rows, &result);
+    }
     thi_chains_clear(&result);
     return status;
 }

@@ -43,10 +43,28 @@ for method in gibbs ess hmc mh; do
 done
 expect_out '^(yes|no),'
 class --method mh --draws 20
-expect_out 'the chains did not mix'
+expect_out '(the chains did not mix|too few draws)'
 class --method gibbs --draws 400
 expect_done
 check "gibbs mixes" sh -c "! grep -q 'did not mix' '$out'"
+
+# --- numbers: scored, held out, with quantiles, at the rows themselves too
+real --likelihood student-t --method gibbs --draws 200 --holdout 0.2 --json
+expect_done
+expect_that "$out" 'd["model"]["holdout"][0]["rows"] == 24 and d["model"]["sampling"]["kept"] <= 256'
+run score m.thiele clean.csv --json
+expect_that "$out" 'd["rmse"] < 0.5 and d["nlpd"] < 1'
+run predict m.thiele train.csv --quantiles 0.1,0.9
+expect_done
+expect_silent
+expect_out '^mean,sd,q0.1,q0.9'
+run cv train.csv --target y --ignore label --likelihood laplace --method gibbs --draws 50 --folds 2
+expect_done
+
+# --- stopped before the first draw: the Gaussian posterior stays
+class --method gibbs --draws 100000 --deadline 0.02
+check "no draws are claimed" sh -c "! grep -q '0 draws' '$out'"
+expect_err 'stopped before their first draw'
 
 # --- the same draws on one thread and on two
 class --method gibbs --draws 50 --threads 1
@@ -55,7 +73,7 @@ class --method gibbs --draws 50 --threads 2
 check "threads change no bit" cmp m.thiele one.thiele
 
 # --- a deadline ends the chains, and there is a model
-class --method hmc --draws 100000000 --deadline 1.5
+class --method hmc --draws 100000000 --burn-in 20 --deadline 1.5
 expect_done
 expect_out 'stopped at the deadline'
 
@@ -68,6 +86,10 @@ class --method dense --draws 10
 expect_refusal 2 'draws no samples'
 class --method gibbs --chains 100
 expect_refusal 2 'chains'
+class --method gibbs --leaps 5
+expect_refusal 2 'leaps'
+class --method ess --step 0.1
+expect_refusal 2 'step'
 class --method gibbs --inducing 10
 expect_refusal 2 'no inducing inputs'
 class --method augmented --expectation quadrature
