@@ -100,6 +100,22 @@ static inline vd splat(double x)
         }                                                                                                              \
     }
 
+/* y_i = f(x_i, &z_i) for a vector function f with two results. */
+#define MAP_BOTH(name, f)                                                                                              \
+    static void name(int64_t n, const double *x, double *y, double *z)                                                 \
+    {                                                                                                                  \
+        vd second;                                                                                                     \
+        int64_t i = 0;                                                                                                 \
+        for (; i + W <= n; i += W) {                                                                                   \
+            store(y + i, f(load(x + i), &second));                                                                     \
+            store(z + i, second);                                                                                      \
+        }                                                                                                              \
+        if (i < n) {                                                                                                   \
+            store_part(y + i, f(load_part(x + i, n - i), &second), n - i);                                             \
+            store_part(z + i, second, n - i);                                                                          \
+        }                                                                                                              \
+    }
+
 /* exp(-|x|) */
 static inline vd exp_down(vd x)
 {
@@ -143,19 +159,7 @@ static inline vd sigmoid(vd x, vd *slope)
     return over * (where(left, e) + where(~left, splat(1.0)));
 }
 
-static void map_sigmoid(int64_t n, const double *x, double *y, double *dy)
-{
-    vd slope;
-    int64_t i = 0;
-    for (; i + W <= n; i += W) {
-        store(y + i, sigmoid(load(x + i), &slope));
-        store(dy + i, slope);
-    }
-    if (i < n) {
-        store_part(y + i, sigmoid(load_part(x + i, n - i), &slope), n - i);
-        store_part(dy + i, slope, n - i);
-    }
-}
+MAP_BOTH(map_sigmoid, sigmoid)
 
 static inline vd choose(vi mask, vd yes, vd no)
 {
@@ -212,19 +216,7 @@ static inline vd mills(vd x, vd *excess)
 
 MAP(map_log_phi, log_phi)
 
-static void map_mills(int64_t n, const double *x, double *m, double *excess)
-{
-    vd over;
-    int64_t i = 0;
-    for (; i + W <= n; i += W) {
-        store(m + i, mills(load(x + i), &over));
-        store(excess + i, over);
-    }
-    if (i < n) {
-        store_part(m + i, mills(load_part(x + i, n - i), &over), n - i);
-        store_part(excess + i, over, n - i);
-    }
-}
+MAP_BOTH(map_mills, mills)
 
 static inline vd squared(vd a, double b, vd g, vi *lost)
 {
