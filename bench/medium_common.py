@@ -58,7 +58,12 @@ class Results:
         self.experiments, self.quick, self.lines = experiments, quick, {}
         path.parent.mkdir(parents=True, exist_ok=True)
         old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        for line in map(json.loads, old):
+        for text in old:
+            try:
+                line = json.loads(text)
+            except json.JSONDecodeError:
+                print(f"{path}: a line that is no JSON is left out", file=sys.stderr)
+                continue
             other = line["quick"] != quick or line["experiment"] not in experiments
             if other or (resume and "failed" not in line):
                 self.lines[self.key(line)] = line
