@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from medium_common import ROOT, Checks, CommandError, Results, Thiele, read_csv
+from medium_common import ROOT, Checks, Results, Thiele, read_csv
 
 # Parameters as in the experiments that the authors published; the targets of regression are standardised.
 LIKELIHOODS = {"student-t": "student-t(nu=3, scale=1)", "laplace": "laplace(beta=1)", "matern32": "matern32(rho=1)",
@@ -50,34 +50,12 @@ def save(path, rows):
 # --- results ------------------------------------------------------------------------------------------------------
 
 
-class Lines(Results):
-    """Lines of results; `say` makes of each the text that is printed when it comes."""
-
-    def __init__(self, path, experiments, quick, resume, say):
-        super().__init__(path, experiments, quick, resume)
-        self.say = say
-
-    def run(self, experiment, row, make):
-        known = self.get(experiment, row)
-        if known is not None:
-            return known
-        line = {"experiment": experiment, "row": row, "quick": self.quick}
-        try:
-            line |= make()
-        except CommandError as error:
-            line["failed"] = str(error)
-        self.lines[self.key(line)] = line
-        self.write(line)
-        print(f"{experiment:<18} {row:<20} {line.get('failed') or self.say(line)}", flush=True)
-        return self.get(experiment, row)
-
-
 @dataclass
 class Bench:
     """What an experiment is given."""
     arguments: object
     thiele: Thiele
-    results: Lines
+    results: Results
     scratch: Path
 
     def __post_init__(self):
@@ -150,7 +128,7 @@ def run_study(doc, stem, folders, run, table, check, say, options=lambda parser:
     arguments = parse_arguments(doc, stem, folders, options)
     names = present(arguments, folders, programs)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    results = Lines(arguments.json, names, arguments.quick, arguments.resume, say)
+    results = Results(arguments.json, names, arguments.quick, arguments.resume, say)
     thiele = Thiele(arguments.build / "thiele", arguments.threads, arguments.fit.split())
     checks = Checks()
     for name in names:

@@ -54,8 +54,9 @@ class Results:
     """Lines of JSON, written as they come, so that an interrupted run can be resumed. A line is known by its
     experiment, its row and whether it is of a quick run. Lines of experiments that are not run now stay."""
 
-    def __init__(self, path, experiments, quick, resume):
-        self.experiments, self.quick, self.lines = experiments, quick, {}
+    def __init__(self, path, experiments, quick, resume, say=None):
+        """say: makes of a line the text that is printed when it comes; None: its scores and how the fit ended."""
+        self.experiments, self.quick, self.lines, self.say = experiments, quick, {}, say or brief
         path.parent.mkdir(parents=True, exist_ok=True)
         old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         for text in old:
@@ -99,7 +100,7 @@ class Results:
                 line["failed"] = str(error)
             self.lines[self.key(line)] = line
             self.write(line)
-            print(f"{experiment:<8} {row:<28} {line.get('failed') or brief(line)}", flush=True)
+            print(f"{experiment:<18} {row:<28} {line.get('failed') or self.say(line)}", flush=True)
         return self.get(experiment, row)
 
 

@@ -45,7 +45,7 @@ typedef struct thi_chain {
     double *r, *f; /* where it stands: n x Q above o, and Q x n as the likelihood sees it */
     double log_p;  /* log p(y | f) */
     double *trial_r, *trial_f;
-    double *density; /* n */
+    double *density; /* n of n Q: of each row */
     double step;     /* in use; 0: none */
     double accepted; /* of the proposals, after burn-in */
     int64_t proposals, divergences;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/chains.h"
 #include "fit/dense.h"
 #include "likelihood/augment.h"
 #include "model/specify.h"
@@ -13,6 +14,13 @@ static double exact_bytes(int64_t n, int latents)
 {
     (void)latents;
     return thi_exact_bytes(n);
+}
+
+/* Chains follow once the dense method is done with its matrices. */
+static double sampling_bytes(int64_t n, int latents)
+{
+    thi_chains_settings defaults = {.sampler = "gibbs"};
+    return fmax(thi_dense_fit_bytes(n, latents), thi_chains_bytes(n, latents, &defaults));
 }
 
 /* What may be asked for, in the order in which it is chosen where nothing is. */
@@ -36,10 +44,10 @@ static const struct {
      NULL, "augmented", NULL},
     {"dense", &thi_method_dense, false, DENSE_AUTO_MAX, "the table is small and the noise not Gaussian",
      thi_dense_fit_bytes, NULL, NULL},
-    {"gibbs", &thi_method_dense, false, 0, NULL, thi_dense_fit_bytes, "augmented", "gibbs"},
-    {"ess", &thi_method_dense, false, 0, NULL, thi_dense_fit_bytes, NULL, "ess"},
-    {"hmc", &thi_method_dense, false, 0, NULL, thi_dense_fit_bytes, NULL, "hmc"},
-    {"mh", &thi_method_dense, false, 0, NULL, thi_dense_fit_bytes, NULL, "mh"},
+    {"gibbs", &thi_method_dense, false, 0, NULL, sampling_bytes, "augmented", "gibbs"},
+    {"ess", &thi_method_dense, false, 0, NULL, sampling_bytes, NULL, "ess"},
+    {"hmc", &thi_method_dense, false, 0, NULL, sampling_bytes, NULL, "hmc"},
+    {"mh", &thi_method_dense, false, 0, NULL, sampling_bytes, NULL, "mh"},
     {"variational", NULL, false, INT64_MAX, "the table is large", NULL, NULL, NULL},
 };
 enum { METHODS = sizeof methods / sizeof *methods };
