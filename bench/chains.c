@@ -142,7 +142,7 @@ static void run(thiele_context *ctx, const thi_rows *rows, const char *likelihoo
     thi_chains_settings settings = {.sampler = sampler,
                                     .chains = (int)o->chains,
                                     .draws = (int64_t)o->draws,
-                                    .burn_in = o->burn_in > 0 ? (int64_t)o->burn_in : -1,
+                                    .burn_in = o->burn_in == 0 ? -1 : (int64_t)o->burn_in,
                                     .thin = (int64_t)o->thin,
                                     .step = o->step,
                                     .leaps = (int)o->leaps};

@@ -35,7 +35,8 @@ typedef struct thiele_fit_options {
     int drop_constant;       /* 1: leave out inputs that are the same in every row, with a warning; 0: refuse them */
     int raw;                 /* 1: do not standardise inputs and target */
     const char *method;      /* NULL: "auto"; "exact", "dense", "collapsed", "variational", "augmented";
-                                to sample at learned values: "gibbs", "ess", "hmc", "mh" */
+                                to sample at learned values: "gibbs", "ess", "hmc", "mh"; sparse by blocks: "sor",
+                                "dtc", "fitc", "fic", "pitc", "pic", "0.3 fitc + 0.7 dtc" */
     const char *kernel;      /* NULL: "matern52(ard)"; see kernel.h. Values in the units of the data */
     const char *mean;        /* NULL: "zero" or "constant", as suits the likelihood. "linear" */
     const char *set;         /* "lengthscale[age]=2, noise~0.1": = fixes, ~ gives a first guess; units of the data */
@@ -63,17 +64,24 @@ typedef struct thiele_fit_options {
     double tolerance;        /* stop when fewer nats a row are gained; 0: default */
     int chains;              /* of a sampler; 0: 4 */
     int64_t draws;           /* of each chain; 0: 1000 */
-    int64_t burn_in;         /* steps before the first draw; 0: half as many as follow */
+    int64_t burn_in;         /* steps before the first draw; 0: half as many as follow; -1: none */
     int64_t thin;            /* steps from draw to draw; 0: 1 */
     double step;             /* of hmc and mh; 0: found during burn-in */
     int leaps;               /* of hmc, a step; 0: what suits it */
     const thiele_likelihood *own; /* a likelihood object in place of a text; copied. See thiele_model_attach */
+    int64_t blocks;               /* of sor, dtc, fitc, fic, pitc and pic: blocks of rows; 0: what suits the table */
+    int anytime;                  /* 1: steps on single blocks, with a complete model after each */
+    int64_t step_blocks;          /* blocks a step; 0: what suits the blocks */
+    const char *
+        schedule; /* "rho_0, tau, kappa" of steps rho_0/(1 + tau rho_0 t)^kappa; NULL: q is that of the blocks so far */
+    const char *snapshot;  /* anytime: a file that always has a whole model, from soon after the start; NULL: none */
+    double snapshot_every; /* seconds between two of them; 0: 1 */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0                                                                \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0                                            \
     }
 
 /*

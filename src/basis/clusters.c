@@ -49,6 +49,7 @@ thiele_status thi_clusters_open(thi_clusters *clusters, thiele_context *ctx, int
     THI_TRY(thi_alloc(ctx, &c->sum, (size_t)blocks_of(points), sizeof *c->sum));
     THI_TRY(thi_alloc(ctx, &c->start, (size_t)centres + 2, sizeof *c->start));
     THI_TRY(thi_alloc(ctx, &c->member, (size_t)points, sizeof *c->member));
+    THI_TRY(thi_alloc(ctx, &c->turned, (size_t)centres, ((size_t)D + 1) * sizeof *c->turned));
     THI_TRY(thi_alloc(ctx, &c->scratch, c->per_thread * (size_t)ctx->threads, sizeof *c->scratch));
 out:
     if (status != THIELE_OK) {
@@ -64,6 +65,7 @@ void thi_clusters_close(thi_clusters *clusters)
     thi_free(clusters->sum);
     thi_free(clusters->start);
     thi_free(clusters->member);
+    thi_free(clusters->turned);
     thi_free(clusters->scratch);
     *clusters = (thi_clusters){0};
 }
@@ -150,7 +152,7 @@ static thiele_status assign_block(void *arg, int64_t block, int thread)
     for (int64_t m = t->first; m < t->centres->count; m += CENTRES) {
         int64_t count = t->centres->count - m < CENTRES ? t->centres->count - m : CENTRES;
         thi_matrix S = thi_matrix_view(scores, count, rows, count);
-        thi_blas_gemm(THI_T, THI_N, 1.0, thi_matrix_view(t->centres->C + m * D1, D1, count, D1), U, 0.0, S);
+        thi_blas_gemm(THI_N, THI_N, 1.0, thi_matrix_view(c->turned + m, count, D1, t->centres->count), U, 0.0, S);
         note_winners(S, m, best, winner);
     }
     c->sum[block] = 0.0;
@@ -165,10 +167,21 @@ static thiele_status assign_block(void *arg, int64_t block, int thread)
     return THIELE_OK;
 }
 
+/* Centres by rows: that product is twice as fast while D is small. */
+static void turn(thi_clusters *clusters, const thi_centres *centres, int64_t D1)
+{
+    for (int64_t m = 0; m < centres->count; m++) {
+        for (int64_t d = 0; d < D1; d++) {
+            clusters->turned[m + d * centres->count] = centres->C[m * D1 + d];
+        }
+    }
+}
+
 thiele_status thi_clusters_assign(thi_clusters *clusters, thiele_context *ctx, const thi_points *points,
                                   const thi_centres *centres, int64_t first, bool afresh)
 {
     assign_task t = {clusters, points, centres, first, afresh};
+    turn(clusters, centres, points->D + 1);
     double flops = 2.0 * (double)points->n * (double)(centres->count - first + 1) * (points->D + 1.0);
     return thi_parallel_work(ctx, blocks_of(points->n), flops, assign_block, &t);
 }

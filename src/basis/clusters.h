@@ -39,6 +39,7 @@ typedef struct thi_clusters {
     double *sum;      /* of the distances of each block of THI_CLUSTER_ROWS rows */
     int64_t *start;   /* centres + 1: where each centre's rows begin in `member` */
     int64_t *member;  /* rows by centre */
+    double *turned;   /* the centres of an assignment, transposed */
     double *scratch;
     size_t per_thread;
 } thi_clusters;

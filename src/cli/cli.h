@@ -77,8 +77,9 @@ bool cli_parse_choice(cli_settings *settings, const cli_option *option, const ch
 bool cli_parse_size(cli_settings *settings, const cli_option *option, const char *text);
 bool cli_parse_delimiter(cli_settings *settings, const cli_option *option, const char *text);
 bool cli_parse_quantiles(cli_settings *settings, const cli_option *option, const char *text);
-/* As an int, but 0 is kept as -1, the library's word for "none": its 0 asks for the default. */
+/* As an int or an int64, but 0 is kept as -1, the library's word for "none": its 0 asks for the default. */
 bool cli_parse_iterations(cli_settings *settings, const cli_option *option, const char *text);
+bool cli_parse_burn_in(cli_settings *settings, const cli_option *option, const char *text);
 
 /* Reads arguments (without the names of program and command) and checks the number of operands. */
 bool cli_parse(cli_settings *settings, const cli_command *command, int count, char **arguments);
@@ -96,7 +97,7 @@ void cli_overview(FILE *stream, const cli_command *const *commands);
 
 extern const cli_option cli_column_options[], cli_model_options[], cli_search_options[], cli_table_options[],
     cli_machine_options[], cli_output_options[], cli_own_options[], cli_log_options[], cli_sparse_options[],
-    cli_sampling_options[];
+    cli_sampling_options[], cli_block_options[];
 
 /* --- messages.c --------------------------------------------------------------------------------------------------- */
 
@@ -127,6 +128,8 @@ void cli_catch_signals(void);
 /* "Ctrl-C", "SIGTERM", or NULL when there was no signal. */
 const char *cli_signal(void);
 double cli_seconds(void);
+/* Seconds since the process began. */
+double cli_running(void);
 /* "4.2 s", "3 min 20 s", "2 h 5 min" */
 void cli_duration(double seconds, char *buffer, size_t capacity);
 

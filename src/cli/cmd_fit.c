@@ -18,6 +18,7 @@ static const cli_group groups[] = {
     {"Columns", cli_column_options},
     {"Model", cli_model_options},
     {"Large tables", cli_sparse_options},
+    {"Blocks", cli_block_options},
     {"Sampling", cli_sampling_options},
     {"Search", cli_search_options},
     {"Training log", cli_log_options},
@@ -74,6 +75,22 @@ static thiele_status print_result(cli_settings *settings, const thiele_model *mo
     return THIELE_OK;
 }
 
+/*
+ * A deadline is for all of it: what reading the table has taken is gone, and saving the model takes some time too. With
+ * snapshots the model's own file is there early.
+ */
+static void plan(cli_settings *settings, const char *output)
+{
+    static const double SHARE = 0.05, LEAST = 0.02, MOST = 1.0, NEVER_LESS = 0.01;
+    double deadline = settings->fit.deadline;
+    if (deadline > 0.0) {
+        double saving = LEAST + SHARE * deadline < MOST ? LEAST + SHARE * deadline : MOST;
+        double left = deadline - saving - cli_running();
+        settings->fit.deadline = left > NEVER_LESS ? left : NEVER_LESS;
+    }
+    settings->fit.snapshot = settings->fit.snapshot_every > 0.0 ? output : NULL;
+}
+
 static int fit(cli_settings *settings, const char *output)
 {
     thiele_table *table = NULL;
@@ -86,6 +103,7 @@ static int fit(cli_settings *settings, const char *output)
     }
     cli_catch_signals();
     double start = cli_seconds();
+    plan(settings, output);
     CLI_TRY(thiele_model_fit(&model, settings->ctx, table, &settings->fit));
     double seconds = cli_seconds() - start;
     CLI_TRY(thiele_model_save(model, settings->ctx, output));

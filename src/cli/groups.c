@@ -43,7 +43,8 @@ const cli_option cli_model_options[] = {
     {"method", 0, cli_parse_text, CLI_AT(fit.method), "NAME",
      "exact and collapsed (Gaussian noise), dense and variational (any likelihood); the second of each is for more "
      "rows; augmented (auxiliary variables: bernoulli, student-t, laplace and others, any number of rows); to sample "
-     "the posterior at learned values: gibbs, ess, hmc, mh (default: auto)",
+     "the posterior at learned values: gibbs, ess, hmc, mh; sparse regression by blocks: sor, dtc, fitc, fic, pitc, "
+     "pic, or a sum such as '0.3 fitc + 0.7 dtc' (default: auto)",
      0, 0},
     {"kernel", 0, cli_parse_text, CLI_AT(fit.kernel), "TEXT",
      "covariance function, one for each latent function with ';' between them or one for all: sums and products of se, "
@@ -72,7 +73,7 @@ const cli_option cli_sparse_options[] = {
     {"plain", 0, NULL, CLI_AT(fit.plain), NULL, "a diagonal posterior in plain and not in whitened coordinates", 0, 0},
     {"share-kernel", 0, NULL, CLI_AT(fit.shared_kernel), NULL, "one kernel for all latent functions", 0, 0},
     {"optimizer", 0, cli_parse_text, CLI_AT(fit.optimizer), "NAME",
-     "natural, lbfgs, alternate, adam, adadelta or momentum (default: auto)", 0, 0},
+     "natural, lbfgs, alternate, adam, adadelta or momentum; by blocks: natural or gradient (default: auto)", 0, 0},
     {"batch", 0, cli_parse_int64, CLI_AT(fit.batch), "B", "rows a step (default: all of up to 4096, else 1024)", 1,
      1e9},
     {"epochs", 0, cli_parse_int, CLI_AT(fit.epochs), "N",
@@ -83,11 +84,24 @@ const cli_option cli_sparse_options[] = {
     {0},
 };
 
+const cli_option cli_block_options[] = {
+    {"blocks", 0, cli_parse_int64, CLI_AT(fit.blocks), "P",
+     "blocks of rows of sor, dtc, fitc, fic, pitc and pic (default: some 500 rows each)", 1, 1e9},
+    {"anytime", 0, NULL, CLI_AT(fit.anytime), NULL, "steps on single blocks, with a complete model after each", 0, 0},
+    {"step-blocks", 0, cli_parse_int64, CLI_AT(fit.step_blocks), "N", "blocks a step (default: what suits them)", 1, 8},
+    {"schedule", 0, cli_parse_text, CLI_AT(fit.schedule), "RHO,TAU,KAPPA",
+     "steps rho/(1 + tau rho t)^kappa towards what a few blocks say of all (default: q is that of the blocks so far)",
+     0, 0},
+    {"snapshot", 0, cli_parse_real, CLI_AT(fit.snapshot_every), "SECONDS",
+     "save the model so often while it is fitted, for others to read (default: at the end only)", 0.001, 1e9},
+    {0},
+};
+
 const cli_option cli_sampling_options[] = {
     {"chains", 0, cli_parse_int, CLI_AT(fit.chains), "N", "independent chains (default: 4)", 1, 64},
     {"draws", 0, cli_parse_int64, CLI_AT(fit.draws), "N", "of each chain (default: 1000)", 4, 1e9},
-    {"burn-in", 0, cli_parse_int64, CLI_AT(fit.burn_in), "N",
-     "steps before the first draw (default: half as many as follow)", 1, 1e9},
+    {"burn-in", 0, cli_parse_burn_in, CLI_AT(fit.burn_in), "N",
+     "steps before the first draw (default: half as many as follow)", 0, 1e9},
     {"thin", 0, cli_parse_int64, CLI_AT(fit.thin), "N", "steps from draw to draw (default: 1)", 1, 1e6},
     {"step", 0, cli_parse_real, CLI_AT(fit.step), "E", "of hmc and mh (default: found during burn-in)", 0, 1e6},
     {"leaps", 0, cli_parse_int, CLI_AT(fit.leaps), "N", "of hmc, a step (default: what suits it)", 1, 10000},

@@ -122,6 +122,7 @@ int main(int argc, char **argv)
 {
     atexit(notice_exit);
     keep_standard_streams();
+    (void)cli_running(); /* from here on */
     /* Whoever reads our output may stop at any time: then we end too, without a word, even if the caller ignores it. */
     signal(SIGPIPE, SIG_DFL);
     int result = dispatch(argc > 0 ? argc - 1 : 0, argv + 1);

@@ -55,6 +55,14 @@ double cli_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+double cli_running(void)
+{
+    static double began;
+    double now = cli_seconds();
+    began = began == 0.0 ? now : began;
+    return now - began;
+}
+
 void cli_duration(double seconds, char *buffer, size_t capacity)
 {
     double whole = round(seconds);
@@ -90,6 +98,11 @@ static void describe(const thiele_progress *progress, char *text, size_t capacit
         char number[CLI_NUMBER_MAX];
         used += snprintf(text + used, capacity - (size_t)used, "  value %s (model units)",
                          cli_short(progress->value, number));
+    }
+    if (isfinite(progress->held_out)) {
+        char number[CLI_NUMBER_MAX];
+        used +=
+            snprintf(text + used, capacity - (size_t)used, "  held-out RMSE %s", cli_short(progress->held_out, number));
     }
     if (isfinite(progress->rows_per_second)) {
         char number[CLI_NUMBER_MAX];
@@ -135,6 +148,7 @@ static void log_step(FILE *stream, const thiele_progress *p)
     cli_json_number(&json, "divergence", p->divergence);
     cli_json_number(&json, "step_size", p->step);
     cli_json_number(&json, "rows_per_second", p->rows_per_second);
+    cli_json_number(&json, "held_out_rmse", p->held_out);
     cli_json_close(&json, '}');
 }
 

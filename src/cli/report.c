@@ -133,8 +133,8 @@ static void print_origin(const json_t *json)
     }
 }
 
-/* Why it stopped, in words. */
-static const char *stop_words(const char *stop)
+/* Why it stopped, in words. A model with draws was learned before anyone asked to stop. */
+static const char *stop_words(const char *stop, bool sampled)
 {
     static const struct {
         const char *stop, *words;
@@ -145,6 +145,9 @@ static const char *stop_words(const char *stop)
         {"cancelled", "cancelled: stopped before it had converged"},
         {"fixed", "none: all values were given, or the first guesses kept"},
     };
+    if (sampled && strcmp(stop, "cancelled") == 0) {
+        return "cancelled: stopped before all draws were taken";
+    }
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (strcmp(stop, table[i].stop) == 0) {
             return table[i].words;
@@ -230,6 +233,23 @@ static void print_sparse(const json_t *sparse)
     }
 }
 
+static void print_blocks(const json_t *blocks)
+{
+    char number[CLI_NUMBER_MAX], learn[32], cut[32];
+    if (blocks == NULL) {
+        return;
+    }
+    cli_duration(json_number_value(json_object_get(blocks, "learn_seconds")), learn, sizeof learn);
+    cli_duration(json_number_value(json_object_get(blocks, "partition_seconds")), cut, sizeof cut);
+    cli_row("blocks", "%lld inducing inputs, %lld blocks of at most %lld rows, %s passes over them%s",
+            count_of(blocks, "inducing"), count_of(blocks, "blocks"), count_of(blocks, "largest"),
+            number_of(blocks, "passes", number), json_is_true(json_object_get(blocks, "anytime")) ? " (anytime)" : "");
+    cli_row(NULL, "%s for the partition, %s for the hyperparameters", cut, learn);
+    if (json_is_number(json_object_get(blocks, "held_out_rmse"))) {
+        cli_row(NULL, "RMSE %s on rows held out of some blocks", number_of(blocks, "held_out_rmse", number));
+    }
+}
+
 /* How the chains went, and whether to believe them. */
 static void print_sampling(const json_t *sampling)
 {
@@ -238,8 +258,9 @@ static void print_sampling(const json_t *sampling)
     if (sampling == NULL) {
         return;
     }
-    cli_row("sampling", "%s, %lld chains of %lld draws, %lld kept", text_of(sampling, "sampler"),
-            count_of(sampling, "chains"), count_of(sampling, "draws"), count_of(sampling, "kept"));
+    cli_row("sampling", "%s, %lld chain%s of %lld draws, %lld kept", text_of(sampling, "sampler"),
+            count_of(sampling, "chains"), count_of(sampling, "chains") == 1 ? "" : "s", count_of(sampling, "draws"),
+            count_of(sampling, "kept"));
     cli_row(NULL, "R-hat at most %s, lag-1 autocorrelation %s, effective draws %s (median), %s (least)",
             number_of(sampling, "rhat", rhat), number_of(sampling, "lag1", lag),
             number_of(sampling, "ess_median", median), number_of(sampling, "ess_least", least));
@@ -268,6 +289,7 @@ int cli_report(const char *description)
     cli_row("mean", "%s", text_of(json, "mean"));
     cli_row("rows", "%lld", count_of(json, "rows"));
     print_sparse(json_object_get(json, "sparse"));
+    print_blocks(json_object_get(json, "blocks"));
     print_sampling(json_object_get(json, "sampling"));
     print_columns(json_object_get(json, "columns"));
     print_parameters(json_object_get(json, "parameters"));
@@ -277,7 +299,8 @@ int cli_report(const char *description)
         cli_row("jitter", "%s added to the diagonal to factorise it", number_of(json, "jitter", number));
     }
     cli_row("search", "%s (%lld iterations on all rows, %lld evaluations in all phases)",
-            stop_words(text_of(json, "stop")), count_of(json, "iterations"), count_of(json, "evaluations"));
+            stop_words(text_of(json, "stop"), json_object_get(json, "sampling") != NULL), count_of(json, "iterations"),
+            count_of(json, "evaluations"));
     print_summary("one left out", json_object_get(json, "loo"));
     print_holdout(json);
     print_worst(json_object_get(json, "worst"));

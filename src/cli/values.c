@@ -118,6 +118,16 @@ bool cli_parse_iterations(cli_settings *settings, const cli_option *option, cons
     return true;
 }
 
+bool cli_parse_burn_in(cli_settings *settings, const cli_option *option, const char *text)
+{
+    long long value;
+    if (!read_integer(option, text, &value)) {
+        return false;
+    }
+    store(settings, option, &(int64_t){value == 0 ? -1 : value}, sizeof(int64_t));
+    return true;
+}
+
 bool cli_parse_int64(cli_settings *settings, const cli_option *option, const char *text)
 {
     long long value;

@@ -270,8 +270,11 @@ static thiele_status get_dropped(thi_encoder *encoder, thiele_context *ctx, cons
 {
     const size_t count = json_array_size(dropped);
     thiele_status status;
-    if (count > COLUMNS_MAX) {
-        return bad(ctx, "it left out too many columns");
+    if (dropped == NULL) {
+        return THIELE_OK;
+    }
+    if (!json_is_array(dropped) || count < 1 || count > COLUMNS_MAX) {
+        return bad(ctx, "the list of columns that were left out makes no sense");
     }
     THI_TRY(thi_alloc(ctx, &encoder->dropped_name, count, sizeof *encoder->dropped_name));
     for (size_t i = 0; i < count; i++) {

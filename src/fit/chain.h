@@ -35,7 +35,7 @@ enum { THI_RANDOM_CHAIN = 64 };
 
 typedef struct thi_chain {
     const thi_chain_model *model;
-    const thi_chains_settings *settings; /* no zeros left but step, leaps and the start */
+    const thi_chains_settings *settings; /* no zeros left but step and leaps */
     thiele_context *ctx;                 /* its own when there are several chains: they fail apart */
     thiele_context own;
     int number;
@@ -83,16 +83,6 @@ typedef struct thi_sampler {
     void (*close)(void *state);
 } thi_sampler;
 
-extern const thi_sampler thi_sampler_gibbs, thi_sampler_ess, thi_sampler_hmc, thi_sampler_mh, thi_sampler_pcn;
-
-/* gibbs.c: a draw of r (n) of latent q under the prior and sites >= 0 of f. n^3/3 flops. */
-typedef struct thi_gaussian_work {
-    thi_matrix B;
-    double *s, *a, *z; /* n each */
-} thi_gaussian_work;
-thiele_status thi_gaussian_work_open(thi_gaussian_work *work, thiele_context *ctx, int64_t n);
-void thi_gaussian_work_close(thi_gaussian_work *work);
-thiele_status thi_gaussian_draw(thi_chain *chain, thi_gaussian_work *work, int q, const double *lambda,
-                                const double *nu, double *r);
+extern const thi_sampler thi_sampler_gibbs, thi_sampler_ess, thi_sampler_hmc, thi_sampler_mh;
 
 #endif

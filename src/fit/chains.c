@@ -15,16 +15,12 @@
 static const double ROUND_SECONDS = 0.05;
 /* Draws of all chains that are kept for the diagnostics: no more bytes than these, or a quarter of what may be held. */
 static const double HISTORY_BYTES = 1073741824.0;
-/* Chains that start around a given posterior take its sites at a quarter of their strength: wider than it, on purpose.
- */
-static const double START_STRENGTH = 0.25;
 /* Numbers diagnosed together: a line of the cache holds their values of one draw. */
 enum { GATHER = 8 };
 /* A prior draw without a finite density is halved towards the prior mean at most this often. */
 enum { HALVINGS = 60 };
 
-static const thi_sampler *const samplers[] = {&thi_sampler_gibbs, &thi_sampler_ess, &thi_sampler_hmc, &thi_sampler_mh,
-                                              &thi_sampler_pcn};
+static const thi_sampler *const samplers[] = {&thi_sampler_gibbs, &thi_sampler_ess, &thi_sampler_hmc, &thi_sampler_mh};
 
 typedef struct run {
     thiele_context *ctx;
@@ -46,12 +42,8 @@ typedef struct run {
 /* --- settings -------------------------------------------------------------------------------------------------------
  */
 
-static const thi_sampler *find_sampler(const thi_chains_settings *settings, const thiele_likelihood *lik)
+static const thi_sampler *find_sampler(const char *name)
 {
-    const char *name = settings->sampler;
-    if (name == NULL) {
-        return thi_is_augmented(lik) ? &thi_sampler_gibbs : &thi_sampler_ess;
-    }
     for (size_t i = 0; i < sizeof samplers / sizeof *samplers; i++) {
         if (strcmp(samplers[i]->name, name) == 0) {
             return samplers[i];
@@ -67,7 +59,7 @@ static thi_chains_settings with_defaults(const thi_chains_settings *given)
     s.draws = s.draws == 0 ? 1000 : s.draws;
     s.thin = s.thin == 0 ? 1 : s.thin;
     s.keep = s.keep == 0 ? 1000 : s.keep;
-    s.burn_in = s.burn_in == 0 ? s.draws * s.thin / 2 : s.burn_in < 0 ? 0 : s.burn_in;
+    s.burn_in = s.burn_in == 0 ? s.draws * s.thin / 2 : s.burn_in == -1 ? 0 : s.burn_in;
     return s;
 }
 
@@ -76,14 +68,17 @@ static thiele_status check(thiele_context *ctx, const thi_chains_settings *s, co
 {
     const int64_t most = (int64_t)1 << 31;
     if (sampler == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "'%.40s' is no sampler: gibbs, ess, hmc, mh or pcn", s->sampler);
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "'%.40s' is no sampler: gibbs, ess, hmc or mh", s->sampler);
     }
     if (s->chains < 1 || s->chains > THI_CHAINS_MAX) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "%d chains: there must be 1 to %d", s->chains, THI_CHAINS_MAX);
     }
-    if (s->draws < 1 || s->draws > most || s->thin < 1 || s->thin > most || s->burn_in > most || s->keep < 1) {
+    if (s->draws < 1 || s->draws > most || s->thin < 1 || s->thin > most || s->keep < 1) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "the numbers of draws, thinning, burn-in and kept draws must be positive and below 2^31");
+                        "the numbers of draws, thinning and kept draws must be positive and at most 2^31");
+    }
+    if (s->burn_in < 0 || s->burn_in > most * most / 2) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "burn-in must be a number of steps, or -1 for none");
     }
     if (!(s->step >= 0.0 && s->step < INFINITY) || s->leaps < 0) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the length of a step and the number of leaps must be positive");
@@ -99,46 +94,19 @@ static thiele_status check(thiele_context *ctx, const thi_chains_settings *s, co
 double thi_chains_bytes(int64_t n, int groups, const thi_chains_settings *settings)
 {
     int chains = settings->chains > 0 ? settings->chains : 4;
-    bool own = settings->sampler == NULL || settings->lambda != NULL || strcmp(settings->sampler, "gibbs") == 0;
+    bool own = strcmp(settings->sampler, "gibbs") == 0;
     return 8.0 * (double)n * (double)n * (2.0 * groups + (own ? chains : 0)) + 160.0 * (double)n * chains;
 }
 
 /* --- starts ---------------------------------------------------------------------------------------------------------
  */
 
-static thiele_status start_around(thi_chain *chain)
-{
-    int64_t n = chain->model->n;
-    const thi_chains_settings *s = chain->settings;
-    double *lambda = chain->trial_r, *nu = chain->trial_f; /* n of each: not in use yet */
-    thi_gaussian_work work;
-    thiele_status status = thi_gaussian_work_open(&work, chain->ctx, n);
-    for (int q = 0; status == THIELE_OK && q < chain->model->latents; q++) {
-        const double *o = chain->model->o + q * n;
-        for (int64_t i = 0; i < n; i++) {
-            /* Sites are of f above o here, and of f there. Negative ones are left out. */
-            double own = s->lambda[i + q * n];
-            lambda[i] = START_STRENGTH * fmax(own, 0.0);
-            nu[i] = own > 0.0 ? START_STRENGTH * s->nu[i + q * n] + lambda[i] * o[i] : 0.0;
-        }
-        status = thi_gaussian_draw(chain, &work, q, lambda, nu, chain->r + q * n);
-    }
-    thi_gaussian_work_close(&work);
-    return status;
-}
-
+/* A draw of the prior. */
 static thiele_status start(thi_chain *chain)
 {
     int64_t all = chain->model->n * chain->model->latents;
-    if (chain->settings->lambda != NULL && chain->settings->nu != NULL) {
-        thiele_status status = start_around(chain);
-        if (status != THIELE_OK) {
-            return status;
-        }
-    } else {
-        thi_chain_normals(chain, all, chain->trial_r);
-        thi_chain_colour(chain->model, chain->trial_r, chain->r);
-    }
+    thi_chain_normals(chain, all, chain->trial_r);
+    thi_chain_colour(chain->model, chain->trial_r, chain->r);
     chain->log_p = thi_chain_density(chain, chain->r, chain->f);
     for (int i = 0; i < HALVINGS && !isfinite(chain->log_p); i++) {
         for (int64_t j = 0; j < all; j++) {
@@ -432,7 +400,7 @@ static void sum_up(const run *r, thi_chains_result *result)
 thiele_status thi_chains_run(thiele_context *ctx, thi_driver *driver, const thi_spec *spec, const thi_rows *rows,
                              const thi_chains_settings *settings, thi_chains_result *result)
 {
-    const thi_sampler *sampler = find_sampler(settings, spec->lik);
+    const thi_sampler *sampler = find_sampler(settings->sampler);
     run r = {.ctx = ctx, .sampler = sampler, .settings = with_defaults(settings)};
     *result = (thi_chains_result){0};
     thiele_status status = check(ctx, &r.settings, sampler, spec->lik);

@@ -14,16 +14,14 @@
 
 /* Zeros mean the defaults. A step of a chain is one move of all latents; every `thin`-th after burn-in is a draw. */
 typedef struct thi_chains_settings {
-    const char *sampler; /* gibbs, ess, hmc, mh or pcn; NULL: gibbs where the likelihood is augmented, else ess */
+    const char *sampler; /* gibbs, ess, hmc or mh */
     int chains;          /* 4; at most THI_CHAINS_MAX */
     int64_t draws;       /* of each chain; 1000 */
-    int64_t burn_in;     /* steps before the first draw; 0: half as many as follow; negative: none */
+    int64_t burn_in;     /* steps before the first draw; 0: half as many as follow; -1: none */
     int64_t thin;        /* 1 */
     int64_t keep;        /* draws kept in all, evenly spaced; 1000, and one of each chain at least */
-    double step;         /* of hmc, mh, pcn; 0: found during burn-in */
+    double step;         /* of hmc and mh; 0: found during burn-in */
     int leaps;           /* of hmc; 0: at random for up to half the prior's period, 128 at most */
-    /* Sites (n x Q each) of a Gaussian posterior to start around, f above o; NULL: start from prior draws. */
-    const double *lambda, *nu;
 } thi_chains_settings;
 
 typedef struct thi_chains_result {

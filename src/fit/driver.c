@@ -5,8 +5,13 @@
 
 void thi_driver_start(thi_driver *driver, thiele_context *ctx, double deadline)
 {
-    *driver =
-        (thi_driver){.ctx = ctx, .started = thi_seconds(), .deadline = deadline, .phase = "explore", .value = NAN};
+    *driver = (thi_driver){.ctx = ctx,
+                           .started = thi_seconds(),
+                           .deadline = deadline,
+                           .phase = "explore",
+                           .value = NAN,
+                           .held_out = NAN,
+                           .unit = 1.0};
 }
 
 void thi_driver_phase(thi_driver *driver, const char *phase, int64_t total)
@@ -38,6 +43,7 @@ static void tell(thi_driver *driver, thiele_progress progress)
     progress.phase = driver->phase;
     progress.done = driver->done;
     progress.total = driver->total;
+    progress.held_out = driver->held_out * driver->unit;
     progress.seconds = now - driver->started;
     progress.seconds_left = seconds_left(driver, now);
     if (ctx->progress(&progress, ctx->progress_user) != 0) {
@@ -71,6 +77,18 @@ void thi_driver_step(thi_driver *driver, const thi_step *step)
                            .expected = step->expected,
                            .divergence = step->divergence,
                            .step = step->size,
+                           .rows_per_second = (double)driver->rows / (thi_seconds() - driver->phase_started + 1e-9)});
+}
+
+void thi_driver_count(thi_driver *driver, int64_t rows)
+{
+    count_one(driver);
+    driver->rows += rows;
+    tell(driver,
+         (thiele_progress){.value = driver->value,
+                           .expected = NAN,
+                           .divergence = NAN,
+                           .step = NAN,
                            .rows_per_second = (double)driver->rows / (thi_seconds() - driver->phase_started + 1e-9)});
 }
 

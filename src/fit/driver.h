@@ -13,6 +13,8 @@ typedef struct thi_driver {
     int64_t done, total; /* evaluations */
     double value;        /* best objective of this phase, NaN before the first */
     int64_t rows;        /* that steps of this phase have worked on */
+    double held_out;     /* root mean square error on rows that were held out, units of the model; NaN: none */
+    double unit;         /* of the target: held_out is shown in the units of the data */
     bool stopped;
     thiele_stop reason; /* when stopped */
 } thi_driver;
@@ -31,6 +33,8 @@ typedef struct thi_step {
     int64_t rows;                /* that it worked on */
 } thi_step;
 void thi_driver_step(thi_driver *driver, const thi_step *step);
+/* A step of so many rows that is not worth showing: only asks whether to go on. */
+void thi_driver_count(thi_driver *driver, int64_t rows);
 /*
  * A phase may take a share of the time that is left: returns the deadline of the whole, to be given back after it. That
  * a phase was ended by its share is then forgotten.

@@ -16,29 +16,48 @@
 /* A site is weak when it brings less than this share of the prior's precision. */
 static const double WEAK = 1e-6;
 
-thiele_status thi_gaussian_work_open(thi_gaussian_work *work, thiele_context *ctx, int64_t n)
+typedef struct gibbs {
+    thi_matrix B;
+    double *s, *a, *z;           /* n each */
+    double *lambda, *nu;         /* n x Q: sites of f */
+    double *row_lambda, *row_nu; /* Q */
+} gibbs;
+
+static void gibbs_close(void *state)
 {
-    *work = (thi_gaussian_work){0};
-    thiele_status status;
-    THI_TRY(thi_matrix_alloc(&work->B, ctx, n, n));
-    THI_TRY(thi_alloc(ctx, &work->s, (size_t)n, sizeof *work->s));
-    THI_TRY(thi_alloc(ctx, &work->a, (size_t)n, sizeof *work->a));
-    THI_TRY(thi_alloc(ctx, &work->z, (size_t)n, sizeof *work->z));
-out:
-    if (status != THIELE_OK) {
-        thi_gaussian_work_close(work);
+    gibbs *g = state;
+    if (g == NULL) {
+        return;
     }
+    double *const vectors[] = {g->B.data, g->s, g->a, g->z, g->lambda, g->nu, g->row_lambda, g->row_nu};
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        thi_free(vectors[i]);
+    }
+    thi_free(g);
+}
+
+static thiele_status gibbs_open(void **state, thi_chain *chain)
+{
+    size_t n = (size_t)chain->model->n, Q = (size_t)chain->model->latents;
+    gibbs *g = NULL;
+    thiele_status status;
+    THI_TRY(thi_alloc(chain->ctx, &g, 1, sizeof *g));
+    *state = g;
+    const struct {
+        double **vector;
+        size_t count;
+    } all[] = {{&g->s, n},      {&g->a, n},          {&g->z, n},     {&g->lambda, n * Q},
+               {&g->nu, n * Q}, {&g->row_lambda, Q}, {&g->row_nu, Q}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        THI_TRY(thi_alloc(chain->ctx, all[i].vector, all[i].count, sizeof(double)));
+    }
+    THI_TRY(thi_matrix_alloc(&g->B, chain->ctx, chain->model->n, chain->model->n));
+out:
     return status;
 }
 
-void thi_gaussian_work_close(thi_gaussian_work *work)
-{
-    thi_free(work->B.data);
-    thi_free(work->s);
-    thi_free(work->a);
-    thi_free(work->z);
-    *work = (thi_gaussian_work){0};
-}
+/* --- f given the sites ----------------------------------------------------------------------------------------------
+ */
 
 /* The lower triangle of B = I + s K s */
 static void form(thi_matrix K, const double *s, thi_matrix B)
@@ -53,9 +72,9 @@ static void form(thi_matrix K, const double *s, thi_matrix B)
     }
 }
 
-/* a = rest and z - s K rest - s r0; z's place is work until then. */
-static void residual(const thi_chain_model *m, thi_matrix K, thi_gaussian_work *work, int q, const double *lambda,
-                     const double *nu, const double *r0)
+/* a = rest and z - s K rest - s r0; z's place is work until then. lambda, nu: of latent q. */
+static void residual(const thi_chain_model *m, thi_matrix K, gibbs *work, int q, const double *lambda, const double *nu,
+                     const double *r0)
 {
     const double *o = m->o + q * m->n;
     bool any = false;
@@ -75,11 +94,12 @@ static void residual(const thi_chain_model *m, thi_matrix K, thi_gaussian_work *
     }
 }
 
-thiele_status thi_gaussian_draw(thi_chain *chain, thi_gaussian_work *work, int q, const double *lambda,
-                                const double *nu, double *r)
+/* r (n) of latent q under the prior and its sites. n^3/3 flops. */
+static thiele_status draw_latent(thi_chain *chain, gibbs *work, int q, double *r)
 {
     const thi_chain_model *m = chain->model;
     int64_t n = m->n;
+    const double *lambda = work->lambda + q * n, *nu = work->nu + q * n;
     thi_matrix K = m->K[m->group[q]];
     for (int64_t i = 0; i < n; i++) {
         work->s[i] = sqrt(fmax(lambda[i], 0.0));
@@ -108,43 +128,8 @@ thiele_status thi_gaussian_draw(thi_chain *chain, thi_gaussian_work *work, int q
     return THIELE_OK;
 }
 
-/* --- the sampler ----------------------------------------------------------------------------------------------------
+/* --- the sites given f, and a step ----------------------------------------------------------------------------------
  */
-
-typedef struct gibbs {
-    thi_gaussian_work work;
-    double *lambda, *nu;         /* n x Q */
-    double *row_lambda, *row_nu; /* Q */
-} gibbs;
-
-static void gibbs_close(void *state)
-{
-    gibbs *g = state;
-    if (g != NULL) {
-        thi_gaussian_work_close(&g->work);
-        thi_free(g->lambda);
-        thi_free(g->nu);
-        thi_free(g->row_lambda);
-        thi_free(g->row_nu);
-        thi_free(g);
-    }
-}
-
-static thiele_status gibbs_open(void **state, thi_chain *chain)
-{
-    size_t n = (size_t)chain->model->n, Q = (size_t)chain->model->latents;
-    gibbs *g = NULL;
-    thiele_status status;
-    THI_TRY(thi_alloc(chain->ctx, &g, 1, sizeof *g));
-    *state = g;
-    THI_TRY(thi_alloc(chain->ctx, &g->lambda, n * Q, sizeof *g->lambda));
-    THI_TRY(thi_alloc(chain->ctx, &g->nu, n * Q, sizeof *g->nu));
-    THI_TRY(thi_alloc(chain->ctx, &g->row_lambda, Q, sizeof *g->row_lambda));
-    THI_TRY(thi_alloc(chain->ctx, &g->row_nu, Q, sizeof *g->row_nu));
-    THI_TRY(thi_gaussian_work_open(&g->work, chain->ctx, chain->model->n));
-out:
-    return status;
-}
 
 /* Rows without an observation keep their zeros. */
 static void draw_sites(thi_chain *chain, gibbs *g)
@@ -170,8 +155,7 @@ static thiele_status gibbs_step(thi_chain *chain)
     int64_t n = chain->model->n;
     draw_sites(chain, g);
     for (int q = 0; q < chain->model->latents; q++) {
-        thiele_status status =
-            thi_gaussian_draw(chain, &g->work, q, g->lambda + q * n, g->nu + q * n, chain->trial_r + q * n);
+        thiele_status status = draw_latent(chain, g, q, chain->trial_r + q * n);
         if (status != THIELE_OK) {
             return status;
         }

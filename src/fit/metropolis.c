@@ -1,8 +1,7 @@
 /*
- * Metropolis with one draw of the prior a step (n^2 flops a latent and one evaluation of the likelihood), z ~ N(0, I):
- *   mh   w' = w + step z                         plain random walk on the whitened latents, as in augmented-aaci
- *   pcn  w' = sqrt(1 - step^2) w + step z        leaves the prior as it is (Cotter, Roberts, Stuart and White 2013)
- * The step moves in burn-in, by a Robbins-Monro recursion on its log, until a quarter of the proposals is accepted.
+ * Metropolis, a plain random walk on the whitened latents as in augmented-aaci: w' = w + step z, z ~ N(0, I). n^2 flops
+ * a latent and one evaluation of the likelihood a step. The step's length moves in burn-in, by a Robbins-Monro
+ * recursion on its log, until a quarter of the proposals is accepted.
  */
 #include <math.h>
 
@@ -12,6 +11,8 @@
 static const double TARGET = 0.234;
 /* Gains (1 + t)^-0.6: they sum to infinity, and their squares do not. */
 static const double DECAY = 0.6;
+/* Even a walk over the whitened prior alone has no use for longer steps. */
+static const double LONGEST = 10.0;
 
 typedef struct walk {
     double *z, *w, *trial; /* n x Q */
@@ -30,7 +31,7 @@ static void walk_close(void *state)
     }
 }
 
-static thiele_status walk_open(void **state, thi_chain *chain, double step)
+static thiele_status walk_open(void **state, thi_chain *chain)
 {
     size_t all = (size_t)(chain->model->n * chain->model->latents);
     walk *s = NULL;
@@ -44,32 +45,31 @@ static thiele_status walk_open(void **state, thi_chain *chain, double step)
         s->w[i] = chain->r[i];
     }
     thi_chain_whiten(chain->model, s->w);
-    chain->step = chain->settings->step > 0.0 ? chain->settings->step : step;
+    chain->step = chain->settings->step > 0.0 ? chain->settings->step : 2.38 / sqrt((double)all);
     s->log_step = log(chain->step);
 out:
     return status;
 }
 
-/* Towards the share of accepted proposals that is wanted; most: the longest step that there is. */
-static void adapt(thi_chain *chain, walk *s, double accepted, double most)
+/* Towards the share of accepted proposals that is wanted. */
+static void adapt(thi_chain *chain, walk *s, double accepted)
 {
     if (chain->burning && chain->settings->step <= 0.0) {
         s->log_step += (accepted - TARGET) * pow(1.0 + (double)s->moves++, -DECAY);
-        s->log_step = fmin(s->log_step, log(most));
+        s->log_step = fmin(s->log_step, log(LONGEST));
         chain->step = exp(s->log_step);
     }
 }
 
-/* Proposes keep w + step z. prior: it tells the two apart. */
-static void walk_step(thi_chain *chain, double keep, bool prior, double most)
+static thiele_status walk_step(thi_chain *chain)
 {
     walk *s = chain->state;
     int64_t all = chain->model->n * chain->model->latents;
     double change = 0.0;
     thi_chain_normals(chain, all, s->z);
     for (int64_t i = 0; i < all; i++) {
-        s->trial[i] = keep * s->w[i] + chain->step * s->z[i];
-        change += prior ? 0.5 * (s->w[i] - s->trial[i]) * (s->w[i] + s->trial[i]) : 0.0;
+        s->trial[i] = s->w[i] + chain->step * s->z[i];
+        change += 0.5 * (s->w[i] - s->trial[i]) * (s->w[i] + s->trial[i]);
     }
     thi_chain_colour(chain->model, s->trial, chain->trial_r);
     double log_p = thi_chain_density(chain, chain->trial_r, chain->trial_f);
@@ -82,32 +82,8 @@ static void walk_step(thi_chain *chain, double keep, bool prior, double most)
         thi_chain_accept(chain, log_p);
     }
     thi_chain_count(chain, taken, 1);
-    adapt(chain, s, chance, most);
-}
-
-static thiele_status mh_open(void **state, thi_chain *chain)
-{
-    return walk_open(state, chain, 2.38 / sqrt((double)(chain->model->n * chain->model->latents)));
-}
-
-static thiele_status mh_step(thi_chain *chain)
-{
-    walk_step(chain, 1.0, true, 10.0);
+    adapt(chain, s, chance);
     return THIELE_OK;
 }
 
-static thiele_status pcn_open(void **state, thi_chain *chain)
-{
-    thiele_status status = walk_open(state, chain, 0.5);
-    chain->step = fmin(chain->step, 1.0);
-    return status;
-}
-
-static thiele_status pcn_step(thi_chain *chain)
-{
-    walk_step(chain, sqrt(1.0 - chain->step * chain->step), false, 1.0);
-    return THIELE_OK;
-}
-
-const thi_sampler thi_sampler_mh = {.name = "mh", .open = mh_open, .step = mh_step, .close = walk_close};
-const thi_sampler thi_sampler_pcn = {.name = "pcn", .open = pcn_open, .step = pcn_step, .close = walk_close};
+const thi_sampler thi_sampler_mh = {.name = "mh", .open = walk_open, .step = walk_step, .close = walk_close};

@@ -342,6 +342,25 @@ out:
     return status;
 }
 
+thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
+                               thi_spec *spec, thi_hypers *hypers, int iterations, thi_fit_result *result)
+{
+    size_t count = (size_t)hypers->count;
+    double *base = NULL;
+    problem p = {.ctx = ctx, .driver = driver, .method = method, .state = state, .spec = spec, .hypers = hypers};
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &base, count, sizeof *base));
+    THI_TRY(thi_alloc(ctx, &p.gradient, count, sizeof *p.gradient));
+    keep(hypers, base);
+    p.base = base;
+    THI_TRY(polish(&p, iterations, result));
+    THI_TRY(thi_hypers_apply(hypers, ctx, spec));
+out:
+    thi_free(base);
+    thi_free(p.gradient);
+    return status;
+}
+
 thiele_status thi_freeze(thiele_context *ctx, const thi_method *method, const thi_spec *spec, const thi_rows *rows,
                          thi_fitted *fitted)
 {

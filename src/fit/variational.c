@@ -30,7 +30,7 @@ static const double FURTHEST = 10.0;
 static const double EXPLORE_SHARE = 0.05, BASIS_SHARE = 0.05, WARM_SHARE = 0.1, FIRST_SHARE = 0.5;
 
 /* Which sample serves what; basis.h numbers its own streams below this. */
-enum { SAMPLE_EXPLORE = 1 << 24, SAMPLE_BASIS, SAMPLE_WARM };
+enum { SAMPLE_EXPLORE = 1 << 24, SAMPLE_BASIS, SAMPLE_WARM, SAMPLE_PHI };
 
 /* --- settings ----------------------------------------------------------------------------------------------------- */
 
@@ -236,6 +236,24 @@ static bool coupled(const thi_vfit *fit)
     return fit->spec->lik->latents > 1;
 }
 
+/* Parameters of the likelihood and first sites from a block of rows; the sites stand for all. */
+static thiele_status first_phi(thi_vfit *fit)
+{
+    const thi_source *all = fit->source;
+    thi_source some;
+    thi_rows sample = {0};
+    thiele_status status;
+    THI_TRY(thi_source_sample(all, fit->ctx, fit->shape.capacity, SAMPLE_PHI, &sample));
+    thi_source_of_rows(&some, &sample);
+    fit->source = &some;
+    THI_TRY(thi_vfit_first_phi(fit));
+    thi_sites_scale(fit, (double)all->n / (double)some.n);
+out:
+    fit->source = all;
+    thi_rows_free(&sample);
+    return status;
+}
+
 /*
  * By sites, hyperparameters and Z too where they are to be learned. With minibatches on some rows, which L-BFGS brings
  * most of the way in the time of a few epochs; the sites that these give stand for all.
@@ -255,6 +273,9 @@ static thiele_status warm(thi_vfit *fit, bool all_rows)
         thi_source_of_rows(&some, &sample);
         fit->source = &some;
         iterations = coupled(fit) ? WARM_ITERATIONS_COUPLED : WARM_ITERATIONS;
+        if (!fit->conjugate) {
+            THI_TRY(first_phi(fit));
+        }
     }
     THI_TRY(thi_vfit_nested(fit, "warm", iterations, !all_rows));
     thi_sites_scale(fit, (double)all->n / (double)fit->source->n);

@@ -214,10 +214,8 @@ static thiele_status end(thi_vfit *fit, thi_wanted wanted)
     return status;
 }
 
-thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted wanted)
+static thiele_status begin_pass(thi_vfit *fit, thi_wanted wanted)
 {
-    bool all = part->row == NULL;
-    thiele_status status;
     fit->evaluations++;
     fit->expected = 0.0;
     fit->seen = 0;
@@ -226,7 +224,14 @@ thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted 
     memset(fit->hyper_bar, 0, (size_t)fit->hypers->count * sizeof *fit->hyper_bar);
     memset(fit->expected_of, 0, (size_t)fit->shape.components * sizeof *fit->expected_of);
     thi_variational_narrow(fit->engine, !wanted.prior);
-    THI_TRY(thi_vfit_begin(fit));
+    return thi_vfit_begin(fit);
+}
+
+thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted wanted)
+{
+    bool all = part->row == NULL;
+    thiele_status status;
+    THI_TRY(begin_pass(fit, wanted));
     THI_TRY(all ? all_blocks(fit, wanted) : some_blocks(fit, part, wanted));
     fit->rows_done += (double)(all ? fit->source->n : part->count);
     fit->empty = fit->seen == 0;
@@ -241,6 +246,35 @@ thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted 
         status = thi_fail(fit->ctx, THIELE_ERROR_NUMERIC, "the bound is not finite");
     }
 out:
+    return status;
+}
+
+thiele_status thi_vfit_pull_some(thi_vfit *fit, thi_next_rows next, void *arg)
+{
+    const thi_wanted wanted = {.pull = true};
+    int64_t count;
+    thiele_status status;
+    THI_TRY(begin_pass(fit, wanted));
+    while ((count = next(arg, fit->shape.capacity, fit->row)) > 0) {
+        THI_TRY(block(fit, count, fit->row, 1.0, (uint64_t)fit->row[0], wanted));
+        fit->rows_done += (double)count;
+    }
+    THI_TRY(end(fit, wanted));
+out:
+    return status;
+}
+
+thiele_status thi_vfit_expect_again(thi_vfit *fit)
+{
+    double weight = (double)fit->source->n / (double)fit->rows.n;
+    thiele_status status = THIELE_OK;
+    fit->expected = 0.0;
+    memset(fit->hyper_bar, 0, (size_t)fit->hypers->count * sizeof *fit->hyper_bar);
+    memset(fit->expected_of, 0, (size_t)fit->shape.components * sizeof *fit->expected_of);
+    for (int k = 0; k < fit->shape.components && status == THIELE_OK; k++) {
+        status = ask(fit, k, weight, 0, true);
+    }
+    give_hypers(fit, true);
     return status;
 }
 

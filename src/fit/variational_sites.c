@@ -115,6 +115,12 @@ static void set_between(thi_vfit *fit, const thi_sites_work *work, double rho)
     thi_sites_put(fit, work->to);
 }
 
+void thi_sites_mix(thi_vfit *fit, const thi_sites_work *work, double rho)
+{
+    thi_sites_keep(fit, work->to);
+    set_between(fit, work, rho);
+}
+
 static const thi_wanted for_step = {.pull = true};
 
 static bool was_stopped(const thi_vfit *fit, thiele_status status)

@@ -125,11 +125,16 @@ out:
 
 /* Rows an inducing point from which products with Kzz^-1 are worth their M^3 flops. */
 enum { QUICK_ROWS = 2 };
+/* Of a block at least, if there are as many: passes over all rows gain by it where steps are of few. */
+enum { LEAST_CAPACITY = 1024 };
 
-thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t capacity, bool learn_prior)
+thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t batch, bool learn_prior)
 {
     const thi_latents *latents = &fit->spec->latents;
     thiele_context *ctx = fit->ctx;
+    int64_t least = fit->source->n < LEAST_CAPACITY ? fit->source->n : LEAST_CAPACITY;
+    int64_t capacity = batch > least ? batch : least;
+    fit->batch = batch;
     fit->shape = (thi_shape){.latents = latents->count,
                              .components = fit->settings->components,
                              .dims = fit->source->dims,
@@ -140,7 +145,7 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t c
                              .whitened = !(fit->settings->plain && fit->settings->diagonal),
                              .fixed_Z = fit->settings->fixed_Z,
                              .steps = fit->natural,
-                             .quick = fit->quick && capacity >= QUICK_ROWS * M,
+                             .quick = fit->quick && batch >= QUICK_ROWS * M,
                              .group = latents->group};
     lay_out(fit, learn_prior);
     thiele_status status;

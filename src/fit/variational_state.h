@@ -8,6 +8,7 @@
  *   variational_nested.c      L-BFGS over hyperparameters and Z with sites at their fixed point; collapsed
  *   variational_gradient.c    L-BFGS over q and the rest, together or by turns
  *   variational_white.c       q from sites that stay in w; diagonal ones
+ *   variational_phi.c         first values of the likelihood's parameters
  *   variational_first.c       where optimisers of q itself begin
  *   variational_stochastic.c  minibatches: natural steps with Adam, or Adam and the like for all
  */
@@ -48,6 +49,7 @@ typedef struct thi_vfit {
     bool conjugate; /* Gaussian noise: a natural step of size 1 over all rows is the optimum */
     double tolerance;
 
+    int64_t batch; /* rows a step; the capacity may be larger */
     thi_shape shape;
     thi_variational *engine;
     double *Z; /* D x M x groups */
@@ -84,8 +86,11 @@ typedef struct thi_vfit {
 } thi_vfit;
 
 /* --- variational_state.c --- */
-/* Allocates everything for M inducing inputs (D x M, copied). The context and the rest are set before. */
-thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t capacity, bool learn_prior);
+/*
+ * Allocates everything for M inducing inputs (D x M, copied) and steps of so many rows. The context and the rest are
+ * set before.
+ */
+thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t batch, bool learn_prior);
 void thi_vfit_close(thi_vfit *fit);
 int64_t thi_vfit_size(const thi_vfit *fit);
 /* x (may be fit->x) becomes the present values. NUMERIC when a hyperparameter has run away. */
@@ -99,6 +104,18 @@ extern const thi_part thi_all_rows;
 thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted wanted);
 /* Readies q without looking at rows: for freezing. */
 thiele_status thi_vfit_begin(thi_vfit *fit);
+/* The next rows, at most so many; 0: there are no more. */
+typedef int64_t (*thi_next_rows)(void *arg, int64_t most, int64_t *row);
+/*
+ * What a natural step needs from as many rows as `next` has, each with the weight 1: fit->seen of them were whole. The
+ * bound is of no use then.
+ */
+thiele_status thi_vfit_pull_some(thi_vfit *fit, thi_next_rows next, void *arg);
+/*
+ * E of the rows that were looked at last, which stand for all, at the same marginals and the present parameters of the
+ * likelihood: fit->expected, and the gradient in those parameters.
+ */
+thiele_status thi_vfit_expect_again(thi_vfit *fit);
 /* True when the deadline, the progress callback or the number of passes ends the fit. */
 bool thi_vfit_stopped(const thi_vfit *fit);
 /* Progress after an evaluation. value: what is shown; size: of the step, NaN for none. */
@@ -120,6 +137,8 @@ typedef struct thi_sites_work {
 } thi_sites_work;
 thiele_status thi_sites_work_open(thi_sites_work *work, const thi_vfit *fit);
 void thi_sites_work_close(thi_sites_work *work);
+/* The sites become work->from + rho (sites - work->from). */
+void thi_sites_mix(thi_vfit *fit, const thi_sites_work *work, double rho);
 /*
  * Natural steps over these rows until one changes the bound by less than `tolerance` nats, at most so many. The bound
  * never falls by more; a step that would lower it, or make q improper, is halved. Sites that are of no use are given
@@ -135,6 +154,13 @@ bool thi_white_needed(const thi_vfit *fit);
  * The numbers of q from the sites, or those of the nearest diagonal q where the family is. NUMERIC when they give none.
  */
 thiele_status thi_white_take(thi_vfit *fit);
+
+/* --- variational_phi.c --- */
+/*
+ * Before a search on some rows: natural steps and the optimum of the likelihood's parameters by turns. The source has
+ * no more rows than the capacity. Leaves sites that belong to the new parameters nearly.
+ */
+thiele_status thi_vfit_first_phi(thi_vfit *fit);
 
 /* --- variational_first.c --- */
 /*

@@ -32,6 +32,8 @@ static const double DECAY = 0.51;
 static const double RECOVERY = 1.01;
 /* What the end over all rows takes, in passes of steps. */
 static const double LAST_PASSES = 1.0;
+/* And at most of the time for both. */
+static const double LAST_SHARE = 0.2;
 
 typedef struct loop {
     thi_vfit *fit;
@@ -69,7 +71,7 @@ static thiele_status loop_open(loop *l, thi_vfit *fit, const char *rule, double 
     }
     /* Epoch by epoch another order; other uses of this purpose number their streams from 0. */
     thi_batches_open(&l->batches, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, UINT64_C(1) << 40}, fit->source->n,
-                     fit->shape.capacity, fit->source->run);
+                     fit->batch, fit->source->run);
     int64_t epoch = l->batches.per_epoch;
     thi_monitor_open(&l->monitor, epoch >= 20 && epoch <= 100 ? epoch : 50, fit->tolerance * (double)fit->source->n);
     THI_TRY(thi_schedule_make(&schedule, fit->ctx, "constant", rate, 0.0, 0.0));
@@ -285,6 +287,64 @@ static thiele_status estimate(loop *l)
     return THIELE_OK;
 }
 
+/* Batches of one epoch, as many as there is time for. */
+typedef struct last_rows {
+    loop *l;
+    int64_t t, end;
+} last_rows;
+
+static int64_t next_rows(void *arg, int64_t most, int64_t *row)
+{
+    last_rows *last = arg;
+    const thi_batches *batches = &last->l->batches;
+    int64_t count = 0;
+    bool late = last->l->fit->seen > 0 && thi_driver_stopped(last->l->fit->driver);
+    while (!late && last->t < last->end && count + batches->largest <= most) {
+        count += thi_batches_rows(batches, last->t++, row + count);
+    }
+    return count;
+}
+
+/*
+ * A natural step over one more epoch, or over what there is time for of it. The sites are an average of steps over the
+ * last batches, as good as one over B (2 - rho)/rho rows if nothing else had moved: the two are weighted by their rows.
+ */
+static thiele_status last_step(loop *l)
+{
+    thi_vfit *fit = l->fit;
+    int64_t epoch = l->batches.per_epoch, first = (l->t + epoch - 1) / epoch * epoch;
+    last_rows last = {l, first, first + epoch};
+    double rho = rho_of(l), averaged = (double)l->batches.largest * (2.0 - rho) / rho;
+    thiele_status status = thi_vfit_pull_some(fit, next_rows, &last);
+    if (status != THIELE_OK || fit->seen == 0) {
+        return status;
+    }
+    double seen = (double)fit->seen;
+    thi_sites_keep(fit, l->work.from);
+    thi_variational_step(fit->engine, 1.0, fit->sites);
+    thi_sites_scale(fit, (double)fit->source->n / seen);
+    thi_sites_mix(fit, &l->work, last.t == last.end ? 1.0 : seen / (seen + averaged));
+    return THIELE_OK;
+}
+
+/* The same; what it leads to is looked at, and taken back when it is of no use. */
+static thiele_status try_last_step(loop *l)
+{
+    thi_vfit *fit = l->fit;
+    thi_sites_keep(fit, l->work.from);
+    thiele_status status = last_step(l);
+    if (status == THIELE_OK) {
+        thi_part part = next_batch(l);
+        status = thi_vfit_evaluate(fit, &part, (thi_wanted){0});
+    }
+    if (status == THIELE_ERROR_NUMERIC || (status == THIELE_OK && !usable(l, status))) {
+        thi_recover(fit->ctx);
+        thi_sites_put(fit, l->work.from);
+        status = THIELE_OK;
+    }
+    return status;
+}
+
 /* Sites at their fixed point over all rows, as long as there is time, and the bound there. */
 static thiele_status all_rows(loop *l)
 {
@@ -303,12 +363,18 @@ static thiele_status finish(loop *l)
 {
     thi_vfit *fit = l->fit;
     thiele_status status = settle(l);
-    bool few = fit->source->n <= ESTIMATE_BATCHES * fit->shape.capacity;
+    bool few = fit->source->n <= ESTIMATE_BATCHES * fit->batch;
     if (status != THIELE_OK) {
         return status;
     }
     fit->white = fit->natural;
     fit->passes = INFINITY; /* --epochs are those of the steps */
+    if (!few && fit->natural) {
+        status = try_last_step(l);
+    }
+    if (status != THIELE_OK) {
+        return status;
+    }
     if (!few && thi_driver_stopped(fit->driver)) {
         return estimate(l);
     }
@@ -323,8 +389,8 @@ static thiele_status finish(loop *l)
 }
 
 /*
- * The end over all rows is worth more than the last steps before a deadline, unless it would take most of the time. A
- * pass takes at most as long as as many rows in steps did.
+ * The end over all rows, or those there is time for, is worth more than the last steps before a deadline. A pass takes
+ * at most as long as as many rows in steps did.
  */
 static bool must_finish(const loop *l)
 {
@@ -334,7 +400,7 @@ static bool must_finish(const loop *l)
     }
     double now = thi_seconds(), spent = now - l->started, left = driver->started + driver->deadline - now;
     double needed = LAST_PASSES * spent * (double)l->fit->source->n / ((double)l->t * (double)l->batches.largest);
-    return left < needed && needed < 0.5 * (spent + left);
+    return left < fmin(needed, LAST_SHARE * (spent + left));
 }
 
 thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate)

@@ -173,6 +173,20 @@ static int add_sparse(const thiele_model *model, json_t *json)
                                                (json_int_t)model->batch, "epochs", number(model->epochs)));
 }
 
+/* How a fit by blocks went. */
+static int add_blocks(const thiele_model *model, json_t *json)
+{
+    const thi_blocks_report *b = &model->blocks;
+    return b->blocks == 0 ? 0
+                          : json_object_set_new(
+                                json, "blocks",
+                                json_pack("{s:b, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "anytime", (int)b->anytime,
+                                          "blocks", (json_int_t)b->blocks, "largest", (json_int_t)b->largest,
+                                          "inducing", (json_int_t)b->inducing, "passes", number(b->passes),
+                                          "held_out_rmse", number(b->held_out), "partition_seconds",
+                                          number(b->partition_seconds), "learn_seconds", number(b->learn_seconds)));
+}
+
 json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
 {
     /* json_pack takes over what 'o' is given, also when it fails; a NULL makes it fail. */
@@ -186,7 +200,7 @@ json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
         model->groups, "latents", make_list(model, model->latents, latent_to_json), "weights",
         make_list(model, model->components, weight_to_json), "columns", thi_encoder_to_json(&model->encoder));
     if (json != NULL && (add_likelihood(model, ctx, json) != 0 || add_sparse(model, json) != 0 ||
-                         thi_sampling_to_json(model, json) != 0)) {
+                         add_blocks(model, json) != 0 || thi_sampling_to_json(model, json) != 0)) {
         json_decref(json);
         return NULL;
     }
@@ -379,6 +393,29 @@ out:
     return status;
 }
 
+static thiele_status take_blocks(thiele_model *model, thiele_context *ctx, const json_t *json)
+{
+    const json_t *blocks = json_object_get(json, "blocks");
+    thi_blocks_report *b = &model->blocks;
+    thiele_status status = THIELE_OK;
+    if (blocks == NULL) {
+        return THIELE_OK;
+    }
+    b->anytime = json_is_true(json_object_get(blocks, "anytime"));
+    b->held_out = NAN;
+    THI_TRY(take_count(ctx, blocks, "blocks", INT64_MAX, &b->blocks));
+    THI_TRY(take_count(ctx, blocks, "largest", INT64_MAX, &b->largest));
+    THI_TRY(take_count(ctx, blocks, "inducing", INT64_MAX, &b->inducing));
+    THI_TRY(take_number(ctx, blocks, "passes", 0.0, &b->passes));
+    THI_TRY(take_number(ctx, blocks, "partition_seconds", 0.0, &b->partition_seconds));
+    THI_TRY(take_number(ctx, blocks, "learn_seconds", 0.0, &b->learn_seconds));
+    if (!json_is_null(json_object_get(blocks, "held_out_rmse"))) {
+        THI_TRY(take_number(ctx, blocks, "held_out_rmse", 0.0, &b->held_out));
+    }
+out:
+    return status;
+}
+
 static thiele_status take_value(thiele_model *model, thiele_context *ctx, const json_t *json)
 {
     return take_number(ctx, json, value_name(model->method), -INFINITY, &model->value);
@@ -412,6 +449,7 @@ thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, cons
     THI_TRY(take_holdout(model, ctx, json));
     THI_TRY(take_likelihood(model, ctx, json));
     THI_TRY(take_sparse(model, ctx, json));
+    THI_TRY(take_blocks(model, ctx, json));
     THI_TRY(thi_sampling_from_json(model, ctx, json));
 out:
     return status;
@@ -467,9 +505,12 @@ static int add_noise(const thiele_model *model, json_t *json)
                : 0;
 }
 
-/* Scores of no rows are for the file only. */
-static void leave_out_empty(const thiele_model *model, json_t *json)
+/* Scores of no rows are for the file only, and so are the weights of draws, which are equal. */
+static void leave_out(const thiele_model *model, json_t *json)
 {
+    if (model->sampling.sampler != NULL) {
+        json_object_del(json, "weights");
+    }
     if (model->holdout[0].rows == 0) {
         json_object_del(json, "holdout");
     }
@@ -486,7 +527,7 @@ thiele_status thiele_model_describe(const thiele_model *model, thiele_context *c
     thiele_status status;
     THI_TRY(learned_kernels(model, ctx, &kernel));
     json = thi_model_to_json(model, ctx);
-    leave_out_empty(model, json);
+    leave_out(model, json);
     if (json == NULL || add_noise(model, json) != 0 ||
         json_object_set_new(json, "learned_kernel", json_string(kernel)) != 0 ||
         json_object_set_new(json, "version", json_string(thiele_version())) != 0) {

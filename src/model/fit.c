@@ -41,6 +41,9 @@ static thiele_status run_sparse(thi_fitting *f, const thi_rows *rows, bool learn
     thi_variational_settings settings = f->settings;
     thi_source memory;
     thi_source_of_rows(&memory, rows);
+    if (f->by_blocks) {
+        return thi_run_blocks(f, f->streamed ? &f->stream.source : &memory, learn, fitted);
+    }
     settings.condition = !learn;
     thi_variational_result outcome = {0};
     thiele_status status = thi_fit_variational(f->ctx, &f->driver, &f->spec, f->streamed ? &f->stream.source : &memory,
@@ -197,13 +200,14 @@ static thiele_status print_prior(thiele_context *ctx, const thi_hyper *h, char *
     return thi_text_take(&text, out);
 }
 
-static thiele_status report(thi_fitting *f)
+thiele_status thi_report(thi_fitting *f)
 {
     thiele_model *model = f->model;
     model->stop = f->result.stop;
     model->rows = f->streamed ? f->stream.source.n : f->rows.n;
     model->evaluations = f->result.evaluations;
     model->iterations = f->result.iterations;
+    thi_model_clear_learned(model);
     thiele_status status = thi_alloc(f->ctx, &model->learned, (size_t)f->hypers.count, sizeof *model->learned);
     if (status == THIELE_OK && !isfinite(model->value)) {
         status =
@@ -294,9 +298,13 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
         THI_TRY(learn_with_holdout(f));
     }
     THI_TRY(exact ? finish_exact(f, !held) : run_method(f, &f->rows, !held, NULL, NULL));
-    THI_TRY(report(f));
+    THI_TRY(thi_report(f));
     if (f->method == NULL) {
-        THI_TRY(report_sparse(f));
+        if (f->by_blocks) {
+            thi_report_blocks(f);
+        } else {
+            THI_TRY(report_sparse(f));
+        }
     }
 out:
     return status;

@@ -10,17 +10,20 @@
 /* Rows that methods are chosen for by themselves: up to there a fit takes a few minutes at most on two cores. */
 enum { EXACT_AUTO_MAX = 4000, COLLAPSED_AUTO_MAX = 20000, DENSE_AUTO_MAX = 1500 };
 
-static double exact_bytes(int64_t n, int latents)
+static double exact_bytes(const thi_fitting *f, const char *sampler, int64_t n)
 {
-    (void)latents;
+    (void)f;
+    (void)sampler;
     return thi_exact_bytes(n);
 }
 
 /* Chains follow once the dense method is done with its matrices. */
-static double sampling_bytes(int64_t n, int latents)
+static double dense_bytes(const thi_fitting *f, const char *sampler, int64_t n)
 {
-    thi_chains_settings defaults = {.sampler = "gibbs"};
-    return fmax(thi_dense_fit_bytes(n, latents), thi_chains_bytes(n, latents, &defaults));
+    int latents = f->spec.lik->latents;
+    thi_chains_settings settings = {.sampler = sampler, .chains = f->options->chains};
+    double own = thi_dense_fit_bytes(n, latents);
+    return sampler != NULL ? fmax(own, thi_chains_bytes(n, latents, &settings)) : own;
 }
 
 /* What may be asked for, in the order in which it is chosen where nothing is. */
@@ -30,7 +33,7 @@ static const struct {
     bool gaussian;            /* plain Gaussian noise and one target only */
     int64_t most;             /* rows that it is chosen for by itself */
     const char *why;
-    double (*bytes)(int64_t n, int latents);
+    double (*bytes)(const thi_fitting *f, const char *sampler, int64_t n);
     const char *expectation; /* NULL: as asked for */
     const char *sampler;     /* NULL: none */
 } methods[] = {
@@ -39,15 +42,21 @@ static const struct {
     {"collapsed", NULL, true, COLLAPSED_AUTO_MAX, "the table is of medium size and the noise Gaussian", NULL, NULL,
      NULL},
     {"augmented", &thi_method_dense, false, DENSE_AUTO_MAX,
-     "the table is small and auxiliary variables make the likelihood Gaussian", thi_dense_fit_bytes, "augmented", NULL},
+     "the table is small and auxiliary variables make the likelihood Gaussian", dense_bytes, "augmented", NULL},
     {"augmented", NULL, false, INT64_MAX, "the table is large and auxiliary variables make the likelihood Gaussian",
      NULL, "augmented", NULL},
-    {"dense", &thi_method_dense, false, DENSE_AUTO_MAX, "the table is small and the noise not Gaussian",
-     thi_dense_fit_bytes, NULL, NULL},
-    {"gibbs", &thi_method_dense, false, 0, NULL, sampling_bytes, "augmented", "gibbs"},
-    {"ess", &thi_method_dense, false, 0, NULL, sampling_bytes, NULL, "ess"},
-    {"hmc", &thi_method_dense, false, 0, NULL, sampling_bytes, NULL, "hmc"},
-    {"mh", &thi_method_dense, false, 0, NULL, sampling_bytes, NULL, "mh"},
+    {"dense", &thi_method_dense, false, DENSE_AUTO_MAX, "the table is small and the noise not Gaussian", dense_bytes,
+     NULL, NULL},
+    {"gibbs", &thi_method_dense, false, 0, NULL, dense_bytes, "augmented", "gibbs"},
+    {"ess", &thi_method_dense, false, 0, NULL, dense_bytes, NULL, "ess"},
+    {"hmc", &thi_method_dense, false, 0, NULL, dense_bytes, NULL, "hmc"},
+    {"mh", &thi_method_dense, false, 0, NULL, dense_bytes, NULL, "mh"},
+    {"sor", NULL, true, 0, NULL, NULL, NULL, NULL},
+    {"dtc", NULL, true, 0, NULL, NULL, NULL, NULL},
+    {"fitc", NULL, true, 0, NULL, NULL, NULL, NULL},
+    {"fic", NULL, true, 0, NULL, NULL, NULL, NULL},
+    {"pitc", NULL, true, 0, NULL, NULL, NULL, NULL},
+    {"pic", NULL, true, 0, NULL, NULL, NULL, NULL},
     {"variational", NULL, false, INT64_MAX, "the table is large", NULL, NULL, NULL},
 };
 enum { METHODS = sizeof methods / sizeof *methods };
@@ -73,7 +82,7 @@ static bool suits(const thi_fitting *f, int i, int64_t n)
 
 static double bytes_needed(const thi_fitting *f, int i, int64_t n)
 {
-    return methods[i].bytes != NULL ? methods[i].bytes(n, f->spec.lik->latents) : 0.0;
+    return methods[i].bytes != NULL ? methods[i].bytes(f, methods[i].sampler, n) : 0.0;
 }
 
 static double bytes_left(const thi_fitting *f)
@@ -90,13 +99,20 @@ static bool passes_on(const thi_fitting *f, int i, int64_t n)
            (n > methods[i].most || asks_for_sparse(f->options));
 }
 
+/* "0.3 fitc + 0.7 dtc" goes by the rules of fitc. */
+static bool is_sum_of(const char *text, const char *method)
+{
+    return strpbrk(text, "+ ") != NULL && strcmp(method, "fitc") == 0 && thi_blocks_is_form(text);
+}
+
 /* *crowded: the first one that suits the table, which memory forbids; NULL: none. */
 static int find_method(const thi_fitting *f, const char *name, int64_t n, const char **crowded)
 {
     bool any = strcmp(name, "auto") == 0;
     *crowded = NULL;
     for (int i = 0; i < METHODS; i++) {
-        bool wanted = any ? suits(f, i, n) : strcmp(name, methods[i].name) == 0 && !passes_on(f, i, n);
+        bool named = strcmp(name, methods[i].name) == 0 || is_sum_of(name, methods[i].name);
+        bool wanted = any ? suits(f, i, n) : named && !passes_on(f, i, n);
         if (wanted && any && bytes_needed(f, i, n) > bytes_left(f)) {
             *crowded = *crowded == NULL ? methods[i].name : *crowded;
         } else if (wanted) {
@@ -126,8 +142,9 @@ static thiele_status too_many(const thi_fitting *f, int chosen, int64_t n)
                     "%lld rows are too many for method %s: it would take %s of memory, and %s are left of the %s that "
                     "it may use (--memory); use %s, or a sample of the rows",
                     (long long)n, methods[chosen].name, needed, left, limit,
-                    methods[chosen].gaussian ? "a sparse method, --method collapsed or --method variational"
-                                             : "the sparse method, --method variational");
+                    methods[chosen].gaussian          ? "a sparse method, --method collapsed or --method variational"
+                    : methods[chosen].sampler != NULL ? "fewer --chains, the sparse method, --method variational"
+                                                      : "the sparse method, --method variational");
 }
 
 /* What auxiliary variables and samplers need. */
@@ -161,6 +178,26 @@ static thiele_status check_augmented(const thi_fitting *f, int chosen)
     return THIELE_OK;
 }
 
+/* What is for methods by blocks alone, and what is not for them. */
+static thiele_status check_blocks(const thi_fitting *f, int chosen)
+{
+    const thiele_fit_options *o = f->options;
+    const char *name = methods[chosen].name;
+    if (!thi_blocks_is_form(name)) {
+        bool asked =
+            o->blocks > 0 || o->anytime != 0 || o->step_blocks > 0 || o->schedule != NULL || o->snapshot != NULL;
+        return asked ? thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                                "method '%s' has no blocks: blocks, anytime, their schedule and snapshots are for the "
+                                "methods sor, dtc, fitc, fic, pitc and pic",
+                                name)
+                     : THIELE_OK;
+    }
+    const char *extra = o->posterior != NULL || o->plain ? "posterior families"
+                        : o->batch > 0                   ? "batches but blocks (--blocks)"
+                                                         : NULL;
+    return extra == NULL ? THIELE_OK : thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has no %s", name, extra);
+}
+
 static thiele_status check_method(const thi_fitting *f, int chosen, int64_t n)
 {
     thiele_context *ctx = f->ctx;
@@ -183,6 +220,10 @@ static thiele_status check_method(const thi_fitting *f, int chosen, int64_t n)
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                         "method '%s' computes no expectations: --expectation is for the methods dense and variational",
                         name);
+    }
+    status = check_blocks(f, chosen);
+    if (status != THIELE_OK) {
+        return status;
     }
     return bytes_needed(f, chosen, n) > bytes_left(f) ? too_many(f, chosen, n) : THIELE_OK;
 }
@@ -222,6 +263,14 @@ static thiele_status read_posterior(thi_fitting *f)
         text, COMPONENTS_MAX);
 }
 
+/* Samplers of any likelihood learn as auto would: by its augmentation, unless other expectations were asked for. */
+static const char *expectation_of(const thi_fitting *f, int chosen)
+{
+    bool preferred =
+        methods[chosen].sampler != NULL && f->options->expectation == NULL && thi_is_augmented(f->spec.lik);
+    return preferred ? "augmented" : methods[chosen].expectation;
+}
+
 static thiele_status check_settings(const thi_fitting *f)
 {
     const thiele_fit_options *o = f->options;
@@ -243,14 +292,14 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
         return thi_fail(
             f->ctx, THIELE_ERROR_ARGUMENT,
             "no method '%s' in this version: it has auto, exact, collapsed, dense, variational, augmented, gibbs, "
-            "ess, hmc and mh",
+            "ess, hmc, mh, sor, dtc, fitc, fic, pitc and pic",
             name);
     }
     THI_TRY(check_settings(f));
     THI_TRY(check_method(f, chosen, table->rows));
     f->method = methods[chosen].method;
     f->sampler = methods[chosen].sampler;
-    f->expectation = methods[chosen].expectation;
+    f->expectation = expectation_of(f, chosen);
     f->settings = (thi_variational_settings){.inducing = o->inducing,
                                              .fixed_Z = o->fixed_basis != 0,
                                              .optimizer = o->optimizer,
@@ -262,7 +311,11 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
                                              .tolerance = o->tolerance,
                                              .restarts = o->restarts};
     THI_TRY(read_posterior(f));
-    THI_TRY(thi_strdup(f->ctx, &f->model->method, methods[chosen].name));
+    f->by_blocks = thi_blocks_is_form(name);
+    if (f->by_blocks) {
+        THI_TRY(thi_specify_blocks(f, name));
+    }
+    THI_TRY(thi_strdup(f->ctx, &f->model->method, f->by_blocks ? name : methods[chosen].name));
     bool asked = strcmp(name, "auto") != 0;
     bool implied = asks_for_sparse(o);
     const char *why = asked ? "it was asked for" : implied ? "inducing inputs were asked for" : methods[chosen].why;

@@ -3,16 +3,23 @@
 
 #include <string.h>
 
-void thiele_model_destroy(thiele_model *model)
+void thi_model_clear_learned(thiele_model *model)
 {
-    if (model == NULL) {
-        return;
-    }
     for (int i = 0; i < model->learned_count; i++) {
         thi_free(model->learned[i].name);
         thi_free(model->learned[i].prior);
     }
     thi_free(model->learned);
+    model->learned = NULL;
+    model->learned_count = 0;
+}
+
+void thiele_model_destroy(thiele_model *model)
+{
+    if (model == NULL) {
+        return;
+    }
+    thi_model_clear_learned(model);
     thi_free(model->method);
     thi_free(model->why);
     thi_free(model->kernel);

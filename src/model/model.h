@@ -27,6 +27,14 @@ typedef struct thi_sampling {
     int64_t divergences;
 } thi_sampling;
 
+/* How a fit by blocks went; blocks 0: it was none. */
+typedef struct thi_blocks_report {
+    bool anytime;
+    int64_t blocks, largest, inducing;
+    double passes, held_out; /* NaN: no rows were held out; else in the units of the data */
+    double partition_seconds, learn_seconds;
+} thi_blocks_report;
+
 struct thiele_model {
     thi_encoder encoder;
     thiele_likelihood *lik; /* units of the model; NULL: the user's own, not attached yet */
@@ -47,6 +55,7 @@ struct thiele_model {
     int64_t batch;
     double epochs;
     thi_sampling sampling;
+    thi_blocks_report blocks;
     thiele_stop stop;
     int64_t rows, evaluations;
     int iterations;
@@ -76,6 +85,8 @@ thiele_status thi_model_parse(thiele_model **out, thiele_context *ctx, const cha
                               size_t length);
 /* All rows of the table in memory, units of the model; row: the table's row of each (may be NULL). */
 thiele_status thi_read_all(thiele_context *ctx, thi_reader *reader, thi_rows *rows, int64_t **row);
+/* Forgets the learned parameters that are reported. */
+void thi_model_clear_learned(thiele_model *model);
 /* Whether the targets are labels. */
 bool thi_model_has_classes(const thiele_model *model);
 bool thi_model_is_gaussian(const thiele_model *model);

@@ -112,7 +112,8 @@ static thiele_status tell_progress(pass *p, int64_t done, int64_t total)
                                 .expected = NAN,
                                 .divergence = NAN,
                                 .step = NAN,
-                                .rows_per_second = (double)done / (elapsed + 1e-9)};
+                                .rows_per_second = (double)done / (elapsed + 1e-9),
+                                .held_out = NAN};
     return ctx->progress(&progress, ctx->progress_user) == 0
                ? THIELE_OK
                : thi_fail(ctx, THIELE_ERROR_CANCELLED, "stopped after %lld of %lld rows; nothing was written",

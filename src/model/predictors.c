@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "posterior/local.h"
+
 static int64_t packed_size(int64_t n)
 {
     return n * (n + 1) / 2;
@@ -11,6 +13,7 @@ static int64_t packed_size(int64_t n)
 
 static const char *const plus_names[] = {"none", "triangle", "white", "kernel"};
 enum { PLUS_KINDS = sizeof plus_names / sizeof *plus_names };
+static const char *const conditional_names[THI_CONDITIONAL_KINDS] = {"full", "none", "diagonal"};
 
 /* "inputs" of the first latent function, "f2.inputs" of the second. */
 enum { NAME_MAX_LENGTH = 48 };
@@ -34,6 +37,7 @@ thiele_status thi_tensor_add(thi_tensor_list *list, int latent, const char *name
     make_name(whole, latent, name);
     THI_TRY(thi_grow(list->ctx, &list->tensor, next, sizeof *list->tensor));
     THI_TRY(thi_grow(list->ctx, &list->name, next, sizeof(char *)));
+    THI_TRY(thi_grow(list->ctx, &list->kept, next, sizeof(double *)));
     THI_TRY(thi_strdup(list->ctx, &list->name[list->count], whole));
     list->tensor[list->count++] = tensor;
 out:
@@ -52,8 +56,10 @@ void thi_tensor_list_clear(thi_tensor_list *list)
 {
     for (int i = 0; i < list->count; i++) {
         thi_free(list->name[i]);
+        thi_free(list->kept[i]);
     }
     thi_free(list->name);
+    thi_free(list->kept);
     thi_free(list->tensor);
     *list = (thi_tensor_list){0};
 }
@@ -87,6 +93,46 @@ static thiele_status list_plus(thi_tensor_list *list, const thi_predictor *p, in
     return status;
 }
 
+/* Rows of each block as numbers, which the list keeps. */
+static thiele_status list_sizes(thi_tensor_list *list, const thi_partition *partition, int latent)
+{
+    int64_t P = partition->blocks;
+    double *sizes = NULL;
+    thiele_status status = thi_alloc(list->ctx, &sizes, (size_t)P, sizeof *sizes);
+    for (int64_t i = 0; status == THIELE_OK && i < P; i++) {
+        sizes[i] = (double)(partition->start[i + 1] - partition->start[i]);
+    }
+    if (status == THIELE_OK) {
+        status = thi_tensor_add(list, latent, "local.sizes", (thi_tensor){.dims = 1, .shape = {P}, .data = sizes});
+    }
+    if (status != THIELE_OK) {
+        thi_free(sizes);
+        return status;
+    }
+    list->kept[list->count - 1] = sizes;
+    return THIELE_OK;
+}
+
+static thiele_status list_local(thi_tensor_list *list, const thi_local *local, int latent)
+{
+    const thi_partition *partition = &local->partition;
+    int64_t N = partition->n, D = partition->D, P = partition->blocks;
+    const struct {
+        const char *name;
+        thi_tensor tensor;
+    } all[] = {
+        {"local.inputs", {.dims = 2, .shape = {N, D}, .data = local->X}},
+        {"local.targets", {.dims = 1, .shape = {N}, .data = local->y}},
+        {"local.centres", {.dims = 2, .shape = {P, D}, .data = partition->centre}},
+        {"local.scale", {.dims = 1, .shape = {D}, .data = partition->scale}},
+    };
+    thiele_status status = list_sizes(list, partition, latent);
+    for (size_t i = 0; status == THIELE_OK && i < sizeof all / sizeof *all; i++) {
+        status = thi_tensor_add(list, latent, all[i].name, all[i].tensor);
+    }
+    return status;
+}
+
 thiele_status thi_predictor_list(thi_tensor_list *list, const thi_predictor *p, const thi_predictor *first, int latent)
 {
     int64_t D = p->kernel->dims;
@@ -111,8 +157,17 @@ thiele_status thi_predictor_list(thi_tensor_list *list, const thi_predictor *p, 
         list, latent, "mean",
         (thi_tensor){.dims = 1, .shape = {thi_mean_parameters(p->mean, (int)D)}, .data = p->mean_parameter}));
     THI_TRY(list_plus(list, p, latent));
+    if (p->local != NULL) {
+        THI_TRY(list_local(list, p->local, latent));
+    }
 out:
     return status;
+}
+
+static json_t *local_to_json(const thi_local *local)
+{
+    return json_pack("{s:I, s:I, s:f}", "rows", (json_int_t)local->partition.n, "blocks",
+                     (json_int_t)local->partition.blocks, "noise", local->noise);
 }
 
 json_t *thi_predictor_to_json(const thi_predictor *p)
@@ -126,8 +181,20 @@ json_t *thi_predictor_to_json(const thi_predictor *p)
         json_decref(rows);
         return NULL;
     }
-    return json_pack("{s:I, s:s, s:o, s:b}", "basis", (json_int_t)p->n, "plus", plus_names[p->plus], "plus_rows", rows,
-                     "scaled", (int)(p->scale != NULL));
+    json_t *json = json_pack("{s:I, s:s, s:o, s:b}", "basis", (json_int_t)p->n, "plus", plus_names[p->plus],
+                             "plus_rows", rows, "scaled", (int)(p->scale != NULL));
+    failed = json == NULL;
+    if (!failed && p->conditional != THI_CONDITIONAL_FULL) {
+        failed = json_object_set_new(json, "conditional", json_string(conditional_names[p->conditional]));
+    }
+    if (!failed && p->local != NULL) {
+        failed = json_object_set_new(json, "local", local_to_json(p->local));
+    }
+    if (failed) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
 }
 
 /* --- reading ---------------------------------------------------------------------------------------------------------
@@ -148,6 +215,15 @@ static thiele_status take(const thi_tensors *tensors, thiele_context *ctx, int l
     char name[NAME_MAX_LENGTH];
     find_name(name, tensors, latent, part);
     return thi_tensors_take(tensors, ctx, name, dims, shape, out);
+}
+
+/* The same borrowed. */
+static thiele_status view(const thi_tensors *tensors, thiele_context *ctx, int latent, const char *part, int dims,
+                          const int64_t *shape, const double **out)
+{
+    char name[NAME_MAX_LENGTH];
+    find_name(name, tensors, latent, part);
+    return thi_tensors_view(tensors, ctx, name, dims, shape, out);
 }
 
 static thiele_status read_triangle(thiele_context *ctx, const thi_tensors *tensors, int latent, const char *part,
@@ -216,6 +292,66 @@ out:
     return status;
 }
 
+/* start (P + 1 numbers) from the sizes of blocks, which must be whole and add up to N. */
+static thiele_status read_sizes(thiele_context *ctx, const thi_tensors *tensors, int latent, const thi_partition *p)
+{
+    char name[NAME_MAX_LENGTH];
+    const double *sizes = NULL;
+    find_name(name, tensors, latent, "local.sizes");
+    thiele_status status = thi_tensors_view(tensors, ctx, name, 1, &p->blocks, &sizes);
+    for (int64_t i = 0; status == THIELE_OK && i < p->blocks; i++) {
+        if (!(sizes[i] >= 1.0 && sizes[i] <= (double)(p->n - p->start[i]) && floor(sizes[i]) == sizes[i])) {
+            return thi_fail(ctx, THIELE_ERROR_FORMAT, "its tensor '%s' holds no sizes of blocks", name);
+        }
+        p->start[i + 1] = p->start[i] + (int64_t)sizes[i];
+    }
+    if (status == THIELE_OK && p->start[p->blocks] != p->n) {
+        status = thi_fail(ctx, THIELE_ERROR_FORMAT, "the blocks of its tensor '%s' do not add up to %lld rows", name,
+                          (long long)p->n);
+    }
+    return status;
+}
+
+static thiele_status read_local(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors, int latent,
+                                const json_t *json)
+{
+    const json_t *rows = json_object_get(json, "rows"), *blocks = json_object_get(json, "blocks");
+    int64_t N = json_integer_value(rows), P = json_integer_value(blocks), D = p->kernel->dims;
+    double noise = json_number_value(json_object_get(json, "noise"));
+    bool fits = p->components == 1 && p->plus == THI_PLUS_TRIANGLE && p->conditional == THI_CONDITIONAL_FULL;
+    thi_partition partition = {.D = (int)D, .n = N, .blocks = P};
+    int64_t inputs[2] = {N, D}, centres[2] = {P, D};
+    const double *X = NULL, *y = NULL;
+    thiele_status status;
+    if (!fits || P < 1 || P > N || N > INT32_MAX || !isfinite(noise) || !(noise > 0.0)) {
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "its field 'local' makes no sense");
+    }
+    THI_TRY(view(tensors, ctx, latent, "local.inputs", 2, inputs, &X));
+    THI_TRY(view(tensors, ctx, latent, "local.targets", 1, &N, &y));
+    THI_TRY(take(tensors, ctx, latent, "local.centres", 2, centres, &partition.centre));
+    THI_TRY(take(tensors, ctx, latent, "local.scale", 1, &D, &partition.scale));
+    THI_TRY(thi_alloc(ctx, &partition.start, (size_t)P + 1, sizeof *partition.start));
+    THI_TRY(read_sizes(ctx, tensors, latent, &partition));
+    THI_TRY(thi_local_attach(p, ctx, &partition, X, y, noise));
+out:
+    thi_partition_clear(&partition);
+    return status;
+}
+
+/* Files of before there were conditionals have no such field. */
+static bool read_conditional(thi_predictor *p, const json_t *json)
+{
+    const json_t *field = json_object_get(json, "conditional");
+    const char *name = json_string_value(field);
+    int kind = 0;
+    while (name != NULL && kind < THI_CONDITIONAL_KINDS && strcmp(name, conditional_names[kind]) != 0) {
+        kind++;
+    }
+    p->conditional = (thi_conditional)kind;
+    bool bare = p->plus == THI_PLUS_NONE && kind != THI_CONDITIONAL_FULL;
+    return field == NULL || (name != NULL && kind < THI_CONDITIONAL_KINDS && !bare);
+}
+
 /* The fields that JSON gives. */
 static bool read_facts(thi_predictor *p, const json_t *json, bool *scaled)
 {
@@ -228,7 +364,8 @@ static bool read_facts(thi_predictor *p, const json_t *json, bool *scaled)
     p->n = json_integer_value(basis);
     p->plus = (thi_plus)kind;
     *scaled = json_is_true(json_object_get(json, "scaled"));
-    return plus != NULL && kind < PLUS_KINDS && json_is_integer(basis) && p->n >= 1 && p->n <= INT32_MAX;
+    return plus != NULL && kind < PLUS_KINDS && json_is_integer(basis) && p->n >= 1 && p->n <= INT32_MAX &&
+           read_conditional(p, json);
 }
 
 thiele_status thi_predictor_read(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors,
@@ -256,6 +393,9 @@ thiele_status thi_predictor_read(thi_predictor *p, thiele_context *ctx, const th
     THI_TRY(read_triangle(ctx, tensors, latent, "factor", p->n, &p->L));
     THI_TRY(read_plus(p, ctx, tensors, latent, json_object_get(json, "plus_rows")));
     THI_TRY(thi_predictor_finish(p, ctx));
+    if (json_object_get(json, "local") != NULL) {
+        THI_TRY(read_local(p, ctx, tensors, latent, json_object_get(json, "local")));
+    }
 out:
     return status;
 }

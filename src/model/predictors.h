@@ -12,7 +12,8 @@ typedef struct thi_tensor_list {
     thiele_context *ctx;
     int count;
     thi_tensor *tensor;
-    char **name; /* owned */
+    char **name;   /* owned */
+    double **kept; /* numbers that are freed with the list; NULL where the tensor's are borrowed */
 } thi_tensor_list;
 /* Adds a tensor under its name, which is that of latent function `latent` (from 0; -1: of none). */
 thiele_status thi_tensor_add(thi_tensor_list *list, int latent, const char *name, thi_tensor tensor);

@@ -5,6 +5,7 @@
 #include "model/sampling.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "fit/chains.h"
 
@@ -69,8 +70,8 @@ thiele_status thi_sample(thi_fitting *f, const thi_rows *rows)
     }
     if (result.early) {
         thi_log(f->ctx, THIELE_LOG_WARNING,
-                "the chains were stopped before their first draw: the model has the Gaussian posterior that they were "
-                "to start from");
+                "the chains were stopped before their first draw: the model has the Gaussian posterior that the "
+                "parameters were learned with");
     } else {
         status = take_draws(f, rows, &result);
     }
@@ -86,24 +87,29 @@ static json_t *number(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-static const struct field {
+/* Names in the description, and what they may be. Means of shares may end a rounding above 1. */
+static const struct {
     const char *name;
     size_t at;
-} numbers[] =
-    {
-        {"rhat", offsetof(thi_sampling, mixing.rhat)},
-        {"share_unmixed", offsetof(thi_sampling, mixing.share)},
-        {"lag1", offsetof(thi_sampling, mixing.lag1)},
-        {"ess_least", offsetof(thi_sampling, mixing.ess_least)},
-        {"ess_median", offsetof(thi_sampling, mixing.ess_median)},
-        {"acceptance", offsetof(thi_sampling, acceptance)},
-        {"step", offsetof(thi_sampling, step)},
-},
-  counts[] = {
-      {"chains", offsetof(thi_sampling, chains)},
-      {"draws", offsetof(thi_sampling, draws)},
-      {"kept", offsetof(thi_sampling, kept)},
-      {"divergences", offsetof(thi_sampling, divergences)},
+    double low, high;
+} numbers[] = {
+    {"rhat", offsetof(thi_sampling, mixing.rhat), 0.0, STUCK},
+    {"share_unmixed", offsetof(thi_sampling, mixing.share), 0.0, 1.0},
+    {"lag1", offsetof(thi_sampling, mixing.lag1), -1.0 - 1e-9, 1.0 + 1e-9},
+    {"ess_least", offsetof(thi_sampling, mixing.ess_least), 0.0, INFINITY},
+    {"ess_median", offsetof(thi_sampling, mixing.ess_median), 0.0, INFINITY},
+    {"acceptance", offsetof(thi_sampling, acceptance), 0.0, 1.0 + 1e-9},
+    {"step", offsetof(thi_sampling, step), 0.0, INFINITY},
+};
+static const struct {
+    const char *name;
+    size_t at;
+    int64_t low, high;
+} counts[] = {
+    {"chains", offsetof(thi_sampling, chains), 1, THI_CHAINS_MAX},
+    {"draws", offsetof(thi_sampling, draws), 1, (int64_t)1 << 31},
+    {"kept", offsetof(thi_sampling, kept), 1, INT32_MAX},
+    {"divergences", offsetof(thi_sampling, divergences), 0, INT64_MAX},
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers, COUNTS = sizeof counts / sizeof *counts };
 
@@ -137,15 +143,18 @@ thiele_status thi_sampling_from_json(thiele_model *model, thiele_context *ctx, c
     }
     for (int i = 0; i < COUNTS; i++) {
         const json_t *value = json_object_get(from, counts[i].name);
-        *(int64_t *)(void *)(to + counts[i].at) = json_integer_value(value);
-        good = good && json_is_integer(value) && json_integer_value(value) >= 0;
+        int64_t count = json_integer_value(value);
+        *(int64_t *)(void *)(to + counts[i].at) = count;
+        good = good && json_is_integer(value) && count >= counts[i].low && count <= counts[i].high;
     }
     for (int i = 0; i < NUMBERS; i++) {
         const json_t *value = json_object_get(from, numbers[i].name);
-        *(double *)(void *)(to + numbers[i].at) = json_is_number(value) ? json_number_value(value) : NAN;
-        good = good && (json_is_number(value) || json_is_null(value));
+        double x = json_is_number(value) ? json_number_value(value) : NAN;
+        *(double *)(void *)(to + numbers[i].at) = x;
+        good = good && (json_is_null(value) || (x >= numbers[i].low && x <= numbers[i].high));
     }
-    if (sampler == NULL || !good) {
+    /* Methods that sample are named by their samplers, and every draw that was kept is a component. */
+    if (!good || sampler == NULL || strcmp(sampler, model->method) != 0 || model->sampling.kept != model->components) {
         return thi_fail(ctx, THIELE_ERROR_FORMAT, "its field 'sampling' makes no sense");
     }
     return thi_strdup(ctx, &model->sampling.sampler, sampler);

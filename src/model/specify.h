@@ -2,7 +2,7 @@
 #ifndef THI_SPECIFY_H
 #define THI_SPECIFY_H
 
-#include "fit/variational.h"
+#include "fit/blocks.h"
 #include "model/model.h"
 #include "model/table_stream.h"
 
@@ -17,6 +17,10 @@ typedef struct thi_fitting {
     const char *expectation;  /* as the method has it; NULL: as the options do */
     thi_variational_settings settings;
     thi_variational_result outcome;
+    bool by_blocks; /* a sparse method, by these settings: */
+    thi_blocks_settings block_settings;
+    thi_blocks_result block_outcome;
+    int64_t block_rows;
     double *Z; /* given inducing inputs */
     /* The rows are in memory, or in the table, which is then read again and again. */
     bool streamed;
@@ -29,6 +33,18 @@ typedef struct thi_fitting {
     thi_fit_result result;
 } thi_fitting;
 
+/* --- fit.c --- */
+/* What the model says of itself at the present values of the hyperparameters; may be called again. */
+thiele_status thi_report(thi_fitting *f);
+
+/* --- snapshot.c --- */
+/* Settings of a method by blocks from the options. */
+thiele_status thi_specify_blocks(thi_fitting *f, const char *method);
+/* Learns by blocks, or only conditions. */
+thiele_status thi_run_blocks(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted);
+void thi_report_blocks(thi_fitting *f);
+
+/* --- specify.c --- */
 /* Refuses fit options that make no sense. */
 thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options);
 /* The likelihood and the encoder. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "posterior/local.h"
+
 static thiele_status copy_doubles(thiele_context *ctx, double **out, size_t count, const double *from)
 {
     thiele_status status = thi_alloc(ctx, out, count, sizeof **out);
@@ -62,6 +64,7 @@ thiele_status thi_predictor_finish(thi_predictor *predictor, thiele_context *ctx
 
 void thi_predictor_clear(thi_predictor *predictor)
 {
+    thi_local_destroy(predictor->local);
     thi_inputs_clear(&predictor->inputs);
     thiele_kernel_destroy(predictor->kernel);
     thi_free(predictor->mean_parameter);
@@ -158,14 +161,30 @@ static thiele_status whiten(const thi_predictor *p, thiele_context *ctx, thi_mat
     return thi_tri_solve(ctx, THI_N, p->L, K);
 }
 
+/* variance (n x components) -= |w|^2 */
+static void subtract_explained(const thi_predictor *p, thi_matrix K, double *variance)
+{
+    for (int64_t j = 0; j < K.cols; j++) {
+        const double *w = K.data + j * K.ld;
+        double explained = thi_blas_dot(p->n, w, w);
+        for (int k = 0; k < p->components; k++) {
+            variance[k * K.cols + j] -= explained;
+        }
+    }
+}
+
 /* variance (n x components) = k(x, x) - |w|^2 + |R u|^2; K is overwritten by w. */
 static thiele_status variances(const thi_predictor *p, thiele_context *ctx, const thi_inputs *inputs, const space *s,
                                double *variance)
 {
     int64_t n = s->K.cols;
-    bool on_kernel = p->plus == THI_PLUS_KERNEL;
-    thiele_status status;
-    THI_TRY(thi_kernel_fill_diagonal(p->kernel, ctx, inputs, variance));
+    bool on_kernel = p->plus == THI_PLUS_KERNEL, conditional = p->conditional != THI_CONDITIONAL_NONE;
+    thiele_status status = THIELE_OK;
+    if (conditional) {
+        THI_TRY(thi_kernel_fill_diagonal(p->kernel, ctx, inputs, variance));
+    } else {
+        memset(variance, 0, (size_t)n * sizeof *variance);
+    }
     for (int k = 1; k < p->components; k++) {
         memcpy(variance + k * n, variance, (size_t)n * sizeof *variance);
     }
@@ -173,12 +192,8 @@ static thiele_status variances(const thi_predictor *p, thiele_context *ctx, cons
         THI_TRY(add_plus(p, ctx, s, variance));
     }
     THI_TRY(whiten(p, ctx, s->K));
-    for (int64_t j = 0; j < n; j++) {
-        const double *w = s->K.data + j * s->K.ld;
-        double explained = thi_blas_dot(p->n, w, w);
-        for (int k = 0; k < p->components; k++) {
-            variance[k * n + j] -= explained;
-        }
+    if (conditional) {
+        subtract_explained(p, s->K, variance);
     }
     if (p->plus != THI_PLUS_NONE && !on_kernel) {
         THI_TRY(add_plus(p, ctx, s, variance));
@@ -241,8 +256,11 @@ thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_con
     int K = predictor->components;
     int64_t columns = n < THI_PREDICT_BLOCK ? n : THI_PREDICT_BLOCK;
     double *block = NULL;
-    space s;
+    space s = {0};
     thiele_status status;
+    if (predictor->local != NULL) {
+        return thi_local_marginals(predictor, ctx, n, X, mean, variance, clipped);
+    }
     THI_TRY(space_open(&s, ctx, predictor, columns, variance != NULL));
     THI_TRY(thi_alloc(ctx, &block, (size_t)(2 * columns * K), sizeof *block));
     for (int64_t first = 0; first < n; first += THI_PREDICT_BLOCK) {
@@ -270,6 +288,38 @@ static thiele_status joint_plus(const thi_predictor *p, thiele_context *ctx, int
     return status == THIELE_OK ? thi_multiply(ctx, THI_T, THI_N, 1.0, Ru, Ru, 1.0, C, true) : status;
 }
 
+/* C (lower triangle) = what the conditional keeps of k(x, x'). */
+static thiele_status joint_prior(const thi_predictor *p, thiele_context *ctx, const thi_inputs *inputs, thi_matrix C)
+{
+    int64_t n = C.rows;
+    if (p->conditional == THI_CONDITIONAL_FULL) {
+        return thi_kernel_fill(p->kernel, ctx, inputs, inputs, C, true);
+    }
+    memset(C.data, 0, (size_t)(n * n) * sizeof *C.data);
+    if (p->conditional == THI_CONDITIONAL_NONE) {
+        return THIELE_OK;
+    }
+    /* The first column holds the diagonal until each number is in its place. */
+    thiele_status status = thi_kernel_fill_diagonal(p->kernel, ctx, inputs, C.data);
+    for (int64_t j = 1; j < n && status == THIELE_OK; j++) {
+        C.data[j + j * n] = C.data[j];
+        C.data[j] = 0.0;
+    }
+    return status;
+}
+
+/* C (lower triangle) -= what it keeps of w'w. */
+static thiele_status joint_explained(const thi_predictor *p, thiele_context *ctx, thi_matrix w, thi_matrix C)
+{
+    if (p->conditional == THI_CONDITIONAL_FULL) {
+        return thi_multiply(ctx, THI_T, THI_N, -1.0, w, w, 1.0, C, true);
+    }
+    for (int64_t j = 0; p->conditional == THI_CONDITIONAL_DIAGONAL && j < C.cols; j++) {
+        C.data[j + j * C.ld] -= thi_blas_dot(p->n, w.data + j * w.ld, w.data + j * w.ld);
+    }
+    return THIELE_OK;
+}
+
 thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context *ctx, int component, int64_t n,
                                   const double *X, double *mean, double *covariance)
 {
@@ -278,17 +328,20 @@ thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context
     thi_matrix C = thi_matrix_view(covariance, n, n, n);
     bool on_kernel = predictor->plus == THI_PLUS_KERNEL;
     thiele_status status;
+    if (predictor->local != NULL) {
+        return thi_local_joint(predictor, ctx, n, X, mean, covariance);
+    }
     THI_TRY(thi_inputs_make(&inputs, ctx, predictor->kernel, n, X));
     THI_TRY(space_open(&s, ctx, predictor, n, true));
     THI_TRY(thi_kernel_fill(predictor->kernel, ctx, &predictor->inputs, &inputs, s.K, false));
     thi_mean_fill(predictor->mean, predictor->mean_parameter, n, predictor->kernel->dims, X, mean);
     thi_blas_gemv(THI_T, 1.0, s.K, predictor->a + component * predictor->n, 1.0, mean);
-    THI_TRY(thi_kernel_fill(predictor->kernel, ctx, &inputs, &inputs, C, true));
+    THI_TRY(joint_prior(predictor, ctx, &inputs, C));
     if (on_kernel) {
         THI_TRY(joint_plus(predictor, ctx, component, &s, C));
     }
     THI_TRY(whiten(predictor, ctx, s.K));
-    THI_TRY(thi_multiply(ctx, THI_T, THI_N, -1.0, s.K, s.K, 1.0, C, true));
+    THI_TRY(joint_explained(predictor, ctx, s.K, C));
     if (predictor->plus != THI_PLUS_NONE && !on_kernel) {
         THI_TRY(joint_plus(predictor, ctx, component, &s, C));
     }

@@ -1,9 +1,11 @@
 /*
  * The one immutable predictor of a latent function (MATH.md section 7). A posterior with K components (one, unless it
- * is a mixture) ends as mean_k(x) = m(x) + k(x, basis) a_k var_k(x)  = k(x, x) - |w|^2 + |R_k u|^2,   w = L^-1 (scale .
- * k(basis, x)),  u = w or k(basis, x) in the coordinates and units that the model was fitted in. Exact regression has
+ * is a mixture) ends as
+ *   mean_k(x) = m(x) + k(x, basis) a_k
+ *   var_k(x)  = k(x, x) - |w|^2 + |R_k u|^2,   w = L^-1 (scale . k(basis, x)),  u = w or k(basis, x)
+ * in the coordinates and units that the model was fitted in. Exact regression has
  * neither scale nor R; inducing-point posteriors have L = chol(Kzz), R = Ls' on w; dense sites have scale =
- * sqrt(lambda) and, where some lambda is negative, R on k.
+ * sqrt(lambda) and, where some lambda is negative, R on k. PIC adds what the training rows near x say (local.h).
  */
 #ifndef THI_PREDICTOR_H
 #define THI_PREDICTOR_H
@@ -18,6 +20,16 @@ typedef enum thi_plus {
     THI_PLUS_KERNEL    /* r x n, applied to k(basis, x) */
 } thi_plus;
 
+/* What is kept of K - Q = k(x, x') - w'w', which is what the basis does not explain. */
+typedef enum thi_conditional {
+    THI_CONDITIONAL_FULL = 0,
+    THI_CONDITIONAL_NONE,     /* nothing: var = |R u|^2 (SoR) */
+    THI_CONDITIONAL_DIAGONAL, /* variances, but no covariances of different rows (FIC) */
+    THI_CONDITIONAL_KINDS
+} thi_conditional;
+
+struct thi_local;
+
 typedef struct thi_predictor {
     thiele_kernel *kernel; /* owned, as is all of it */
     thi_mean mean;
@@ -30,6 +42,8 @@ typedef struct thi_predictor {
     thi_matrix L;  /* n x n, lower triangle */
     thi_plus plus;
     thi_matrix *R; /* one a component; NULL without */
+    thi_conditional conditional;
+    struct thi_local *local; /* of PIC (components 1, plus TRIANGLE, conditional FULL); NULL: none */
     thi_inputs inputs;
 } thi_predictor;
 
@@ -49,8 +63,8 @@ thiele_status thi_predictor_begin(thi_predictor *predictor, thiele_context *ctx,
 thiele_status thi_predictor_finish(thi_predictor *predictor, thiele_context *ctx);
 void thi_predictor_clear(thi_predictor *predictor);
 
-/* Rows predicted at a time. */
-enum { THI_PREDICT_BLOCK = 512 };
+/* Rows predicted at a time, and with a local part: the more are together, the more are of one block. */
+enum { THI_PREDICT_BLOCK = 512, THI_PREDICT_WINDOW = 128 * THI_PREDICT_BLOCK };
 /*
  * Mean and, unless variance is NULL, variance of f at the n columns of X (D x n), n x components each. A variance that
  * rounding made negative is set to zero and counted in *clipped. n (basis) x THI_PREDICT_BLOCK doubles; 2 D + n_basis

@@ -48,6 +48,65 @@ class --method gibbs --draws 400
 expect_done
 check "gibbs mixes" sh -c "! grep -q 'did not mix' '$out'"
 
+# --- what is said of many draws is short, and weights that are all the same are not said at all
+class --method gibbs --chains 2 --draws 200 --iterations 2
+run info m.thiele --json
+expect_that "$out" 'd["sampling"]["kept"] == 200 and "weights" not in d'
+check "a short description" test "$(wc -c <"$out")" -lt 5000
+
+# --- no burn-in, and one chain
+class --method hmc --chains 1 --burn-in 0 --draws 20 --step 0.1 --iterations 2
+expect_done
+expect_out 'sampling +hmc, 1 chain of 20 draws'
+
+# --- any sampler learns by the augmentation where there is one, unless told otherwise
+class --method ess --draws 10 --iterations 2 --json
+expect_that "$out" 'd["model"]["expectation"] == "augmented"'
+class --method ess --draws 10 --iterations 2 --expectation quadrature --json
+expect_that "$out" 'd["model"]["expectation"] == "quadrature"'
+
+# --- a file that says something else of its draws than it has, or nonsense of its columns, is refused
+class --method gibbs --draws 50 --iterations 2
+expect_done
+forge() { # PYTHON: changes the description d
+    python3 - "$1" <<'PYTHON'
+import json, struct, sys, zlib
+raw = open("m.thiele", "rb").read()
+size = struct.unpack("<Q", raw[:8])[0]
+header, data = json.loads(raw[8:8 + size]), raw[8 + size:]
+about = header["__metadata__"]
+d = json.loads(about["model"])
+exec(sys.argv[1])
+about["model"] = json.dumps(d)
+about["crc32"] = f"{zlib.crc32(about['model'].encode() + data):08x}"
+text = json.dumps(header).encode()
+text += b" " * (-(8 + len(text)) % 64)
+open("forged.thiele", "wb").write(struct.pack("<Q", len(text)) + text + data)
+PYTHON
+}
+forge 'pass'
+run info forged.thiele
+expect_done
+forge 'd["sampling"]["rhat"] = None'
+run info forged.thiele
+expect_out 'too few draws'
+for change in 'd["sampling"] = 7' 'd["sampling"] = []' 'd["sampling"]["sampler"] = "hmc"' 'del d["sampling"]["sampler"]' \
+    'd["sampling"]["chains"] = 0' 'd["sampling"]["chains"] = 10**9' 'd["sampling"]["draws"] = -1' \
+    'd["sampling"]["draws"] = 0.5' 'd["sampling"]["kept"] = 199' 'd["sampling"]["divergences"] = "many"' \
+    'd["sampling"]["rhat"] = -1' 'd["sampling"]["rhat"] = "1"' 'd["sampling"]["lag1"] = 2' \
+    'd["sampling"]["acceptance"] = 1.5' 'd["sampling"]["ess_least"] = -5' 'del d["sampling"]["step"]' \
+    'd["method"] = "dense"'; do
+    forge "$change"
+    run info forged.thiele
+    expect_refusal 1 'sampling'
+done
+for change in 'd["columns"]["dropped"] = 5' 'd["columns"]["dropped"] = []' 'd["columns"]["dropped"] = [1]' \
+    'd["columns"]["dropped"] = {"a": "b"}'; do
+    forge "$change"
+    run info forged.thiele
+    expect_refusal 1 'forged.thiele'
+done
+
 # --- numbers: scored, held out, with quantiles, at the rows themselves too
 real --likelihood student-t --method gibbs --draws 200 --holdout 0.2 --json
 expect_done
@@ -84,6 +143,12 @@ class --likelihood bernoulli-probit --method augmented
 expect_refusal 2 "'bernoulli-probit' has none"
 class --method dense --draws 10
 expect_refusal 2 'draws no samples'
+class --method gibbs --draws 2
+expect_refusal 2 '--draws: 2 is out of range \(4 to'
+class --method gibbs --burn-in -1
+expect_refusal 2 '--burn-in: -1 is out of range \(0 to'
+class --method gibbs --chains 64 --memory 4M
+expect_refusal 1 'too many for method gibbs' 'fewer --chains'
 class --method gibbs --chains 100
 expect_refusal 2 'chains'
 class --method gibbs --leaps 5

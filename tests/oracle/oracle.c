@@ -41,6 +41,8 @@ static const struct kind {
     {"aaci_cavi_", oracle_cavi},
     {"aaci_svi_", oracle_svi},
     {"aaci_posterior_", oracle_posterior},
+    {"sparse_snga_", oracle_sparse_steps},
+    {"sparse_", oracle_sparse},
 };
 
 typedef struct tally {

@@ -64,5 +64,7 @@ thiele_status oracle_omega_cdf(oracle_case *c);
 thiele_status oracle_cavi(oracle_case *c);
 thiele_status oracle_svi(oracle_case *c);
 thiele_status oracle_posterior(oracle_case *c);
+thiele_status oracle_sparse(oracle_case *c);
+thiele_status oracle_sparse_steps(oracle_case *c);
 
 #endif

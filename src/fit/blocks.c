@@ -1,0 +1,192 @@
+/* The phases of a fit by blocks, and what there is between two steps: a predictor, an error, a snapshot. */
+#include "fit/blocks.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "fit/blocks_state.h"
+
+enum { EXPLORE_ROWS = 1000, LEAST_EXPLORE_ROWS = 100, EXPLORE_EVALUATIONS = 60, MOST_INDUCING = 500 };
+/* Of what is left until the deadline. */
+static const double EXPLORE_SHARE = 0.15;
+/* A look at the held-out rows may take this share of the time. */
+static const double LOOK_SHARE = 0.05;
+
+/* Rows for exact regression: fewer when a deadline is near. 2 n^3 flops an evaluation. */
+static int64_t explore_rows(const thi_driver *driver)
+{
+    if (driver->deadline <= 0.0) {
+        return EXPLORE_ROWS;
+    }
+    double left = fmax(0.0, driver->deadline - (thi_seconds() - driver->started));
+    double rows = cbrt(EXPLORE_SHARE * left * 1e10 / EXPLORE_EVALUATIONS);
+    return (int64_t)fmin(EXPLORE_ROWS, fmax(LEAST_EXPLORE_ROWS, rows));
+}
+
+/* --- the present state -----------------------------------------------------------------------------------------------
+ */
+
+thiele_status thi_bfit_freeze(thi_bfit *fit, thi_fitted *fitted)
+{
+    thiele_status status;
+    THI_TRY(thi_sparse_set(&fit->engine, fit->ctx, &fit->sums));
+    THI_TRY(thi_sparse_freeze(&fit->engine, fit->ctx, fit->settings->form.conditional, fitted->latent));
+    if (fit->settings->form.local) {
+        thi_local_renew(fit->local, fit->engine.noise);
+        fitted->latent->local = fit->local;
+    }
+    fitted->value = thi_sparse_expected(&fit->engine, &fit->sums) - thi_sparse_divergence(&fit->engine);
+    fitted->jitter = fit->engine.jitter;
+out:
+    return status;
+}
+
+static double probe_flops(const thi_bfit *fit)
+{
+    return thi_bfit_set_flops(fit) + thi_bfit_local_flops(fit, THI_HELD_BLOCKS);
+}
+
+/* The root mean square error on the held-out rows. */
+static thiele_status probe(thi_bfit *fit, const thi_predictor *predictor)
+{
+    const thi_rows *held = &fit->held;
+    double *mean = NULL, total = 0.0;
+    thiele_status status;
+    THI_TRY(thi_alloc(fit->ctx, &mean, (size_t)held->n, sizeof *mean));
+    THI_TRY(thi_predictor_marginals(predictor, fit->ctx, held->n, held->X, mean, NULL, NULL));
+    for (int64_t i = 0; i < held->n; i++) {
+        double gap = held->y[i] - mean[i];
+        total += gap * gap;
+    }
+    fit->driver->held_out = fit->result->held_error = sqrt(total / (double)held->n);
+out:
+    thi_free(mean);
+    return status;
+}
+
+thiele_status thi_bfit_look(thi_bfit *fit)
+{
+    const thi_blocks_settings *s = fit->settings;
+    double began = thi_seconds();
+    bool probing = fit->held.n > 0 && began >= fit->next_probe && thi_bfit_affords(fit, probe_flops(fit) / LOOK_SHARE);
+    bool saving = s->snapshot != NULL && began >= fit->next_snapshot && thi_bfit_affords(fit, thi_bfit_set_flops(fit));
+    thi_predictor predictor = {0};
+    thi_fitted fitted = {.latent = &predictor};
+    thiele_status status = THIELE_OK;
+    if (!probing && !saving) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_bfit_freeze(fit, &fitted));
+    if (probing) {
+        THI_TRY(probe(fit, &predictor));
+        fit->next_probe = thi_seconds() + (thi_seconds() - began) / LOOK_SHARE;
+    }
+    if (saving) {
+        THI_TRY(s->snapshot(s->snapshot_arg, &fitted));
+        fit->next_snapshot = thi_seconds() + s->every;
+    }
+out:
+    predictor.local = NULL;
+    thi_predictor_clear(&predictor);
+    return status;
+}
+
+/* --- phases ----------------------------------------------------------------------------------------------------------
+ */
+
+static thiele_status open_engine(thi_bfit *fit)
+{
+    const double *weight = fit->settings->form.weight;
+    thi_sparse_shape shape = {.M = fit->M, .largest = fit->result->largest, .penalised = true, .gradients = fit->learn};
+    memcpy(shape.weight, weight, sizeof shape.weight);
+    thi_sparse_close(&fit->engine);
+    return thi_sparse_open(&fit->engine, fit->ctx, &shape, fit->source->dims);
+}
+
+static thiele_status open_blocks(thi_bfit *fit)
+{
+    thiele_status status = thi_bfit_partition(fit);
+    return status == THIELE_OK ? open_engine(fit) : status;
+}
+
+static thiele_status first_phases(thi_bfit *fit)
+{
+    const thi_variational_settings *s = fit->sparse;
+    int64_t wanted = s->inducing > 0 ? s->inducing : MOST_INDUCING;
+    double started = thi_seconds();
+    thiele_status status = THIELE_OK;
+    if (!s->condition) {
+        THI_TRY(thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, &thi_method_exact,
+                                  explore_rows(fit->driver), EXPLORE_SHARE, s, &fit->result->fit));
+    }
+    fit->result->learn_seconds = thi_seconds() - started;
+    THI_TRY(thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, s, wanted, &fit->Z, &fit->M, NULL));
+    THI_TRY(thi_sparse_sums_open(&fit->sums, fit->ctx, fit->M));
+    THI_TRY(thi_sparse_sums_open(&fit->step, fit->ctx, fit->M));
+    fit->result->inducing = fit->M;
+    thi_bfit_plan(fit);
+    THI_TRY(open_blocks(fit));
+out:
+    return status;
+}
+
+static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
+{
+    bool whole = fit->settings->form.weight[THI_RESIDUAL_BLOCK] != 0.0;
+    thiele_status status;
+    THI_TRY(first_phases(fit));
+    if (fit->learn && !fit->settings->anytime) {
+        THI_TRY(thi_bfit_learn(fit));
+        if (whole) {
+            THI_TRY(open_blocks(fit)); /* in the distances of what was learned */
+        }
+    }
+    if (fit->settings->form.local) {
+        THI_TRY(thi_bfit_gather(fit));
+    }
+    THI_TRY(fit->settings->anytime ? thi_bfit_steps(fit) : thi_bfit_pass(fit));
+    THI_TRY(thi_bfit_freeze(fit, fitted));
+    fit->local = NULL; /* the predictor's now */
+    if (fit->held.n > 0 && thi_bfit_affords(fit, probe_flops(fit))) {
+        THI_TRY(probe(fit, fitted->latent));
+    }
+out:
+    return status;
+}
+
+static void close_fit(thi_bfit *fit)
+{
+    thi_partition_clear(&fit->partition);
+    thi_sparse_close(&fit->engine);
+    thi_sparse_sums_close(&fit->sums);
+    thi_sparse_sums_close(&fit->step);
+    thi_rows_free(&fit->buffer);
+    thi_rows_free(&fit->held);
+    thi_local_destroy(fit->local);
+    thi_free(fit->Z);
+}
+
+thiele_status thi_fit_blocks(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
+                             thi_hypers *hypers, const thi_variational_settings *sparse,
+                             const thi_blocks_settings *settings, thi_blocks_result *result, thi_fitted *fitted)
+{
+    *result = (thi_blocks_result){.held_error = NAN};
+    thi_bfit fit = {.ctx = ctx,
+                    .driver = driver,
+                    .spec = spec,
+                    .source = source,
+                    .hypers = hypers,
+                    .sparse = sparse,
+                    .settings = settings,
+                    .result = result,
+                    .learn = thi_hypers_free(hypers) > 0 && !sparse->condition && sparse->iterations >= 0};
+    if (hypers->noise < 0 || source->outputs != 1) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "sparse regression by blocks is for Gaussian noise and one target");
+    }
+    thiele_status status = run(&fit, fitted);
+    if (driver->stopped) {
+        result->fit.stop = driver->reason;
+    }
+    close_fit(&fit);
+    return status;
+}

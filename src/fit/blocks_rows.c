@@ -1,0 +1,238 @@
+/* Which rows make up which block, and bringing them to the engine. */
+#include <math.h>
+#include <string.h>
+
+#include "data/batches.h"
+#include "fit/blocks_state.h"
+
+enum { ROWS_A_BLOCK = 500, PROBES = 64, FEWEST_TO_HOLD = 2000 };
+/* Of what is left until the deadline, for k-means. */
+static const double PARTITION_SHARE = 0.1;
+
+/* --- the kernel's own distances --------------------------------------------------------------------------------------
+ */
+
+/*
+ * How fast the kernel falls along each column, as 1/l of a squared exponential with the same fall over a quarter of
+ * a standard deviation: correlation = exp(-(step scale)^2 / 2) there. Columns that it does not heed get 0.
+ */
+static thiele_status kernel_scales(const thi_bfit *fit, double *scale)
+{
+    const thiele_kernel *kernel = fit->spec->latents.kernel[0];
+    static const double STEP = 0.25;
+    int D = fit->source->dims;
+    thi_rows sample = {0};
+    thi_matrix K = {0};
+    thi_inputs A = {0}, B = {0};
+    double *diagonal = NULL;
+    thiele_status status;
+    THI_TRY(thi_source_sample(fit->source, fit->ctx, PROBES, THI_SAMPLE_BLOCKS, &sample));
+    int64_t n = sample.n;
+    THI_TRY(thi_matrix_alloc(&K, fit->ctx, n, n));
+    THI_TRY(thi_alloc(fit->ctx, &diagonal, (size_t)(2 * n), sizeof *diagonal));
+    double *moved = diagonal + n;
+    double *X = NULL;
+    THI_TRY(thi_alloc(fit->ctx, &X, (size_t)(n * D), sizeof *X));
+    for (int d = 0; d < D && status == THIELE_OK; d++) {
+        memcpy(X, sample.X, (size_t)(n * D) * sizeof *X);
+        for (int64_t i = 0; i < n; i++) {
+            X[i * D + d] += STEP;
+        }
+        thi_inputs_clear(&A);
+        thi_inputs_clear(&B);
+        status = thi_inputs_make(&A, fit->ctx, kernel, n, sample.X);
+        status = status == THIELE_OK ? thi_inputs_make(&B, fit->ctx, kernel, n, X) : status;
+        status = status == THIELE_OK ? thi_kernel_fill(kernel, fit->ctx, &A, &B, K, false) : status;
+        status = status == THIELE_OK ? thi_kernel_fill_diagonal(kernel, fit->ctx, &A, diagonal) : status;
+        status = status == THIELE_OK ? thi_kernel_fill_diagonal(kernel, fit->ctx, &B, moved) : status;
+        double total = 0.0;
+        for (int64_t i = 0; i < n; i++) {
+            double correlation = K.data[i + i * n] / sqrt(diagonal[i] * moved[i]);
+            total += -2.0 * log(fmin(1.0, fmax(correlation, 1e-6)));
+        }
+        scale[d] = sqrt(total / (double)n) / STEP;
+    }
+    thi_free(X);
+out:
+    thi_inputs_clear(&A);
+    thi_inputs_clear(&B);
+    thi_rows_free(&sample);
+    thi_free(K.data);
+    thi_free(diagonal);
+    return status;
+}
+
+/* --- partition -------------------------------------------------------------------------------------------------------
+ */
+
+/* Rows of a source as the partition asks for them. */
+typedef struct fetch_task {
+    const thi_source *source;
+    thi_rows rows;
+} fetch_task;
+
+static thiele_status fetch_inputs(void *arg, thiele_context *ctx, int64_t count, const int64_t *row, double *X)
+{
+    fetch_task *task = arg;
+    thi_rows *rows = &task->rows;
+    thiele_status status = THIELE_OK;
+    if (rows->n < count) {
+        thi_rows_free(rows);
+        status = thi_rows_alloc(rows, ctx, count, task->source->dims, task->source->outputs, task->source->offset);
+    }
+    if (status == THIELE_OK) {
+        int64_t room = rows->n;
+        status = task->source->fetch(task->source->arg, ctx, count, row, rows);
+        if (status == THIELE_OK && rows->n < count) {
+            status = thi_fail(ctx, THIELE_ERROR_DATA,
+                              "some rows have missing values, and blocks need all of theirs: take them out of the "
+                              "table, or use more memory (--memory)");
+        }
+        rows->n = room;
+    }
+    if (status == THIELE_OK) {
+        memcpy(X, rows->X, (size_t)count * (size_t)task->source->dims * sizeof *X);
+    }
+    return status;
+}
+
+static int64_t choose_blocks(const thi_bfit *fit)
+{
+    int64_t rows = fit->M > ROWS_A_BLOCK ? fit->M : ROWS_A_BLOCK;
+    int64_t blocks = fit->settings->blocks > 0 ? fit->settings->blocks : (fit->source->n + rows - 1) / rows;
+    return blocks < fit->source->n ? blocks : fit->source->n;
+}
+
+static thiele_status cut(thi_bfit *fit)
+{
+    int D = fit->source->dims;
+    int64_t blocks = choose_blocks(fit);
+    double *scale = NULL;
+    fetch_task task = {.source = fit->source};
+    thi_partition_rows rows = {D, fit->source->n, &task, fetch_inputs};
+    thiele_status status;
+    if (fit->settings->form.weight[THI_RESIDUAL_BLOCK] == 0.0) {
+        return thi_partition_random(&fit->partition, fit->ctx, fit->source->n, blocks);
+    }
+    double left = fit->driver->deadline - (thi_seconds() - fit->driver->started);
+    double seconds = fit->driver->deadline > 0.0 ? fmax(1e-3, PARTITION_SHARE * left) : 0.0;
+    THI_TRY(thi_alloc(fit->ctx, &scale, (size_t)D, sizeof *scale));
+    THI_TRY(kernel_scales(fit, scale));
+    THI_TRY(thi_partition_make(&fit->partition, fit->ctx, &rows, blocks, scale, seconds));
+out:
+    thi_rows_free(&task.rows);
+    thi_free(scale);
+    return status;
+}
+
+static int64_t largest_block(const thi_partition *p)
+{
+    int64_t largest = 0;
+    for (int64_t b = 0; b < p->blocks; b++) {
+        int64_t n = p->start[b + 1] - p->start[b];
+        largest = n > largest ? n : largest;
+    }
+    return largest;
+}
+
+static bool is_held(int64_t block, int64_t place)
+{
+    return block < THI_HELD_BLOCKS && place % THI_HELD_EVERY == THI_HELD_EVERY - 1 &&
+           place / THI_HELD_EVERY < THI_HELD_MOST;
+}
+
+/* Moves the held-out rows of the first blocks from the partition to row; returns how many. */
+static int64_t take_out(thi_partition *p, int64_t *row)
+{
+    int64_t held = 0, kept = 0, first = 0;
+    for (int64_t b = 0; b < p->blocks; b++) {
+        int64_t end = p->start[b + 1];
+        for (int64_t i = first; i < end; i++) {
+            if (is_held(b, i - first)) {
+                row[held++] = p->order[i];
+            } else {
+                p->order[kept++] = p->order[i];
+            }
+        }
+        first = end;
+        p->start[b + 1] = kept;
+    }
+    p->n = kept;
+    return held;
+}
+
+static thiele_status hold_out(thi_bfit *fit)
+{
+    const thi_source *s = fit->source;
+    int64_t *row = NULL;
+    thiele_status status;
+    if (!fit->settings->anytime || s->n < FEWEST_TO_HOLD || fit->partition.blocks <= THI_HELD_BLOCKS) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_alloc(fit->ctx, &row, (size_t)(THI_HELD_BLOCKS * THI_HELD_MOST), sizeof *row));
+    int64_t held = take_out(&fit->partition, row);
+    THI_TRY(thi_rows_alloc(&fit->held, fit->ctx, held, s->dims, s->outputs, s->offset));
+    if (held > 0) {
+        THI_TRY(s->fetch(s->arg, fit->ctx, held, row, &fit->held));
+    }
+out:
+    thi_free(row);
+    return status;
+}
+
+thiele_status thi_bfit_partition(thi_bfit *fit)
+{
+    const thi_source *s = fit->source;
+    double started = thi_seconds();
+    thiele_status status;
+    thi_driver_phase(fit->driver, "partition", 1);
+    thi_partition_clear(&fit->partition);
+    THI_TRY(cut(fit));
+    int64_t largest = largest_block(&fit->partition);
+    fit->typical = (s->n + fit->partition.blocks - 1) / fit->partition.blocks;
+    fit->result->blocks = fit->partition.blocks;
+    fit->result->largest = largest;
+    fit->result->partition_seconds += thi_seconds() - started;
+    thi_rows_free(&fit->buffer);
+    THI_TRY(thi_rows_alloc(&fit->buffer, fit->ctx, THI_SPARSE_LANES * largest, s->dims, s->outputs, s->offset));
+    THI_TRY(hold_out(fit));
+out:
+    return status;
+}
+
+/* --- loading ---------------------------------------------------------------------------------------------------------
+ */
+
+thiele_status thi_bfit_load(thi_bfit *fit, int64_t count, const int64_t *block, int64_t *rows)
+{
+    const thi_source *s = fit->source;
+    int64_t at = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t *start = fit->partition.start + block[i];
+        int64_t n = start[1] - start[0];
+        thi_rows part = {.n = n, .dims = s->dims, .outputs = s->outputs};
+        part.X = fit->buffer.X + at * s->dims;
+        part.y = fit->buffer.y + at * s->outputs;
+        part.offset = s->offset ? fit->buffer.offset + at : NULL;
+        thiele_status status = s->fetch(s->arg, fit->ctx, n, fit->partition.order + start[0], &part);
+        if (status != THIELE_OK) {
+            return status;
+        }
+        fit->block[i] = (thi_block){part.n, part.X, part.y};
+        at += part.n;
+    }
+    *rows = at;
+    return THIELE_OK;
+}
+
+thiele_status thi_bfit_gather(thi_bfit *fit)
+{
+    const thi_source *s = fit->source;
+    const thi_partition *p = &fit->partition;
+    thiele_status status = thi_local_create(&fit->local, fit->ctx, p);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    thi_rows rows = {.n = p->n, .dims = s->dims, .outputs = s->outputs, .X = fit->local->X, .y = fit->local->y};
+    return s->fetch(s->arg, fit->ctx, p->n, p->order, &rows);
+}

@@ -1,0 +1,81 @@
+/* What the phases of a fit by blocks share. */
+#ifndef THI_BLOCKS_STATE_H
+#define THI_BLOCKS_STATE_H
+
+#include "basis/partition.h"
+#include "fit/blocks.h"
+#include "fit/first.h"
+#include "posterior/local.h"
+
+/* Blocks of which some rows are held out to see the error, and which of their rows: every so many. */
+enum { THI_HELD_BLOCKS = 4, THI_HELD_EVERY = 10, THI_HELD_MOST = 64 };
+
+typedef struct thi_bfit {
+    thiele_context *ctx;
+    thi_driver *driver;
+    thi_spec *spec;
+    const thi_source *source;
+    thi_hypers *hypers;
+    const thi_variational_settings *sparse;
+    const thi_blocks_settings *settings;
+    thi_blocks_result *result;
+    bool learn; /* hyperparameters */
+    double *Z;
+    int64_t M;
+    thi_partition partition;
+    int64_t typical; /* rows of a block, on average */
+    thi_rows held;   /* out of the first blocks */
+    thi_sparse engine;
+    thi_sparse_sums sums; /* of all blocks, or what those so far say of them */
+    thi_sparse_sums step; /* of the blocks of a step */
+    thi_rows buffer;      /* of THI_SPARSE_LANES blocks */
+    thi_block block[THI_SPARSE_LANES];
+    thi_local *local; /* PIC */
+    double next_probe, next_snapshot;
+    double rate;    /* flops a second, as steps show it */
+    double closing; /* seconds to be kept for the end */
+} thi_bfit;
+
+/* --- blocks_rows.c --- */
+/* Cuts the rows into blocks and opens what holds some of them. */
+thiele_status thi_bfit_partition(thi_bfit *fit);
+/* Rows of at most THI_SPARSE_LANES blocks into fit->block; returns how many rows these are. */
+thiele_status thi_bfit_load(thi_bfit *fit, int64_t count, const int64_t *block, int64_t *rows);
+/* The rows of all blocks for predictions by PIC. */
+thiele_status thi_bfit_gather(thi_bfit *fit);
+
+/* --- blocks_cost.c: what fits before the deadline --- */
+/* Flops of the sums over some blocks of typical size; of their adjoints; of q; of the local factors of some blocks. */
+double thi_bfit_sum_flops(const thi_bfit *fit, int64_t blocks);
+double thi_bfit_pull_flops(const thi_bfit *fit, int64_t blocks);
+double thi_bfit_set_flops(const thi_bfit *fit);
+double thi_bfit_local_flops(const thi_bfit *fit, int64_t blocks);
+/* Whether so many flops can be had before the deadline, with what the end takes after them. */
+bool thi_bfit_affords(const thi_bfit *fit, double flops);
+/* So many flops took so long. */
+void thi_bfit_took(thi_bfit *fit, double flops, double seconds);
+/* Keeps time for freezing the predictor. */
+void thi_bfit_plan(thi_bfit *fit);
+
+/* --- blocks_learn.c --- */
+/* Factors Kzz at the present values of the hyperparameters. */
+thiele_status thi_bfit_prepare(thi_bfit *fit);
+/* L-BFGS on the log evidence of some blocks. */
+thiele_status thi_bfit_learn(thi_bfit *fit);
+
+/* --- blocks_steps.c --- */
+/* All blocks in one pass; a deadline or a stop ends it with what it has. */
+thiele_status thi_bfit_pass(thi_bfit *fit);
+thiele_status thi_bfit_steps(thi_bfit *fit);
+
+/* --- blocks_gradient.c --- */
+/* The plain gradient in place of the natural one: moves what fit->sums stands for by fit->step. */
+thiele_status thi_bfit_gradient(thi_bfit *fit, double rho);
+
+/* --- blocks.c --- */
+/* The present state as a predictor; fit->local is lent to it. */
+thiele_status thi_bfit_freeze(thi_bfit *fit, thi_fitted *fitted);
+/* Between steps: the error on held-out rows and a snapshot, when they are due. */
+thiele_status thi_bfit_look(thi_bfit *fit);
+
+#endif

@@ -1,0 +1,25 @@
+/* The first phases that sparse fits share: hyperparameters explored on some rows, inducing inputs chosen among some. */
+#ifndef THI_FIRST_H
+#define THI_FIRST_H
+
+#include "fit/variational.h"
+
+/* Which sample of the rows serves what; basis.h numbers its own streams below these. */
+enum { THI_SAMPLE_EXPLORE = 1 << 24, THI_SAMPLE_BASIS, THI_SAMPLE_WARM, THI_SAMPLE_PHI, THI_SAMPLE_BLOCKS };
+
+/*
+ * First guesses, improved by a dense method on at most `rows` rows within a share of the time that is left; a
+ * length-scale that so few rows let run away is held back. spec and hypers have the values.
+ */
+thiele_status thi_first_explore(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
+                                thi_hypers *hypers, const thi_method *method, int64_t rows, double share,
+                                const thi_variational_settings *settings, thi_fit_result *result);
+/*
+ * *Z (D x *M, the caller's): given, or `wanted` of them chosen among some of the rows. *complete (may be NULL): every
+ * row is one.
+ */
+thiele_status thi_first_basis(thiele_context *ctx, thi_driver *driver, const thi_spec *spec, const thi_source *source,
+                              const thi_variational_settings *settings, int64_t wanted, double **Z, int64_t *M,
+                              bool *complete);
+
+#endif

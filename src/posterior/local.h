@@ -1,0 +1,98 @@
+/*
+ * The local correction of PIC (Snelson and Ghahramani 2007; MATH.md section 5): x also sees the training rows D of its
+ * own block. With w = L^-1 k(Z, x), V = L^-1 k(Z, X_D), Gamma = K_DD - V'V + noise I = C C', r = k(X_D, x) - V'w,
+ * s = C^-1 r and q(w) = N(m, S):
+ *   b    = w - V Gamma^-1 r
+ *   mean = m(x) + r' Gamma^-1 y_D + b'm          (y_D: targets less their prior mean)
+ *   var  = k(x, x) - |w|^2 - |s|^2 + b'S b
+ * A mean alone needs no solve: m(x) + k(x, Z) g + k(x, X_D) alpha, alpha = Gamma^-1 (y_D - V'm), g = L^-T (m - V
+ * alpha).
+ *
+ * What a block needs is made when a row first asks for it (M^2 n + M n^2 + n^3/3 flops for n rows) and kept in a cache,
+ * from which whatever was not used for longest is dropped. The cache is shared by all threads and contexts that
+ * predict; its memory counts in the context that made an entry, and may outlive it.
+ */
+#ifndef THI_LOCAL_H
+#define THI_LOCAL_H
+
+#include "basis/partition.h"
+#include "posterior/predictor.h"
+
+/* What a cache may hold, and the share of a context's limit that it stays within when that is less: as much as a call
+ * needs must fit beside it. */
+#define THI_LOCAL_CACHE_BYTES 256e6
+#define THI_LOCAL_CACHE_SHARE 0.125
+
+typedef struct thi_local_cache thi_local_cache;
+
+typedef struct thi_local {
+    thi_partition partition; /* with centres, without order */
+    double *X, *y;           /* D x N, N: rows by blocks */
+    double noise;            /* variance */
+    int64_t largest;         /* rows of the largest block */
+    thi_local_cache *cache;
+    double cache_most; /* bytes that it may hold: THI_LOCAL_CACHE_BYTES unless it is set */
+} thi_local;
+
+/*
+ * Room for the rows of a partition with centres, which is copied. The caller fills in X and y, row i of which is row
+ * order[i] of the table, and then calls thi_local_renew. It becomes a part of a predictor of a sparse posterior (one
+ * component, THI_PLUS_TRIANGLE, THI_CONDITIONAL_FULL) when that predictor's field `local` is set, which then owns it.
+ */
+thiele_status thi_local_create(thi_local **out, thiele_context *ctx, const thi_partition *partition);
+/* Forgets all that was made of the rows: before it serves another predictor, or other rows. Nobody may be using it. */
+void thi_local_renew(thi_local *local, double noise);
+/* The three in one, for rows that are at hand. */
+thiele_status thi_local_attach(thi_predictor *predictor, thiele_context *ctx, const thi_partition *partition,
+                               const double *X, const double *y, double noise);
+/* NULL does nothing. */
+void thi_local_destroy(thi_local *local);
+
+/*
+ * What does not depend on q(w) of n rows, so that many q(w) can be followed with one projection: mean = m(x) +
+ * r' Gamma^-1 y_D (to which B'm is to be added), the columns b of B (M x n), variance = k(x, x) - |w|^2 - |s|^2 (to
+ * which b'S b is). block: of each row, or NULL: that of the nearest centre. n^2 + 2 M n + M^2 flops a row and block of
+ * n rows. Error: ARGUMENT (a block that there is not).
+ */
+thiele_status thi_local_project(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
+                                const int64_t *block, double *mean, thi_matrix B, double *variance);
+/*
+ * Those of thi_predictor_marginals and thi_predictor_joint, for a predictor with a local part. Rows are taken
+ * THI_PREDICT_WINDOW at a time and worked on block by block. In the joint covariance rows of one block share
+ * K - Q - s's, rows of different blocks b'S b alone.
+ */
+thiele_status thi_local_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
+                                  double *mean, double *variance, int64_t *clipped);
+thiele_status thi_local_joint(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
+                              double *mean, double *covariance);
+
+/* --- local_cache.c --- */
+/* Of one block. */
+typedef struct thi_local_factor {
+    int64_t block;
+    bool whole;        /* V, C, c are there; else only what means need */
+    thi_inputs inputs; /* of X_D */
+    double *alpha, *g; /* n, M */
+    thi_matrix V, C;   /* M x n, n x n */
+    double *c;         /* n: C^-1 y_D */
+    double bytes;
+    /* Under the cache's lock: */
+    bool cached;
+    int64_t users;
+    uint64_t used; /* when it was last asked for */
+} thi_local_factor;
+
+thiele_status thi_local_cache_create(thi_local_cache **out, thiele_context *ctx, int64_t blocks);
+void thi_local_cache_destroy(thi_local_cache *cache);
+void thi_local_cache_empty(thi_local_cache *cache);
+/* Bytes that it holds. */
+double thi_local_cache_held(thi_local_cache *cache);
+/*
+ * A block's factor, from the cache or made; it stays until it is released, whoever else uses the cache. Error: NUMERIC,
+ * MEMORY, LIMIT.
+ */
+thiele_status thi_local_acquire(const thi_predictor *predictor, thiele_context *ctx, int64_t block, bool whole,
+                                thi_local_factor **out);
+void thi_local_release(thi_local_cache *cache, thi_local_factor *factor);
+
+#endif

@@ -1,0 +1,235 @@
+/* The sparse engine: its state, sums over blocks, and q from them. The formulas are in sparse.h. */
+#include "posterior/sparse.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "posterior/sparse_internal.h"
+
+/* --- sums ------------------------------------------------------------------------------------------------------------
+ */
+
+thiele_status thi_sparse_sums_open(thi_sparse_sums *sums, thiele_context *ctx, int64_t M)
+{
+    *sums = (thi_sparse_sums){0};
+    thiele_status status = thi_matrix_alloc(&sums->T, ctx, M, M);
+    return status == THIELE_OK ? thi_alloc(ctx, &sums->t, (size_t)M, sizeof *sums->t) : status;
+}
+
+void thi_sparse_sums_zero(thi_sparse_sums *sums)
+{
+    int64_t M = sums->T.rows;
+    memset(sums->T.data, 0, (size_t)(M * M) * sizeof(double));
+    memset(sums->t, 0, (size_t)M * sizeof(double));
+    sums->constant = 0.0;
+}
+
+void thi_sparse_sums_mix(thi_sparse_sums *sums, double keep, const thi_sparse_sums *other, double gain)
+{
+    int64_t M = sums->T.rows;
+    for (int64_t j = 0; j < M; j++) {
+        double *own = sums->T.data + j * M;
+        const double *added = other->T.data + j * M;
+        for (int64_t i = j; i < M; i++) {
+            own[i] = keep * own[i] + gain * added[i];
+        }
+        sums->t[j] = keep * sums->t[j] + gain * other->t[j];
+    }
+    sums->constant = keep * sums->constant + gain * other->constant;
+}
+
+void thi_sparse_sums_close(thi_sparse_sums *sums)
+{
+    thi_free(sums->T.data);
+    thi_free(sums->t);
+    *sums = (thi_sparse_sums){0};
+}
+
+/* --- state -----------------------------------------------------------------------------------------------------------
+ */
+
+static bool has_blocks(const thi_sparse_shape *shape)
+{
+    return shape->weight[THI_RESIDUAL_BLOCK] != 0.0;
+}
+
+double thi_sparse_bytes(const thi_sparse_shape *shape, int threads)
+{
+    double M = (double)shape->M, n = (double)shape->largest;
+    double desk = M * n * (1.0 + (has_blocks(shape) || shape->gradients) + 2.0 * shape->gradients) +
+                  n * n * has_blocks(shape) + 3.0 * n;
+    double lanes = THI_SPARSE_LANES * M * M * (1.0 + shape->gradients);
+    return 8.0 * (threads * desk + lanes + 5.0 * M * M);
+}
+
+static thiele_status desk_open(thi_sparse_desk *desk, thiele_context *ctx, const thi_sparse_shape *shape)
+{
+    int64_t M = shape->M, n = shape->largest;
+    thiele_status status;
+    THI_TRY(thi_matrix_alloc(&desk->V, ctx, M, n));
+    if (has_blocks(shape) || shape->gradients) {
+        THI_TRY(thi_matrix_alloc(&desk->W, ctx, M, n));
+    }
+    if (has_blocks(shape)) {
+        THI_TRY(thi_matrix_alloc(&desk->G, ctx, n, n));
+    }
+    if (shape->gradients) {
+        THI_TRY(thi_matrix_alloc(&desk->X, ctx, M, n));
+        THI_TRY(thi_matrix_alloc(&desk->Xt, ctx, n, M));
+    }
+    THI_TRY(thi_alloc(ctx, &desk->r, (size_t)(3 * n), sizeof *desk->r));
+    desk->k = desk->r + n;
+    desk->e = desk->k + n;
+out:
+    return status;
+}
+
+static void desk_close(thi_sparse_desk *desk)
+{
+    thi_inputs_clear(&desk->inputs);
+    thi_free(desk->V.data);
+    thi_free(desk->W.data);
+    thi_free(desk->G.data);
+    thi_free(desk->X.data);
+    thi_free(desk->Xt.data);
+    thi_free(desk->r);
+}
+
+static thiele_status space_open(thi_sparse_space *space, thiele_context *ctx, const thi_sparse_shape *shape)
+{
+    thiele_status status;
+    space->desks = ctx->threads > 1 ? ctx->threads : 1;
+    THI_TRY(thi_alloc(ctx, &space->desk, (size_t)space->desks, sizeof *space->desk));
+    for (int i = 0; i < space->desks; i++) {
+        THI_TRY(desk_open(&space->desk[i], ctx, shape));
+    }
+    for (int i = 0; i < THI_SPARSE_LANES; i++) {
+        THI_TRY(thi_sparse_sums_open(&space->lane[i].sums, ctx, shape->M));
+        if (shape->gradients) {
+            THI_TRY(thi_matrix_alloc(&space->lane[i].VV, ctx, shape->M, shape->M));
+        }
+    }
+    THI_TRY(thi_matrix_alloc(&space->work, ctx, shape->M, shape->M));
+out:
+    return status;
+}
+
+thiele_status thi_sparse_open(thi_sparse *sparse, thiele_context *ctx, const thi_sparse_shape *shape, int D)
+{
+    int64_t M = shape->M;
+    *sparse = (thi_sparse){.shape = *shape, .D = D};
+    thiele_status status;
+    THI_TRY(thi_matrix_alloc(&sparse->L, ctx, M, M));
+    THI_TRY(thi_matrix_alloc(&sparse->root, ctx, M, M));
+    THI_TRY(thi_matrix_alloc(&sparse->S, ctx, M, M));
+    THI_TRY(thi_alloc(ctx, &sparse->m, (size_t)M, sizeof *sparse->m));
+    THI_TRY(thi_alloc(ctx, &sparse->space, 1, sizeof *sparse->space));
+    THI_TRY(space_open(sparse->space, ctx, shape));
+out:
+    if (status != THIELE_OK) {
+        thi_sparse_close(sparse);
+    }
+    return status;
+}
+
+void thi_sparse_close(thi_sparse *sparse)
+{
+    thi_sparse_space *space = sparse->space;
+    for (int i = 0; space != NULL && space->desk != NULL && i < space->desks; i++) {
+        desk_close(&space->desk[i]);
+    }
+    for (int i = 0; space != NULL && i < THI_SPARSE_LANES; i++) {
+        thi_sparse_sums_close(&space->lane[i].sums);
+        thi_free(space->lane[i].VV.data);
+        thi_free(space->lane[i].numbers);
+    }
+    if (space != NULL) {
+        thi_free(space->desk);
+        thi_free(space->work.data);
+        thi_free(space);
+    }
+    thi_inputs_clear(&sparse->inputs);
+    thi_free(sparse->L.data);
+    thi_free(sparse->root.data);
+    thi_free(sparse->S.data);
+    thi_free(sparse->m);
+    *sparse = (thi_sparse){0};
+}
+
+thiele_status thi_sparse_prepare(thi_sparse *sparse, thiele_context *ctx, const thi_prior *prior, const double *Z,
+                                 double noise)
+{
+    thiele_status status;
+    thi_inputs_clear(&sparse->inputs);
+    sparse->prior = *prior;
+    sparse->Z = Z;
+    sparse->noise = noise;
+    THI_TRY(thi_inputs_make(&sparse->inputs, ctx, prior->kernel, sparse->shape.M, Z));
+    THI_TRY(thi_kernel_fill(prior->kernel, ctx, &sparse->inputs, &sparse->inputs, sparse->L, true));
+    status = thi_chol_jitter(ctx, sparse->L, &sparse->jitter);
+    if (status == THIELE_ERROR_NUMERIC) {
+        status = thi_fail_in(ctx, status, "the kernel matrix of the %lld inducing inputs", (long long)sparse->shape.M);
+    }
+out:
+    return status;
+}
+
+/* --- q ---------------------------------------------------------------------------------------------------------------
+ */
+
+static void copy_lower(thi_matrix from, thi_matrix to)
+{
+    for (int64_t j = 0; j < from.cols; j++) {
+        memcpy(to.data + j + j * to.ld, from.data + j + j * from.ld, (size_t)(from.rows - j) * sizeof(double));
+    }
+}
+
+thiele_status thi_sparse_set(thi_sparse *sparse, thiele_context *ctx, const thi_sparse_sums *sums)
+{
+    int64_t M = sparse->shape.M;
+    thiele_status status;
+    copy_lower(sums->T, sparse->root);
+    for (int64_t i = 0; i < M; i++) {
+        sparse->root.data[i + i * M] += 1.0;
+    }
+    THI_TRY(thi_chol(ctx, sparse->root));
+    sparse->log_det = thi_chol_logdet(sparse->root);
+    memcpy(sparse->m, sums->t, (size_t)M * sizeof(double));
+    thi_blas_trsv(THI_N, sparse->root, sparse->m);
+    sparse->fit = thi_blas_dot(M, sparse->m, sparse->m);
+    thi_blas_trsv(THI_T, sparse->root, sparse->m);
+    copy_lower(sparse->root, sparse->S);
+    THI_TRY(thi_chol_inverse(ctx, sparse->S));
+    thi_symmetrise(sparse->S);
+out:
+    return status;
+}
+
+double thi_sparse_divergence(const thi_sparse *sparse)
+{
+    int64_t M = sparse->shape.M;
+    double trace = 0.0;
+    for (int64_t i = 0; i < M; i++) {
+        trace += sparse->S.data[i + i * M];
+    }
+    return 0.5 * (trace + thi_blas_dot(M, sparse->m, sparse->m) - (double)M + sparse->log_det);
+}
+
+double thi_sparse_evidence(const thi_sparse *sparse, const thi_sparse_sums *sums)
+{
+    return sums->constant + 0.5 * (sparse->fit - sparse->log_det);
+}
+
+double thi_sparse_expected(const thi_sparse *sparse, const thi_sparse_sums *sums)
+{
+    int64_t M = sparse->shape.M;
+    const double *m = sparse->m;
+    double quadratic = 0.0;
+    for (int64_t j = 0; j < M; j++) {
+        for (int64_t i = j; i < M; i++) {
+            double both = sums->T.data[i + j * M] * (sparse->S.data[i + j * M] + m[i] * m[j]);
+            quadratic += i == j ? both : 2.0 * both;
+        }
+    }
+    return sums->constant + thi_blas_dot(M, m, sums->t) - 0.5 * quadratic;
+}

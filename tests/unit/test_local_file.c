@@ -1,0 +1,152 @@
+/* Predictors of sparse regression to files and back, to the last bit, and forged ones that must be refused. */
+#include "model/predictors.h"
+#include "sparse_testing.h"
+
+/* Writes predictor and text as a file, and reads what the file holds. */
+static thiele_status through_file(thiele_context *ctx, const world *w, thi_tensor_list *list, const json_t *json,
+                                  thi_predictor *out)
+{
+    char path[] = "/tmp/thiele-local-XXXXXX";
+    char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    thi_file file = {0};
+    thi_tensors tensors;
+    thi_prior prior = world_prior(w);
+    int handle = mkstemp(path);
+    assert_true(handle >= 0);
+    close(handle);
+    assert_ok(ctx, thi_file_begin(&file, ctx, path));
+    assert_ok(ctx, thi_tensors_write(ctx, &file, text, list->count, thi_tensor_list_named(list)));
+    assert_ok(ctx, thi_file_commit(&file, ctx));
+    FILE *stream = fopen(path, "rb");
+    assert_non_null(stream);
+    assert_int_equal(fseek(stream, 0, SEEK_END), 0);
+    size_t length = (size_t)ftell(stream);
+    rewind(stream);
+    unsigned char *bytes = malloc(length);
+    assert_int_equal(fread(bytes, 1, length, stream), length);
+    fclose(stream);
+    unlink(path);
+    assert_ok(ctx, thi_tensors_read(&tensors, ctx, path, bytes, length));
+    json_t *back = json_loads(tensors.model_json, 0, NULL);
+    thiele_status status = thi_predictor_read(out, ctx, &tensors, NULL, 0, &prior, 1, back);
+    json_decref(back);
+    thi_tensors_clear(&tensors);
+    free(bytes);
+    free(text);
+    return status;
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    for (int kind = 0; kind <= THI_CONDITIONAL_KINDS; kind++) {
+        world w;
+        thi_predictor p, back;
+        pic_answer want, got;
+        double mean[2][TESTS], joint[2][TESTS * TESTS];
+        thi_tensor_list list = {.ctx = ctx};
+        pic_open(&w, ctx, &p);
+        if (kind < THI_CONDITIONAL_KINDS) {
+            thi_predictor_clear(&p);
+            assert_ok(ctx, thi_sparse_freeze(&w.sparse, ctx, (thi_conditional)kind, &p));
+        }
+        assert_ok(ctx, thi_predictor_list(&list, &p, NULL, 0));
+        json_t *json = thi_predictor_to_json(&p);
+        assert_ok(ctx, through_file(ctx, &w, &list, json, &back));
+        assert_int_equal(back.conditional, p.conditional);
+        assert_int_equal(back.local != NULL, p.local != NULL);
+        pic_predict(&p, ctx, w.Xtest, &want);
+        pic_predict(&back, ctx, w.Xtest, &got);
+        assert_memory_equal(&want, &got, sizeof got);
+        assert_ok(ctx, thi_predictor_joint(&p, ctx, 0, TESTS, w.Xtest, mean[0], joint[0]));
+        assert_ok(ctx, thi_predictor_joint(&back, ctx, 0, TESTS, w.Xtest, mean[1], joint[1]));
+        assert_memory_equal(joint[0], joint[1], sizeof joint[0]);
+        json_decref(json);
+        thi_tensor_list_clear(&list);
+        thi_predictor_clear(&p);
+        thi_predictor_clear(&back);
+        world_close(&w);
+    }
+    assert_int_equal(thi_memory_held(ctx), 0);
+    thiele_context_destroy(ctx);
+}
+
+/* One change to the text or the numbers, and what is said of it. */
+typedef struct forgery {
+    const char *change; /* merged into the text */
+    const char *tensor; /* its first number becomes `value`, unless NULL */
+    double value;
+    const char *message;
+} forgery;
+
+static const forgery forgeries[] = {
+    {"{\"conditional\": \"half\"}", NULL, 0, "'latents'"},
+    {"{\"conditional\": 2}", NULL, 0, "'latents'"},
+    {"{\"conditional\": \"none\"}", NULL, 0, "'local'"},
+    {"{\"local\": 3}", NULL, 0, "'local'"},
+    {"{\"local\": {\"rows\": 60, \"blocks\": 5}}", NULL, 0, "'local'"},
+    {"{\"local\": {\"rows\": 60, \"blocks\": 5, \"noise\": 0}}", NULL, 0, "'local'"},
+    {"{\"local\": {\"rows\": 60, \"blocks\": 5, \"noise\": -0.5}}", NULL, 0, "'local'"},
+    {"{\"local\": {\"rows\": 60, \"blocks\": 0, \"noise\": 0.1}}", NULL, 0, "'local'"},
+    {"{\"local\": {\"rows\": 60, \"blocks\": 61, \"noise\": 0.1}}", NULL, 0, "'local'"},
+    {"{\"local\": {\"rows\": 6e1, \"blocks\": 5, \"noise\": 0.1}}", NULL, 0, "'local'"},
+    {"{\"local\": {\"rows\": 9223372036854775807, \"blocks\": 5, \"noise\": 0.1}}", NULL, 0, "'local'"},
+    {"{\"local\": {\"rows\": 61, \"blocks\": 5, \"noise\": 0.1}}", NULL, 0, "local.inputs"},
+    {"{\"local\": {\"rows\": 60, \"blocks\": 4, \"noise\": 0.1}}", NULL, 0, "local.centres"},
+    {"{}", "local.sizes", 0.0, "local.sizes"},
+    {"{}", "local.sizes", -3.0, "local.sizes"},
+    {"{}", "local.sizes", 2.5, "local.sizes"},
+    {"{}", "local.sizes", 1e300, "local.sizes"},
+    {"{}", "local.sizes", 1.0, "add up to 60 rows"},
+    {"{}", "local.sizes", NAN, "local.sizes"},
+    {"{}", "local.inputs", INFINITY, "local.inputs"},
+    {"{}", "local.targets", NAN, "local.targets"},
+    {"{}", "local.centres", -INFINITY, "local.centres"},
+    {"{}", "local.scale", NAN, "local.scale"},
+};
+
+static void test_forged(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    world w;
+    thi_predictor p, back;
+    pic_open(&w, ctx, &p);
+    for (size_t i = 0; i < sizeof forgeries / sizeof *forgeries; i++) {
+        const forgery *f = &forgeries[i];
+        thi_tensor_list list = {.ctx = ctx};
+        assert_ok(ctx, thi_predictor_list(&list, &p, NULL, 0));
+        json_t *json = thi_predictor_to_json(&p), *change = json_loads(f->change, 0, NULL);
+        json_object_update(json, change);
+        double kept = 0.0, *place = NULL;
+        for (int t = 0; f->tensor != NULL && t < list.count; t++) {
+            if (strcmp(list.name[t], f->tensor) == 0) {
+                place = (double *)list.tensor[t].data;
+            }
+        }
+        assert_true(f->tensor == NULL || place != NULL);
+        if (place != NULL) {
+            kept = *place;
+            *place = f->value;
+        }
+        assert_fails(ctx, through_file(ctx, &w, &list, json, &back), THIELE_ERROR_FORMAT, f->message);
+        if (place != NULL) {
+            *place = kept;
+        }
+        thi_predictor_clear(&back);
+        json_decref(json);
+        json_decref(change);
+        thi_tensor_list_clear(&list);
+    }
+    thi_predictor_clear(&p);
+    world_close(&w);
+    assert_int_equal(thi_memory_held(ctx), 0);
+    thiele_context_destroy(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_forged)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

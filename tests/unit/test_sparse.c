@@ -1,0 +1,463 @@
+/*
+ * Sparse regression against identities: dense formulas, exact regression where it is that, models that must agree, the
+ * stochastic sums and gradients against those of all blocks, one thread and many, failing allocations.
+ */
+#include "sparse_testing.h"
+
+#define KERNEL "matern52(ard, lengthscale~[1.1,1.6], variance~0.9)"
+
+/* --- dense formulas --------------------------------------------------------------------------------------------------
+ */
+
+/* The covariance of the targets: Q + Gamma of one kind. */
+static double *dense_covariance(const world *w, thiele_context *ctx, thi_residual kind)
+{
+    double *K = dense_kernel(w, ctx, ROWS, w->X, ROWS, w->X), *Q = dense_q(w, ctx, ROWS, w->X, ROWS, w->X);
+    for (int64_t i = 0; i < ROWS; i++) {
+        for (int64_t j = 0; j < ROWS; j++) {
+            bool own =
+                kind == THI_RESIDUAL_BLOCK ? block_of(w, i) == block_of(w, j) : kind == THI_RESIDUAL_DIAGONAL && i == j;
+            Q[i * ROWS + j] = (own ? K : Q)[i * ROWS + j] + (i == j ? w->noise : 0.0);
+        }
+    }
+    free(K);
+    return Q;
+}
+
+static double dense_evidence(const world *w, thiele_context *ctx, thi_residual kind)
+{
+    double r[ROWS], log_det, fit = 0.0;
+    double *A = dense_covariance(w, ctx, kind), *inverse = dense_inverse(ROWS, A, &log_det);
+    residuals(w, r);
+    for (int i = 0; i < ROWS; i++) {
+        for (int j = 0; j < ROWS; j++) {
+            fit += r[i] * inverse[i * ROWS + j] * r[j];
+        }
+    }
+    free(A);
+    free(inverse);
+    return -0.5 * (fit + log_det + ROWS * log(2.0 * M_PI));
+}
+
+/* tr(K - Q) */
+static double dense_trace(const world *w, thiele_context *ctx)
+{
+    double *K = dense_kernel(w, ctx, ROWS, w->X, ROWS, w->X), *Q = dense_q(w, ctx, ROWS, w->X, ROWS, w->X);
+    double trace = 0.0;
+    for (int i = 0; i < ROWS; i++) {
+        trace += K[i * ROWS + i] - Q[i * ROWS + i];
+    }
+    free(K);
+    free(Q);
+    return trace;
+}
+
+static void one_kind(world *w, thiele_context *ctx, thi_residual kind)
+{
+    world_engine(w, ctx, kind == THI_RESIDUAL_NONE, kind == THI_RESIDUAL_DIAGONAL, kind == THI_RESIDUAL_BLOCK);
+}
+
+static void test_evidence(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    for (int kind = 0; kind < THI_RESIDUAL_KINDS; kind++) {
+        world w;
+        world_open(&w, ctx, KERNEL, THI_MEAN_LINEAR);
+        one_kind(&w, ctx, (thi_residual)kind);
+        assert_near(world_fit(&w, ctx), dense_evidence(&w, ctx, (thi_residual)kind), 1e-10, 1e-10);
+        world_close(&w);
+    }
+    assert_int_equal(thi_memory_held(ctx), 0);
+    thiele_context_destroy(ctx);
+}
+
+/* With the penalty the evidence of kind NONE is Titsias' bound. */
+static void test_penalty(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    world w;
+    world_open(&w, ctx, KERNEL, THI_MEAN_CONSTANT);
+    world_engine(&w, ctx, 1.0, 0.0, 0.0);
+    w.sparse.shape.penalised = true;
+    double want = dense_evidence(&w, ctx, THI_RESIDUAL_NONE) - 0.5 * dense_trace(&w, ctx) / w.noise;
+    assert_near(world_fit(&w, ctx), want, 1e-10, 1e-10);
+    world_close(&w);
+    thiele_context_destroy(ctx);
+}
+
+/* --- models that agree -----------------------------------------------------------------------------------------------
+ */
+
+/* FITC with the rows as inducing inputs is exact regression. Kzz is not far from singular: some digits go. */
+static void test_exact(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    world w;
+    world_open(&w, ctx, KERNEL, THI_MEAN_LINEAR);
+    w.M = ROWS;
+    memcpy(w.Z, w.X, sizeof w.X);
+    world_engine(&w, ctx, 0.0, 1.0, 0.0);
+    double evidence = world_fit(&w, ctx);
+    thi_exact exact;
+    thi_predictor sparse, dense;
+    thi_prior prior = world_prior(&w);
+    assert_ok(ctx, thi_exact_open(&exact, ctx, ROWS, w.X, w.y));
+    assert_ok(ctx, thi_exact_condition(&exact, ctx, &prior, w.noise));
+    assert_near(evidence, exact.log_marginal, 1e-9, 1e-9);
+    assert_ok(ctx, thi_predictor_freeze(&dense, ctx, &exact, &prior));
+    assert_ok(ctx, thi_sparse_freeze(&w.sparse, ctx, THI_CONDITIONAL_FULL, &sparse));
+    double mean[2][TESTS], variance[2][TESTS];
+    int64_t clipped = 0;
+    assert_ok(ctx, thi_predictor_marginals(&sparse, ctx, TESTS, w.Xtest, mean[0], variance[0], &clipped));
+    assert_ok(ctx, thi_predictor_marginals(&dense, ctx, TESTS, w.Xtest, mean[1], variance[1], &clipped));
+    assert_all_near(mean[0], mean[1], TESTS, 1e-8, 1e-8);
+    assert_all_near(variance[0], variance[1], TESTS, 1e-8, 1e-8);
+    thi_predictor_clear(&sparse);
+    thi_predictor_clear(&dense);
+    world_close(&w);
+    assert_int_equal(thi_memory_held(ctx), 0);
+    thiele_context_destroy(ctx);
+}
+
+static void near_sums(const thi_sparse_sums *got, const thi_sparse_sums *want, double tolerance)
+{
+    int64_t M = got->T.rows;
+    for (int64_t j = 0; j < M; j++) {
+        assert_all_near(got->T.data + j + j * M, want->T.data + j + j * M, M - j, tolerance, tolerance);
+    }
+    assert_all_near(got->t, want->t, M, tolerance, tolerance);
+    assert_near(got->constant, want->constant, tolerance, tolerance);
+}
+
+/* PITC with blocks of one row is FITC. */
+static void test_single_rows(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    world w;
+    thi_sparse_sums other;
+    world_open(&w, ctx, KERNEL, THI_MEAN_CONSTANT);
+    assert_ok(ctx, thi_sparse_sums_open(&other, ctx, w.M));
+    world_engine(&w, ctx, 0.0, 0.0, 1.0);
+    assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, ROWS, w.single, 1.0, &other));
+    world_engine(&w, ctx, 0.0, 1.0, 0.0);
+    world_fit(&w, ctx);
+    near_sums(&other, &w.sums, 1e-11);
+    thi_sparse_sums_close(&other);
+    world_close(&w);
+    thiele_context_destroy(ctx);
+}
+
+/* 0.3 FITC + 0.7 DTC, and some PITC: the natural parameters are the weighted sums of theirs. */
+static void test_combination(void **state)
+{
+    (void)state;
+    static const double weights[][THI_RESIDUAL_KINDS] = {{0.7, 0.3, 0.0}, {0.2, 0.3, 0.5}};
+    thiele_context *ctx = test_context(2);
+    for (int i = 0; i < 2; i++) {
+        world w;
+        thi_sparse_sums want;
+        world_open(&w, ctx, KERNEL, THI_MEAN_CONSTANT);
+        assert_ok(ctx, thi_sparse_sums_open(&want, ctx, w.M));
+        for (int kind = 0; kind < THI_RESIDUAL_KINDS; kind++) {
+            one_kind(&w, ctx, (thi_residual)kind);
+            world_fit(&w, ctx);
+            thi_sparse_sums_mix(&want, 1.0, &w.sums, weights[i][kind]);
+        }
+        world_engine(&w, ctx, weights[i][0], weights[i][1], weights[i][2]);
+        world_fit(&w, ctx);
+        near_sums(&w.sums, &want, 1e-11);
+        thi_sparse_sums_close(&want);
+        world_close(&w);
+    }
+    thiele_context_destroy(ctx);
+}
+
+/* --- q ---------------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct gradient {
+    double value, theta[8], mean[DIMS + 1], log_noise, Z[DIMS * INDUCING];
+} gradient;
+
+static void pull(world *w, thiele_context *ctx, int64_t count, const thi_block *block, double scale, gradient *g)
+{
+    thi_sparse_bar bar = {g->theta, g->mean, &g->log_noise, g->Z};
+    assert_ok(ctx, thi_sparse_pull(&w->sparse, ctx, count, block, scale, &g->value, &bar));
+}
+
+/* The bound is tight at q*. */
+static void test_bound(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    for (int kind = 0; kind < THI_RESIDUAL_KINDS; kind++) {
+        world w;
+        gradient g = {0}, less = {0};
+        world_open(&w, ctx, KERNEL, THI_MEAN_LINEAR);
+        one_kind(&w, ctx, (thi_residual)kind);
+        double evidence = world_fit(&w, ctx);
+        pull(&w, ctx, BLOCKS, w.block, 1.0, &g);
+        assert_near(g.value - thi_sparse_divergence(&w.sparse), evidence, 1e-11, 1e-11);
+        /* and below it elsewhere */
+        thi_sparse_sums_mix(&w.sums, 0.6, &w.sums, 0.0);
+        assert_ok(ctx, thi_sparse_set(&w.sparse, ctx, &w.sums));
+        pull(&w, ctx, BLOCKS, w.block, 1.0, &less);
+        assert_true(less.value - thi_sparse_divergence(&w.sparse) < evidence - 1e-3);
+        world_close(&w);
+    }
+    thiele_context_destroy(ctx);
+}
+
+/* One step of size 1 over all blocks ends at q* from anywhere, to the last bit. */
+static void test_fixed_point(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    world w;
+    thi_sparse_sums from;
+    world_open(&w, ctx, KERNEL, THI_MEAN_CONSTANT);
+    world_engine(&w, ctx, 0.0, 0.0, 1.0);
+    assert_ok(ctx, thi_sparse_sums_open(&from, ctx, w.M));
+    assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, 2, w.block, 1.7, &from));
+    world_fit(&w, ctx);
+    thi_sparse_sums_mix(&from, 0.0, &w.sums, 1.0);
+    near_sums(&from, &w.sums, 0.0);
+    thi_sparse_sums_close(&from);
+    world_close(&w);
+    thiele_context_destroy(ctx);
+}
+
+/* Averaged over all choices of a block, P times that block's sums, bound and gradient are those of all blocks. */
+static void test_unbiased(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    for (int kind = 0; kind < THI_RESIDUAL_KINDS; kind++) {
+        world w;
+        thi_sparse_sums average;
+        gradient all = {0}, mean = {0};
+        world_open(&w, ctx, KERNEL, THI_MEAN_LINEAR);
+        one_kind(&w, ctx, (thi_residual)kind);
+        assert_ok(ctx, thi_sparse_sums_open(&average, ctx, w.M));
+        /* q is not q*: it is that of two blocks. */
+        assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, 2, w.block, 2.0, &w.sums));
+        assert_ok(ctx, thi_sparse_set(&w.sparse, ctx, &w.sums));
+        thi_sparse_sums_zero(&w.sums);
+        assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, BLOCKS, w.block, 1.0, &w.sums));
+        pull(&w, ctx, BLOCKS, w.block, 1.0, &all);
+        for (int b = 0; b < BLOCKS; b++) {
+            gradient one = {0};
+            thi_sparse_sums part;
+            assert_ok(ctx, thi_sparse_sums_open(&part, ctx, w.M));
+            assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, 1, &w.block[b], BLOCKS, &part));
+            thi_sparse_sums_mix(&average, 1.0, &part, 1.0 / BLOCKS);
+            thi_sparse_sums_close(&part);
+            pull(&w, ctx, 1, &w.block[b], BLOCKS, &one);
+            for (size_t i = 0; i < sizeof one / sizeof(double); i++) {
+                ((double *)&mean)[i] += ((double *)&one)[i] / BLOCKS;
+            }
+        }
+        near_sums(&average, &w.sums, 1e-12);
+        assert_all_near((double *)&mean, (double *)&all, sizeof all / sizeof(double), 1e-10, 1e-10);
+        thi_sparse_sums_close(&average);
+        world_close(&w);
+    }
+    assert_int_equal(thi_memory_held(ctx), 0);
+    thiele_context_destroy(ctx);
+}
+
+/* --- predictions -----------------------------------------------------------------------------------------------------
+ */
+
+typedef struct answer {
+    double mean[TESTS], variance[TESTS], joint_mean[TESTS], covariance[TESTS * TESTS];
+} answer;
+
+static void predict(world *w, thiele_context *ctx, thi_conditional conditional, answer *a)
+{
+    thi_predictor predictor;
+    int64_t clipped = 0;
+    assert_ok(ctx, thi_sparse_freeze(&w->sparse, ctx, conditional, &predictor));
+    assert_ok(ctx, thi_predictor_marginals(&predictor, ctx, TESTS, w->Xtest, a->mean, a->variance, &clipped));
+    assert_ok(ctx, thi_predictor_joint(&predictor, ctx, 0, TESTS, w->Xtest, a->joint_mean, a->covariance));
+    assert_int_equal(clipped, 0);
+    thi_predictor_clear(&predictor);
+}
+
+/* FIC and FITC differ in covariances alone; SoR leaves out K - Q altogether. */
+static void test_conditionals(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    world w;
+    static answer full, diagonal, none;
+    world_open(&w, ctx, KERNEL, THI_MEAN_LINEAR);
+    world_engine(&w, ctx, 0.0, 1.0, 0.0);
+    world_fit(&w, ctx);
+    predict(&w, ctx, THI_CONDITIONAL_FULL, &full);
+    predict(&w, ctx, THI_CONDITIONAL_DIAGONAL, &diagonal);
+    predict(&w, ctx, THI_CONDITIONAL_NONE, &none);
+    assert_memory_equal(full.mean, diagonal.mean, sizeof full.mean);
+    assert_memory_equal(full.mean, none.mean, sizeof full.mean);
+    assert_memory_equal(full.variance, diagonal.variance, sizeof full.variance);
+    assert_memory_equal(full.joint_mean, diagonal.joint_mean, sizeof full.joint_mean);
+    double *K = dense_kernel(&w, ctx, TESTS, w.Xtest, TESTS, w.Xtest);
+    double *Q = dense_q(&w, ctx, TESTS, w.Xtest, TESTS, w.Xtest);
+    for (int i = 0; i < TESTS; i++) {
+        for (int j = 0; j < TESTS; j++) {
+            int at = i * TESTS + j;
+            double left = K[at] - Q[at];
+            assert_near(full.covariance[at], none.covariance[at] + left, 1e-9, 1e-11);
+            assert_near(diagonal.covariance[at], none.covariance[at] + (i == j ? left : 0.0), 1e-9, 1e-11);
+        }
+        assert_near(full.covariance[i * TESTS + i], full.variance[i], 1e-12, 1e-12);
+        assert_near(diagonal.covariance[i * TESTS + i], full.variance[i], 1e-12, 1e-12);
+        assert_near(none.covariance[i * TESTS + i], none.variance[i], 1e-12, 1e-12);
+    }
+    free(K);
+    free(Q);
+    world_close(&w);
+    assert_int_equal(thi_memory_held(ctx), 0);
+    thiele_context_destroy(ctx);
+}
+
+/* The triangle of a predictor: Ls Ls' = S. */
+static void test_root(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    world w;
+    thi_predictor p;
+    world_open(&w, ctx, KERNEL, THI_MEAN_ZERO);
+    world_engine(&w, ctx, 1.0, 0.0, 0.0);
+    world_fit(&w, ctx);
+    assert_ok(ctx, thi_sparse_freeze(&w.sparse, ctx, THI_CONDITIONAL_FULL, &p));
+    for (int64_t i = 0; i < w.M; i++) {
+        for (int64_t j = 0; j <= i; j++) {
+            double sum = 0.0;
+            for (int64_t k = 0; k <= j; k++) {
+                sum += p.R[0].data[i + k * w.M] * p.R[0].data[j + k * w.M];
+            }
+            assert_near(sum, w.sparse.S.data[i + j * w.M], 1e-12, 1e-14);
+        }
+    }
+    thi_predictor_clear(&p);
+    world_close(&w);
+    thiele_context_destroy(ctx);
+}
+
+/* --- threads, failures -----------------------------------------------------------------------------------------------
+ */
+
+typedef struct everything {
+    double evidence;
+    gradient g;
+    answer a;
+} everything;
+
+static void run_all(int threads, everything *e)
+{
+    thiele_context *ctx = test_context(threads);
+    world w;
+    world_open(&w, ctx, KERNEL, THI_MEAN_LINEAR);
+    world_engine(&w, ctx, 0.2, 0.3, 0.5);
+    e->evidence = world_fit(&w, ctx);
+    /* More blocks than lanes. */
+    pull(&w, ctx, ROWS, w.single, 1.0, &e->g);
+    pull(&w, ctx, BLOCKS, w.block, 0.3, &e->g);
+    predict(&w, ctx, THI_CONDITIONAL_FULL, &e->a);
+    world_close(&w);
+    thiele_context_destroy(ctx);
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    static everything one, many;
+    run_all(1, &one);
+    for (int threads = 2; threads <= 5; threads += 3) {
+        memset(&many, 0, sizeof many);
+        run_all(threads, &many);
+        assert_memory_equal(&one, &many, sizeof one);
+    }
+}
+
+static thiele_status attempt(world *w, thiele_context *ctx)
+{
+    thi_sparse_shape shape = {.M = w->M, .largest = ROWS, .weight = {0.5, 0.0, 0.5}, .gradients = true};
+    thi_prior prior = world_prior(w);
+    thi_sparse sparse = {0};
+    thi_sparse_sums sums = {0};
+    thi_predictor predictor = {0};
+    gradient g = {0};
+    thi_sparse_bar bar = {g.theta, g.mean, &g.log_noise, g.Z};
+    thiele_status status;
+    THI_TRY(thi_sparse_open(&sparse, ctx, &shape, DIMS));
+    THI_TRY(thi_sparse_sums_open(&sums, ctx, w->M));
+    THI_TRY(thi_sparse_prepare(&sparse, ctx, &prior, w->Z, w->noise));
+    THI_TRY(thi_sparse_sum(&sparse, ctx, BLOCKS, w->block, 1.0, &sums));
+    THI_TRY(thi_sparse_set(&sparse, ctx, &sums));
+    THI_TRY(thi_sparse_pull(&sparse, ctx, BLOCKS, w->block, 1.0, &g.value, &bar));
+    THI_TRY(thi_sparse_freeze(&sparse, ctx, THI_CONDITIONAL_FULL, &predictor));
+out:
+    thi_predictor_clear(&predictor);
+    thi_sparse_sums_close(&sums);
+    thi_sparse_close(&sparse);
+    return status;
+}
+
+static void test_failures(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 2; threads++) {
+        thiele_context *ctx = test_context(threads);
+        world w;
+        world_open(&w, ctx, KERNEL, THI_MEAN_LINEAR);
+        size_t before = thi_memory_held(ctx);
+        thiele_status status = THIELE_ERROR_MEMORY;
+        int tries = 0;
+        for (int nth = 1; status != THIELE_OK && nth < 2000; nth++) {
+            thi_fail_allocation(ctx, nth, nth % 2 == 0);
+            status = attempt(&w, ctx);
+            thi_fail_allocation(ctx, 0, false);
+            assert_true(status == THIELE_OK || status == THIELE_ERROR_MEMORY);
+            assert_int_equal(thi_memory_held(ctx), before);
+            tries = nth;
+        }
+        assert_true(status == THIELE_OK && tries > 20);
+        world_close(&w);
+        assert_int_equal(thi_memory_held(ctx), 0);
+        thiele_context_destroy(ctx);
+    }
+}
+
+/* A block whose kernel matrix has a bad entry is reported, from whichever thread. */
+static void test_bad_numbers(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(2);
+    world w;
+    world_open(&w, ctx, KERNEL, THI_MEAN_ZERO);
+    world_engine(&w, ctx, 0.0, 0.0, 1.0);
+    w.X[DIMS * (ROWS - 1)] = NAN;
+    assert_int_equal(thi_sparse_sum(&w.sparse, ctx, BLOCKS, w.block, 1.0, &w.sums), THIELE_ERROR_NUMERIC);
+    assert_true(strlen(thiele_context_message(ctx)) > 20);
+    world_close(&w);
+    thiele_context_destroy(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_evidence),    cmocka_unit_test(test_penalty),     cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_single_rows), cmocka_unit_test(test_combination), cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_fixed_point), cmocka_unit_test(test_unbiased),    cmocka_unit_test(test_conditionals),
+        cmocka_unit_test(test_root),        cmocka_unit_test(test_threads),     cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_bad_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
