@@ -235,6 +235,8 @@ def table_mining(bench):
              f"the variational fit in {learned['seconds']:.1f} s." if learned else "",
              "Difference: of the posterior mean of f from the variational one, the largest of 811, in its standard "
              "deviations. Ratio: of the standard deviations.",
+             "Both by the draws that a model keeps, some 250: the error of their mean is 0.06 standard deviations, that "
+             "of theirs 4%.",
              "The paper: variational two orders of magnitude faster than HMC and one faster than ESS; means and bands "
              "alike."]
     head = ["mining", "seconds", "R-hat", "lag 1", "eff least", "difference", "ratio"]

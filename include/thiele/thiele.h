@@ -8,6 +8,7 @@
 #include <thiele/metrics.h>
 #include <thiele/model.h>
 #include <thiele/status.h>
+#include <thiele/stream.h>
 #include <thiele/table.h>
 
 #endif

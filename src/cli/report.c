@@ -183,13 +183,29 @@ static void print_summary(const char *label, const json_t *scores)
     }
 }
 
-/* The evidence, or the bound on it. */
+/* The evidence, the bound on it, or that of the model which stands for the exact one; of how many rows. */
 static void print_evidence(const json_t *json)
 {
-    char number[CLI_NUMBER_MAX];
-    bool exact = json_object_get(json, "log_marginal_likelihood") != NULL;
-    cli_row("evidence", "%s %s", exact ? "log marginal likelihood" : "at least (a lower bound of its log)",
-            number_of(json, exact ? "log_marginal_likelihood" : "bound", number));
+    static const struct {
+        const char *field, *words;
+    } kinds[] = {
+        {"log_marginal_likelihood", "log marginal likelihood"},
+        {"approximate_log_evidence", "log marginal likelihood of the approximate model (no bound)"},
+        {"bound", "at least (a lower bound of its log)"},
+    };
+    const json_t *blocks = json_object_get(json, "blocks");
+    long long rows = count_of(blocks, "evidence_rows");
+    char number[CLI_NUMBER_MAX], of[64] = "";
+    size_t kind = 0;
+    while (kind < 2 && json_object_get(json, kinds[kind].field) == NULL) {
+        kind++;
+    }
+    if (blocks != NULL && json_is_true(json_object_get(blocks, "estimate"))) {
+        snprintf(of, sizeof of, ", estimated from the blocks that were seen");
+    } else if (blocks != NULL && rows < count_of(json, "rows")) {
+        snprintf(of, sizeof of, ", of the %lld rows that were learned from", rows);
+    }
+    cli_row("evidence", "%s %s%s", kinds[kind].words, number_of(json, kinds[kind].field, number), of);
 }
 
 /* The rows that leave-one-out misses by most, where that is more than chance explains. */

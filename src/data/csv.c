@@ -56,7 +56,7 @@ static thiele_status not_a_number(const thiele_table *table, thiele_context *ctx
         bool plain = strlen(shown) == length && strpbrk(shown, " \t,;'\"$*?\\&|<>()") == NULL;
         status =
             thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: '%s' is not a number (%s%s%s)",
-                     table->name[column], (long long)row + 1, shown,
+                     table->name[column], thi_table_row_number(table, row), shown,
                      comma   ? "decimal commas are not supported: write a point"
                      : plain ? advice
                              : "use --missing to name what means a missing value",
@@ -89,6 +89,17 @@ static void csv_census(const thiele_table *table, int column, int64_t *text, int
     *missing = csv->missing_cells[column];
 }
 
+static int64_t csv_origin(const thiele_table *table, int64_t row)
+{
+    return row + ((const thi_csv_table *)table)->rows_before;
+}
+
+static int64_t csv_line(const thiele_table *table, int64_t row)
+{
+    const thi_csv_table *csv = (const thi_csv_table *)table;
+    return 1 + csv->lines_before + thi_csv_count_lines(csv->text, csv->text + csv->start[row]);
+}
+
 static void csv_destroy(thiele_table *table)
 {
     thi_csv_table *csv = (thi_csv_table *)table;
@@ -105,6 +116,8 @@ const thi_table_ops thi_csv_ops = {
     .numbers = csv_numbers,
     .census = csv_census,
     .cell = csv_cell,
+    .origin = csv_origin,
+    .line = csv_line,
     .destroy = csv_destroy,
 };
 

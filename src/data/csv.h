@@ -55,6 +55,7 @@ typedef struct thi_csv_table {
     double *value;                       /* value[row * columns + column]; missing: NaN, text: THI_CSV_TEXT */
     size_t *start;                       /* where each row begins in text */
     int64_t *text_cells, *missing_cells; /* of each column */
+    int64_t rows_before, lines_before;   /* of a part of a longer text, for messages */
 } thi_csv_table;
 
 extern const thi_table_ops thi_csv_ops;
@@ -69,11 +70,17 @@ static inline bool thi_csv_is_text(double value)
     return bits == THI_CSV_TEXT;
 }
 
+/* A part of a longer text behind its header: what came before it, for messages. */
+typedef struct thi_csv_part {
+    int64_t rows, lines;
+} thi_csv_part;
 /*
  * Makes a table of text (a block of thi_alloc with a zero byte behind it), which it owns from then on, also on failure.
  */
 thiele_status thi_csv_take_text(thiele_table **out, thiele_context *ctx, char *text, size_t length, const char *source,
                                 const thiele_table_options *options);
+thiele_status thi_csv_take_part(thiele_table **out, thiele_context *ctx, char *text, size_t length, const char *source,
+                                const thiele_table_options *options, thi_csv_part before);
 
 /*
  * text_file.c: the whole of a file, plain or gzipped, or standard input ("-"), with a zero byte behind it. Errors: IO,

@@ -144,9 +144,14 @@ static const char *read_value(const parser *p, const char *at, int column, doubl
 
 /* --- rows ------------------------------------------------------------------------------------------------------- */
 
+static long long line_of(const parser *p, const char *at)
+{
+    return 1 + (long long)(p->csv->lines_before + thi_csv_count_lines(p->csv->text, at));
+}
+
 static thiele_status bad_quote(const parser *p, const thi_csv_field *field)
 {
-    long long line = 1 + (long long)thi_csv_count_lines(p->csv->text, field->start);
+    long long line = line_of(p, field->start);
     return thi_fail(p->ctx, THIELE_ERROR_FORMAT,
                     field->fault == THI_CSV_UNCLOSED ? "%s, line %lld: a quote opens here and is never closed"
                                                      : "%s, line %lld: text behind a closing quote",
@@ -162,8 +167,8 @@ static thiele_status ragged_row(const parser *p)
         return bad_quote(p, &field);
     }
     return thi_fail(p->ctx, THIELE_ERROR_FORMAT, "%s, row %lld (line %lld): %lld field%s where %d %s expected",
-                    p->source, (long long)table->rows + 1, 1 + (long long)thi_csv_count_lines(p->csv->text, p->at),
-                    (long long)fields, fields == 1 ? "" : "s", table->columns, table->columns == 1 ? "is" : "are");
+                    p->source, (long long)(p->csv->rows_before + table->rows) + 1, line_of(p, p->at), (long long)fields,
+                    fields == 1 ? "" : "s", table->columns, table->columns == 1 ? "is" : "are");
 }
 
 /* Reads the record at p->at as the next row and moves behind it. */
@@ -319,7 +324,7 @@ static thiele_status check_text(parser *p)
     if (zero != NULL) {
         return thi_fail(p->ctx, THIELE_ERROR_FORMAT,
                         "%s, line %lld: a zero byte, which no text has (is it a CSV, NPY or HDF5 file?)", p->source,
-                        1 + (long long)thi_csv_count_lines(text, zero));
+                        line_of(p, zero));
     }
     p->at += length >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     return THIELE_OK;
@@ -355,6 +360,12 @@ out:
 thiele_status thi_csv_take_text(thiele_table **out, thiele_context *ctx, char *text, size_t length, const char *source,
                                 const thiele_table_options *options)
 {
+    return thi_csv_take_part(out, ctx, text, length, source, options, (thi_csv_part){0, 0});
+}
+
+thiele_status thi_csv_take_part(thiele_table **out, thiele_context *ctx, char *text, size_t length, const char *source,
+                                const thiele_table_options *options, thi_csv_part before)
+{
     parser p = {.ctx = ctx, .source = *source != '\0' ? source : "the table", .at = text, .end = text + length};
     *out = NULL;
     thiele_status status = check_options(ctx, options);
@@ -367,6 +378,8 @@ thiele_status thi_csv_take_text(thiele_table **out, thiele_context *ctx, char *t
     }
     p.csv->base.ops = &thi_csv_ops;
     p.csv->text = text;
+    p.csv->rows_before = before.rows;
+    p.csv->lines_before = before.lines;
     p.csv->length = length;
     status = read_table(&p, source, options);
     thi_free(p.missing);

@@ -36,6 +36,8 @@ typedef struct thi_table_ops {
                           const char **text, size_t *length);
     /* Optional (default: the row itself). The row of the file that a row came from, for messages. */
     int64_t (*origin)(const thiele_table *table, int64_t row);
+    /* Optional (default: there are none). The line of the text that a row begins in, from 1. */
+    int64_t (*line)(const thiele_table *table, int64_t row);
     /* Required. Frees all but what thi_table_clear frees, which it calls where the names are the table's own. */
     void (*destroy)(thiele_table *table);
 } thi_table_ops;

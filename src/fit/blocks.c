@@ -28,6 +28,8 @@ static int64_t explore_rows(const thi_driver *driver)
 
 thiele_status thi_bfit_freeze(thi_bfit *fit, thi_fitted *fitted)
 {
+    /* The sums of plain gradients are those that q would be the posterior of; what the data say is in the last step. */
+    const thi_sparse_sums *told = fit->settings->gradient ? &fit->step : &fit->sums;
     thiele_status status;
     THI_TRY(thi_sparse_set(&fit->engine, fit->ctx, &fit->sums));
     THI_TRY(thi_sparse_freeze(&fit->engine, fit->ctx, fit->settings->form.conditional, fitted->latent));
@@ -35,7 +37,7 @@ thiele_status thi_bfit_freeze(thi_bfit *fit, thi_fitted *fitted)
         thi_local_renew(fit->local, fit->engine.noise);
         fitted->latent->local = fit->local;
     }
-    fitted->value = thi_sparse_expected(&fit->engine, &fit->sums) - thi_sparse_divergence(&fit->engine);
+    fitted->value = thi_sparse_expected(&fit->engine, told) - thi_sparse_divergence(&fit->engine);
     fitted->jitter = fit->engine.jitter;
 out:
     return status;

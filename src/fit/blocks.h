@@ -52,6 +52,8 @@ typedef struct thi_blocks_result {
     thi_fit_result fit; /* iterations: steps, or those of L-BFGS; evaluations: of blocks */
     int64_t inducing, blocks, largest;
     double passes;     /* over the rows, by steps at the final values */
+    double rows;       /* that the value is of: those seen, or all where some stand for them */
+    bool estimate;     /* the value, because some rows stand for others, or were seen at other hyperparameters */
     double held_error; /* root mean square on the rows that were held out; NaN: none were */
     double partition_seconds, learn_seconds;
 } thi_blocks_result;

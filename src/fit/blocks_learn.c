@@ -6,6 +6,7 @@
 #include "fit/blocks_state.h"
 
 enum { ITERATIONS = 60, FEWEST_BLOCKS = 2 };
+static const double TOLERANCE = 1e-5; /* nats a row */
 static const double FLOPS = 1e11, FLOPS_A_SECOND = 2e10, MOST_ROWS = 1e5;
 /* Of what is left until the deadline. */
 static const double LEARN_SHARE = 0.4;
@@ -110,7 +111,9 @@ thiele_status thi_bfit_learn(thi_bfit *fit)
     thi_fit_result own = {0};
     thiele_status status;
     THI_TRY(choose(&c, fit));
-    THI_TRY(thi_search_climb(fit->ctx, fit->driver, &evidence_of_blocks, &c, fit->spec, fit->hypers, iterations, &own));
+    double a_row = fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE;
+    THI_TRY(thi_search_climb(fit->ctx, fit->driver, &evidence_of_blocks, &c, fit->spec, fit->hypers, iterations,
+                             a_row * (double)(c.count * fit->typical), &own));
     fit->result->fit.iterations += own.iterations;
     fit->result->fit.stop = own.stop;
 out:

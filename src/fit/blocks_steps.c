@@ -45,6 +45,8 @@ thiele_status thi_bfit_pass(thi_bfit *fit)
     }
     fit->result->fit.evaluations += done;
     fit->result->passes = (double)done / (double)P;
+    fit->result->rows = (double)fit->partition.n;
+    fit->result->estimate = done < P;
     if (done < P) {
         /* What was seen stands for all. */
         thi_sparse_sums_mix(&fit->sums, 0.0, &fit->sums, (double)P / (double)done);
@@ -62,7 +64,8 @@ typedef struct walk {
     thi_bfit *fit;
     int64_t drawn; /* blocks so far */
     int64_t t;     /* of the schedule */
-    int64_t count; /* blocks a step */
+    int64_t most;  /* blocks a step */
+    int64_t count; /* of this one: the last of a pass has what is left of it */
     double weight; /* blocks that q is that of */
     thi_shuffle order;
     double shown;         /* when a bound was shown last */
@@ -72,7 +75,8 @@ typedef struct walk {
 
 static void draw(walk *w, int64_t *block)
 {
-    int64_t P = w->fit->partition.blocks;
+    int64_t P = w->fit->partition.blocks, left = P - w->drawn % P;
+    w->count = w->most < left ? w->most : left;
     for (int64_t i = 0; i < w->count; i++, w->drawn++) {
         if (w->drawn % P == 0) {
             uint64_t epoch = (uint64_t)(w->drawn / P);
@@ -141,7 +145,7 @@ out:
  * blocks say of the whole. Else they are added to those before: q is that of the blocks so far, and at the end of a
  * pass that of all. While hyperparameters move, old blocks fade, and `weight` tells how many q is that of.
  */
-static thiele_status move(walk *w, bool learning, double *size)
+static thiele_status move(walk *w, bool learning, int64_t rows, double *size)
 {
     thi_bfit *fit = w->fit;
     double scale = (double)fit->partition.blocks / (double)w->count;
@@ -150,6 +154,8 @@ static thiele_status move(walk *w, bool learning, double *size)
         rho = learning ? fmax(rho, FADE) : rho;
         *size = rho;
         w->weight = (double)fit->partition.blocks;
+        fit->result->rows = (double)fit->partition.n;
+        fit->result->estimate = true;
         if (fit->settings->gradient) {
             thi_sparse_sums_mix(&fit->step, scale, &fit->step, 0.0);
             return thi_bfit_gradient(fit, rho);
@@ -160,6 +166,8 @@ static thiele_status move(walk *w, bool learning, double *size)
     double keep = learning ? 1.0 - FADE : 1.0;
     thi_sparse_sums_mix(&fit->sums, keep, &fit->step, 1.0);
     w->weight = keep * w->weight + (double)w->count;
+    fit->result->rows = keep * fit->result->rows + (double)rows;
+    fit->result->estimate = learning;
     *size = (double)w->count / w->weight;
     return THIELE_OK;
 }
@@ -186,7 +194,7 @@ static thiele_status one_step(walk *w, bool learning)
     THI_TRY(thi_bfit_load(fit, w->count, block, &rows));
     thi_sparse_sums_zero(&fit->step);
     THI_TRY(thi_sparse_sum(&fit->engine, fit->ctx, w->count, fit->block, 1.0, &fit->step));
-    THI_TRY(move(w, learning, &size));
+    THI_TRY(move(w, learning, rows, &size));
     w->t++;
     bool due = began - w->shown > SHOW_EVERY;
     if (learning || due) {
@@ -227,13 +235,18 @@ static thiele_status learn(walk *w)
         THI_TRY(one_step(w, true));
         THI_TRY(thi_bfit_look(fit));
     }
-    w->t = w->drawn = 0;
-    w->weight = 0.0;
-    thi_sparse_sums_zero(&fit->sums);
 out:
     thi_driver_restore(fit->driver, deadline);
     fit->result->learn_seconds += thi_seconds() - started;
     return status;
+}
+
+/* Forgets what was learned of q: it was taken at other values of the hyperparameters. */
+static void begin_anew(walk *w)
+{
+    w->t = w->drawn = 0;
+    w->weight = w->fit->result->rows = 0.0;
+    thi_sparse_sums_zero(&w->fit->sums);
 }
 
 static void walk_close(walk *w)
@@ -245,12 +258,13 @@ static void walk_close(walk *w)
     thi_free(w->gradient);
 }
 
-/* How many steps at most: given, or one pass, after which there is nothing more to learn. */
+/* How many steps at most: given, or one pass, after which, without a schedule, there is nothing more to learn. */
 static int64_t steps_of(const thi_bfit *fit, int64_t count)
 {
     int64_t pass = (fit->partition.blocks + count - 1) / count;
     int iterations = fit->sparse->iterations, epochs = fit->sparse->epochs;
-    return iterations > 0 ? iterations : pass * (epochs > 0 ? epochs : 1);
+    int64_t wanted = iterations > 0 ? iterations : pass * (epochs > 0 ? epochs : 1);
+    return is_scheduled(fit->settings) || wanted < pass ? wanted : pass;
 }
 
 /* So many that they have some thousand rows, but no step takes more than a small part of the time that is left. */
@@ -270,14 +284,18 @@ static int64_t blocks_a_step(const thi_bfit *fit)
 
 thiele_status thi_bfit_steps(thi_bfit *fit)
 {
-    walk w = {.fit = fit, .count = blocks_a_step(fit)};
+    int64_t most = blocks_a_step(fit);
+    walk w = {.fit = fit, .most = most, .count = most};
     thiele_status status;
     thi_sparse_sums_zero(&fit->sums);
     THI_TRY(thi_bfit_prepare(fit));
     if (fit->learn) {
         THI_TRY(learn(&w));
+        if (!thi_driver_stopped(fit->driver)) {
+            begin_anew(&w);
+        }
     }
-    int64_t steps = steps_of(fit, w.count), t = 0;
+    int64_t steps = steps_of(fit, most), t = 0;
     thi_driver_phase(fit->driver, "steps", steps);
     while (t < steps && goes_on(&w, false)) {
         THI_TRY(one_step(&w, false));

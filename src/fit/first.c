@@ -41,6 +41,16 @@ static void hold_lengthscales(const thi_spec *spec, thi_hypers *hypers, const do
     }
 }
 
+/* Whether the deadline comes before sites at these rows could converge from a few starts: first guesses must do then.
+ */
+static bool is_hurried(const thi_driver *driver, const thi_method *method, int64_t rows)
+{
+    enum { STARTS = 3, STEPS = 10 };
+    double left = driver->started + driver->deadline - thi_seconds();
+    double seconds = STARTS * STEPS * pow((double)rows, 3.0) / 2e10;
+    return driver->deadline > 0.0 && method != &thi_method_exact && left < seconds;
+}
+
 /* The search on these rows. guess: room for all hypers. */
 static thiele_status search(thiele_context *ctx, thi_driver *driver, thi_spec *spec, thi_hypers *hypers,
                             const thi_method *method, const thi_rows *rows, double *guess,
@@ -50,6 +60,9 @@ static thiele_status search(thiele_context *ctx, thi_driver *driver, thi_spec *s
     double spread;
     thiele_status status;
     THI_TRY(thi_start_guess(hypers, ctx, spec, rows, &spread));
+    if (is_hurried(driver, method, rows->n)) {
+        return thi_hypers_apply(hypers, ctx, spec);
+    }
     for (int i = 0; i < hypers->count; i++) {
         guess[i] = hypers->hyper[i].value;
     }

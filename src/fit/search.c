@@ -12,6 +12,8 @@
 #include "optim/lbfgs.h"
 
 enum { SUBSET_ITERATIONS = 60, CLIMBED = 3 };
+/* A thousandth of a nat over five iterations is far below what the data can tell. */
+static const double TOLERANCE = 1e-3;
 
 /* The stretch of the length-scales and the share of noise of each start; without Gaussian noise the first three differ.
  */
@@ -31,6 +33,7 @@ typedef struct problem {
     int grid;           /* starts of the grid */
     double *gradient;   /* all hypers */
     const double *base; /* their first guesses */
+    double tolerance;   /* stop when five iterations together gained less */
 } problem;
 
 /* The objective with log p(theta), and its gradient in p->gradient when wanted. */
@@ -97,8 +100,7 @@ static void problem_close(problem *p)
 
 static thiele_status climb(problem *p, int iterations, double *x, thi_lbfgs_result *result)
 {
-    /* A thousandth of a nat over five iterations is far below what the data can tell. */
-    thi_lbfgs_options options = {iterations, 1e-5, 1e-3, stop, confine};
+    thi_lbfgs_options options = {iterations, 1e-5, p->tolerance, stop, confine};
     thi_hypers_pack(p->hypers, x);
     thiele_status status = thi_lbfgs(p->ctx, thi_hypers_free(p->hypers), x, objective, p, &options, result);
     if (status == THIELE_OK) {
@@ -328,6 +330,7 @@ thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_meth
                  .method = method,
                  .spec = spec,
                  .hypers = hypers,
+                 .tolerance = TOLERANCE,
                  .grid = hypers->noise >= 0 ? STARTS : STARTS_WITHOUT_NOISE};
     thiele_status status;
     spec->driver = driver;
@@ -343,11 +346,18 @@ out:
 }
 
 thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
-                               thi_spec *spec, thi_hypers *hypers, int iterations, thi_fit_result *result)
+                               thi_spec *spec, thi_hypers *hypers, int iterations, double tolerance,
+                               thi_fit_result *result)
 {
     size_t count = (size_t)hypers->count;
     double *base = NULL;
-    problem p = {.ctx = ctx, .driver = driver, .method = method, .state = state, .spec = spec, .hypers = hypers};
+    problem p = {.ctx = ctx,
+                 .driver = driver,
+                 .method = method,
+                 .state = state,
+                 .spec = spec,
+                 .hypers = hypers,
+                 .tolerance = fmax(tolerance, TOLERANCE)};
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &base, count, sizeof *base));
     THI_TRY(thi_alloc(ctx, &p.gradient, count, sizeof *p.gradient));

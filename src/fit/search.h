@@ -54,11 +54,13 @@ thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_meth
                          const thi_rows *rows, thi_hypers *hypers, const thi_fit_settings *settings,
                          thi_fit_result *result, thi_fitted *fitted);
 /*
- * L-BFGS alone, from the present values of hypers, on a state that the caller has opened (method: its evaluate only).
+ * L-BFGS alone, from the present values of hypers, on a state that the caller has opened (method: its evaluate only),
+ * until five iterations together gain less than `tolerance` nats.
  * result is added to.
  */
 thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
-                               thi_spec *spec, thi_hypers *hypers, int iterations, thi_fit_result *result);
+                               thi_spec *spec, thi_hypers *hypers, int iterations, double tolerance,
+                               thi_fit_result *result);
 /* Opens a state on these rows, freezes it at the specification's present values and closes it. */
 thiele_status thi_freeze(thiele_context *ctx, const thi_method *method, const thi_spec *spec, const thi_rows *rows,
                          thi_fitted *fitted);

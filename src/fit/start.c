@@ -2,7 +2,6 @@
 #include "fit/start.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LOOKED_AT = 512 };
@@ -18,11 +17,30 @@ static const double VARIANCE_CEILING = 1e5;
  */
 static const double STEEPEST = 10.0;
 
-static int ascending(const void *a, const void *b)
+/* The number that would stand at `wanted` were they sorted (Hoare 1961); they change places. */
+static double select_at(double *number, int64_t count, int64_t wanted)
 {
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
+    int64_t low = 0, high = count - 1;
+    while (low < high) {
+        double pivot = number[wanted];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (number[i] < pivot) {
+                i++;
+            }
+            while (number[j] > pivot) {
+                j--;
+            }
+            if (i <= j) {
+                double swap = number[i];
+                number[i++] = number[j];
+                number[j--] = swap;
+            }
+        }
+        low = j < wanted ? i : low;
+        high = i > wanted ? j : high;
+    }
+    return number[wanted];
 }
 
 /* The mean and population variance of every stride-th number that is there. */
@@ -47,7 +65,7 @@ static void moments(int64_t n, int stride, const double *y, double *mean, double
 static double median_distance(const thi_leaf *leaf, int64_t n, int D, const double *X, double *distance)
 {
     int64_t rows = n < LOOKED_AT ? n : LOOKED_AT;
-    size_t count = 0;
+    int64_t count = 0;
     for (int64_t i = 0; i < rows; i++) {
         const double *xi = X + (i * n / rows) * D;
         for (int64_t j = 0; j < i; j++) {
@@ -65,8 +83,7 @@ static double median_distance(const thi_leaf *leaf, int64_t n, int D, const doub
     if (count == 0) {
         return 1.0;
     }
-    qsort(distance, count, sizeof *distance, ascending);
-    return distance[count / 2];
+    return select_at(distance, count, count / 2);
 }
 
 /* The largest range of the leaf's columns. */

@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "basis/basis.h"
-#include "fit/start.h"
+#include "fit/first.h"
 #include "fit/variational_state.h"
 
 enum {
@@ -16,21 +15,16 @@ enum {
     BLOCK = 1024,
     MOST_INDUCING = 500,
     LEAST_INDUCING = 100,
-    BASIS_ROWS = 20000,
-    EXPLORE_ITERATIONS = 50,
     ITERATIONS = 200, /* of L-BFGS */
     WARM_ROWS = 4096,
     WARM_ROWS_GAUSSIAN = 8192,
+    WARM_PASSES = 50, /* of some five to ten evaluations: with less it is left out */
     WARM_ITERATIONS = 40,
     WARM_ITERATIONS_COUPLED = 4
 };
 static const double TOLERANCE = 1e-5;
-static const double FURTHEST = 10.0;
 /* Of what is left until the deadline. */
-static const double EXPLORE_SHARE = 0.05, BASIS_SHARE = 0.05, WARM_SHARE = 0.1, FIRST_SHARE = 0.5;
-
-/* Which sample serves what; basis.h numbers its own streams below this. */
-enum { SAMPLE_EXPLORE = 1 << 24, SAMPLE_BASIS, SAMPLE_WARM, SAMPLE_PHI };
+static const double EXPLORE_SHARE = 0.05, BLOCK_SHARE = 0.2, WARM_SHARE = 0.1, FIRST_SHARE = 0.5;
 
 /* --- settings ----------------------------------------------------------------------------------------------------- */
 
@@ -106,80 +100,15 @@ static thiele_status choose_optimizer(thiele_context *ctx, const thi_variational
     return status;
 }
 
-/* --- explore ------------------------------------------------------------------------------------------------------ */
+/* --- explore and choose Z ----------------------------------------------------------------------------------------- */
 
-static bool all_given(const thi_hypers *hypers)
-{
-    for (int i = 0; i < hypers->count; i++) {
-        if (!hypers->hyper[i].fixed && !hypers->hyper[i].given) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/*
- * A few hundred rows may not see what a column does and let its length-scale run away, where all rows have no slope to
- * bring it back by: such ones begin at FURTHEST times their first guess.
- */
-static void hold_lengthscales(thi_vfit *fit, const double *guess)
-{
-    for (int g = 0; g < fit->hypers->groups; g++) {
-        const thiele_kernel *kernel = fit->spec->latents.kernel[g];
-        for (int i = 0; i < kernel->parameters; i++) {
-            const thi_leaf *leaf = thi_kernel_leaf_of(kernel, i);
-            int at = fit->hypers->first[g] + i;
-            thi_hyper *h = &fit->hypers->hyper[at];
-            bool lengthscale = leaf->kind->family == THI_DISTANCE && i - leaf->first < leaf->lengthscales;
-            if (lengthscale && !h->fixed && !h->given) {
-                h->value = fmin(h->value, guess[at] + log(FURTHEST));
-            }
-        }
-    }
-}
-
-/* The search on these rows. guess: room for all hypers. */
-static thiele_status search(thi_vfit *fit, const thi_method *method, const thi_rows *rows, double *guess)
-{
-    thi_fit_settings settings = {fit->settings->restarts, EXPLORE_ITERATIONS};
-    double spread;
-    thiele_status status;
-    if (all_given(fit->hypers) || fit->settings->iterations < 0) {
-        settings.iterations = -1;
-    }
-    THI_TRY(thi_start_guess(fit->hypers, fit->ctx, fit->spec, rows, &spread));
-    for (int i = 0; i < fit->hypers->count; i++) {
-        guess[i] = fit->hypers->hyper[i].value;
-    }
-    THI_TRY(
-        thi_search(fit->ctx, fit->driver, method, fit->spec, rows, fit->hypers, &settings, &fit->result->fit, NULL));
-    fit->result->fit.iterations = 0; /* those of the fit itself are counted */
-    hold_lengthscales(fit, guess);
-    THI_TRY(thi_hypers_apply(fit->hypers, fit->ctx, fit->spec));
-out:
-    return status;
-}
-
-/* First guesses, improved on some rows by a dense method. */
 static thiele_status explore(thi_vfit *fit, bool exact)
 {
     const thi_method *method = exact ? &thi_method_exact : &thi_method_dense;
     int64_t rows = (int64_t)((double)method->subset / sqrt((double)fit->spec->latents.count));
-    thi_rows sample = {0};
-    double *guess = NULL;
-    thiele_status status;
-    double deadline = thi_driver_lend(fit->driver, EXPLORE_SHARE);
-    THI_TRY(thi_alloc(fit->ctx, &guess, (size_t)fit->hypers->count, sizeof *guess));
-    THI_TRY(thi_source_sample(fit->source, fit->ctx, rows, SAMPLE_EXPLORE, &sample));
-    THI_TRY(search(fit, method, &sample, guess));
-out:
-    thi_driver_restore(fit->driver, deadline);
-    thi_rows_free(&sample);
-    thi_free(guess);
-    return status;
+    return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, method, rows, EXPLORE_SHARE,
+                             fit->settings, &fit->result->fit);
 }
-
-/* --- inducing inputs ---------------------------------------------------------------------------------------------- */
 
 static int64_t default_inducing(const thi_vfit *fit)
 {
@@ -187,46 +116,11 @@ static int64_t default_inducing(const thi_vfit *fit)
     return (int64_t)fmax(LEAST_INDUCING, MOST_INDUCING / sqrt(members));
 }
 
-/* Rows to choose among: fewer when a deadline is near, of which k-means with its 20 rounds may take a fifth. */
-static int64_t basis_rows(const thi_vfit *fit, int64_t M)
-{
-    const thi_driver *driver = fit->driver;
-    double rows = BASIS_ROWS;
-    if (driver->deadline > 0.0) {
-        double left = driver->deadline - (thi_seconds() - driver->started);
-        double seconds_a_row = 2.0 * (double)M * fit->source->dims * 20.0 / 2e10;
-        rows = fmin(rows, BASIS_SHARE * fmax(left, 0.0) / seconds_a_row);
-    }
-    return (int64_t)fmax(rows, 4.0 * (double)M);
-}
-
-/* *Z (D x *M): given, or chosen among a sample of the rows; one set for all latents to begin with. */
+/* One set for all latents to begin with, unless all were given. */
 static thiele_status choose_Z(thi_vfit *fit, double **Z, int64_t *M, bool *complete)
 {
-    const thi_variational_settings *s = fit->settings;
-    int D = fit->source->dims;
-    thi_rows sample = {0};
-    thiele_status status;
-    int64_t wanted = s->Z != NULL ? s->Z_count : s->inducing > 0 ? s->inducing : default_inducing(fit);
-    *complete = false;
-    wanted = s->Z == NULL && wanted > fit->source->n ? fit->source->n : wanted;
-    size_t sets = s->Z != NULL && s->all_Z ? (size_t)fit->spec->latents.groups : 1;
-    THI_TRY(thi_alloc(fit->ctx, Z, (size_t)wanted * (size_t)D * sets, sizeof **Z));
-    if (s->Z != NULL) {
-        *M = wanted;
-        memcpy(*Z, s->Z, (size_t)wanted * (size_t)D * sets * sizeof **Z);
-        goto out;
-    }
-    int64_t rows = basis_rows(fit, wanted);
-    THI_TRY(thi_source_sample(fit->source, fit->ctx, rows, SAMPLE_BASIS, &sample));
-    thi_basis_source from = {D, sample.n, sample.X, fit->spec->latents.kernel[0]};
-    wanted = wanted > sample.n ? sample.n : wanted;
-    thi_driver_phase(fit->driver, "basis", 1);
-    THI_TRY(thi_basis_choose(fit->ctx, s->basis != NULL ? s->basis : "kmeans", &from, wanted, *Z, M));
-    *complete = rows >= fit->source->n && (*M < wanted || wanted == sample.n);
-out:
-    thi_rows_free(&sample);
-    return status;
+    int64_t wanted = fit->settings->inducing > 0 ? fit->settings->inducing : default_inducing(fit);
+    return thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, fit->settings, wanted, Z, M, complete);
 }
 
 /* --- optimise and freeze ------------------------------------------------------------------------------------------ */
@@ -236,22 +130,40 @@ static bool coupled(const thi_vfit *fit)
     return fit->spec->lik->latents > 1;
 }
 
-/* Parameters of the likelihood and first sites from a block of rows; the sites stand for all. */
-static thiele_status first_phi(thi_vfit *fit)
+/*
+ * Parameters of the likelihood and first sites from a block of rows; the sites stand for all. *seconds: what a row took
+ * in a pass.
+ */
+static thiele_status first_block(thi_vfit *fit, double *seconds)
 {
     const thi_source *all = fit->source;
     thi_source some;
     thi_rows sample = {0};
+    double passes = fit->passes, done = fit->rows_done, deadline = thi_driver_lend(fit->driver, BLOCK_SHARE);
     thiele_status status;
-    THI_TRY(thi_source_sample(all, fit->ctx, fit->shape.capacity, SAMPLE_PHI, &sample));
+    THI_TRY(thi_source_sample(all, fit->ctx, fit->shape.capacity, THI_SAMPLE_PHI, &sample));
     thi_source_of_rows(&some, &sample);
     fit->source = &some;
+    fit->passes = INFINITY;
+    double begun = thi_seconds();
     THI_TRY(thi_vfit_first_phi(fit));
+    *seconds = (thi_seconds() - begun) / (fit->rows_done - done);
     thi_sites_scale(fit, (double)all->n / (double)some.n);
 out:
+    thi_driver_restore(fit->driver, deadline);
     fit->source = all;
+    fit->passes = passes;
+    fit->rows_done = done;
     thi_rows_free(&sample);
     return status;
+}
+
+/* Whether there is time for a search on some rows that is more than its first evaluations. */
+static bool worth_warming(const thi_vfit *fit, double seconds)
+{
+    const thi_driver *driver = fit->driver;
+    double left = driver->started + driver->deadline - thi_seconds();
+    return driver->deadline <= 0.0 || WARM_SHARE * left > WARM_PASSES * WARM_ROWS * seconds;
 }
 
 /*
@@ -263,19 +175,23 @@ static thiele_status warm(thi_vfit *fit, bool all_rows)
     const thi_source *all = fit->source;
     thi_source some;
     thi_rows sample = {0};
+    if (!all_rows && !fit->conjugate) {
+        double seconds;
+        thiele_status first = first_block(fit, &seconds);
+        if (first != THIELE_OK || !worth_warming(fit, seconds)) {
+            return first;
+        }
+    }
     int iterations = fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS;
     double deadline = thi_driver_lend(fit->driver, all_rows ? FIRST_SHARE : WARM_SHARE), passes = fit->passes;
     thiele_status status;
     fit->passes *= all_rows ? FIRST_SHARE : (double)INFINITY;
     if (!all_rows) {
         int64_t rows = fit->conjugate ? WARM_ROWS_GAUSSIAN : coupled(fit) ? BLOCK : WARM_ROWS;
-        THI_TRY(thi_source_sample(all, fit->ctx, rows, SAMPLE_WARM, &sample));
+        THI_TRY(thi_source_sample(all, fit->ctx, rows, THI_SAMPLE_WARM, &sample));
         thi_source_of_rows(&some, &sample);
         fit->source = &some;
         iterations = coupled(fit) ? WARM_ITERATIONS_COUPLED : WARM_ITERATIONS;
-        if (!fit->conjugate) {
-            THI_TRY(first_phi(fit));
-        }
     }
     THI_TRY(thi_vfit_nested(fit, "warm", iterations, !all_rows));
     thi_sites_scale(fit, (double)all->n / (double)fit->source->n);

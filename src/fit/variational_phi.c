@@ -70,7 +70,15 @@ static thiele_status climb(phi_climb *c, double *phi, double *moved)
     memcpy(c->x, fit->x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
     memcpy(phi, fit->x + first, (size_t)count * sizeof *phi);
     memcpy(before, phi, (size_t)count * sizeof *phi);
-    THI_TRY(thi_lbfgs(fit->ctx, (int)count, phi, objective, c, &options, &run));
+    status = thi_lbfgs(fit->ctx, (int)count, phi, objective, c, &options, &run);
+    if (status == THIELE_ERROR_NUMERIC) {
+        thi_recover(fit->ctx);
+        memcpy(phi, before, (size_t)count * sizeof *phi);
+        status = THIELE_OK;
+    }
+    if (status != THIELE_OK) {
+        return status;
+    }
     memcpy(c->x + first, phi, (size_t)count * sizeof *phi);
     THI_TRY(thi_vfit_take(fit, c->x));
     for (int64_t i = 0; i < count; i++) {
@@ -84,18 +92,17 @@ thiele_status thi_vfit_first_phi(thi_vfit *fit)
 {
     phi_climb c = {.fit = fit};
     thi_sites_work work = {0};
-    double *phi = NULL, moved = INFINITY;
-    thiele_status status = THIELE_OK;
-    if (phi_count(fit) == 0) {
-        return THIELE_OK;
-    }
+    double tolerance = fit->tolerance * (double)fit->source->n, *phi = NULL, moved = INFINITY;
+    bool free = phi_count(fit) > 0;
+    thiele_status status;
     THI_TRY(thi_alloc(fit->ctx, &c.x, (size_t)thi_vfit_size(fit), sizeof *c.x));
     THI_TRY(thi_alloc(fit->ctx, &phi, (size_t)(2 * phi_count(fit)), sizeof *phi));
     THI_TRY(thi_sites_work_open(&work, fit));
     fit->white = true;
-    for (int turn = 0; turn < TURNS && moved > NEAR && !thi_vfit_stopped(fit); turn++) {
-        THI_TRY(thi_sites_converge(fit, &thi_all_rows, &work, fit->tolerance * (double)fit->source->n, STEPS));
+    THI_TRY(thi_sites_converge(fit, &thi_all_rows, &work, tolerance, STEPS));
+    for (int turn = 0; free && turn < TURNS && moved > NEAR && !thi_vfit_stopped(fit); turn++) {
         THI_TRY(climb(&c, phi, &moved));
+        THI_TRY(thi_sites_converge(fit, &thi_all_rows, &work, tolerance, STEPS));
     }
 out:
     thi_free(c.x);

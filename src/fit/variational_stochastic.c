@@ -28,6 +28,7 @@ enum {
 };
 /* rho = (8 + t)^-DECAY: slower than 1/t, so that what old batches said under other kernels is forgotten. */
 static const double DECAY = 0.51;
+static const double EAGER = 5.0, EAGER_STEPS = 20.0;
 /* Of the caution after a failed step, by every good one. */
 static const double RECOVERY = 1.01;
 /* What the end over all rows takes, in passes of steps. */
@@ -135,6 +136,20 @@ static bool moves_prior(const loop *l)
     return first[THI_PART_KERNEL] < first[THI_PARTS] && l->t >= HOLD;
 }
 
+/*
+ * Hyperparameters, which are few and whose gradients are clear at first, begin with steps EAGER times as long, down to
+ * the rate itself as (t/EAGER_STEPS)^-1/2; Z does not, nor anything where the user chose the rate.
+ */
+static void stretch_steps(const loop *l)
+{
+    const thi_vfit *fit = l->fit;
+    double factor = EAGER / sqrt(1.0 + fmax(0.0, (double)l->t - HOLD) / EAGER_STEPS);
+    bool own = fit->natural && !(fit->settings->rate > 0.0);
+    for (int64_t i = fit->first[THI_PART_KERNEL]; own && factor > 1.0 && i < fit->first[THI_PART_Z]; i++) {
+        fit->x[i] = l->before[i] + factor * (fit->x[i] - l->before[i]);
+    }
+}
+
 static thiele_status move(loop *l)
 {
     thi_vfit *fit = l->fit;
@@ -151,6 +166,7 @@ static thiele_status move(loop *l)
     l->rule.factor = pace(l);
     thiele_status status = thi_rule_step(&l->rule, fit->ctx, fit->x, l->descent, active);
     if (status == THIELE_OK && (prior || !fit->natural)) {
+        stretch_steps(l);
         thi_vfit_confine(fit, fit->x);
         status = thi_vfit_take(fit, fit->x);
     }

@@ -139,9 +139,18 @@ static json_t *own_to_json(const thiele_model *model, int index)
     return number(model->lik != NULL ? model->lik->value[index] : model->own_value[index]);
 }
 
-/* Whether the value is the evidence itself. */
+/*
+ * What the value is: the evidence itself; that of another model, which may be more or less (FITC and its kin, sums with
+ * them); or a lower bound (SoR and DTC have Titsias').
+ */
 static const char *value_name(const char *method)
 {
+    static const char *const others[] = {"fitc", "fic", "pitc", "pic"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strstr(method, others[i]) != NULL) {
+            return "approximate_log_evidence";
+        }
+    }
     return strcmp(method, "exact") == 0 ? "log_marginal_likelihood" : "bound";
 }
 
@@ -180,10 +189,11 @@ static int add_blocks(const thiele_model *model, json_t *json)
     return b->blocks == 0 ? 0
                           : json_object_set_new(
                                 json, "blocks",
-                                json_pack("{s:b, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "anytime", (int)b->anytime,
-                                          "blocks", (json_int_t)b->blocks, "largest", (json_int_t)b->largest,
-                                          "inducing", (json_int_t)b->inducing, "passes", number(b->passes),
-                                          "held_out_rmse", number(b->held_out), "partition_seconds",
+                                json_pack("{s:b, s:I, s:I, s:I, s:o, s:I, s:b, s:o, s:o, s:o}", "anytime",
+                                          (int)b->anytime, "blocks", (json_int_t)b->blocks, "largest",
+                                          (json_int_t)b->largest, "inducing", (json_int_t)b->inducing, "passes",
+                                          number(b->passes), "evidence_rows", (json_int_t)b->evidence_rows, "estimate",
+                                          (int)b->estimate, "held_out_rmse", number(b->held_out), "partition_seconds",
                                           number(b->partition_seconds), "learn_seconds", number(b->learn_seconds)));
 }
 
@@ -402,10 +412,12 @@ static thiele_status take_blocks(thiele_model *model, thiele_context *ctx, const
         return THIELE_OK;
     }
     b->anytime = json_is_true(json_object_get(blocks, "anytime"));
+    b->estimate = json_is_true(json_object_get(blocks, "estimate"));
     b->held_out = NAN;
     THI_TRY(take_count(ctx, blocks, "blocks", INT64_MAX, &b->blocks));
     THI_TRY(take_count(ctx, blocks, "largest", INT64_MAX, &b->largest));
     THI_TRY(take_count(ctx, blocks, "inducing", INT64_MAX, &b->inducing));
+    THI_TRY(take_count(ctx, blocks, "evidence_rows", INT64_MAX, &b->evidence_rows));
     THI_TRY(take_number(ctx, blocks, "passes", 0.0, &b->passes));
     THI_TRY(take_number(ctx, blocks, "partition_seconds", 0.0, &b->partition_seconds));
     THI_TRY(take_number(ctx, blocks, "learn_seconds", 0.0, &b->learn_seconds));

@@ -51,7 +51,7 @@ static thiele_status snapshot(void *arg, thi_fitted *fitted)
     thiele_status status;
     model->latent[0] = *fitted->latent;
     /* The density of y in its own units: each target was divided by its scale. */
-    model->value = fitted->value - (double)f->block_rows * log(model->encoder.target->scale);
+    model->value = fitted->value - f->block_outcome.rows * log(model->encoder.target->scale);
     model->jitter = fitted->jitter;
     f->result = f->block_outcome.fit;
     THI_TRY(thi_report(f));
@@ -97,11 +97,12 @@ thiele_status thi_run_blocks(thi_fitting *f, const thi_source *source, bool lear
 {
     thi_variational_settings sparse = f->settings;
     sparse.condition = !learn;
-    f->block_rows = source->n;
     f->driver.unit = f->model->encoder.target->scale;
     thiele_status status = thi_fit_blocks(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse, &f->block_settings,
                                           &f->block_outcome, fitted);
     f->result = f->block_outcome.fit;
+    /* The units of all rows will be taken into account: not those of rows that it is not of. */
+    fitted->value += ((double)source->n - f->block_outcome.rows) * log(f->driver.unit);
     return status;
 }
 
@@ -113,6 +114,8 @@ void thi_report_blocks(thi_fitting *f)
                                            .largest = r->largest,
                                            .inducing = r->inducing,
                                            .passes = r->passes,
+                                           .evidence_rows = (int64_t)round(r->rows),
+                                           .estimate = r->estimate,
                                            .held_out = r->held_error * f->driver.unit,
                                            .partition_seconds = r->partition_seconds,
                                            .learn_seconds = r->learn_seconds};

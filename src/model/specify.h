@@ -20,7 +20,6 @@ typedef struct thi_fitting {
     bool by_blocks; /* a sparse method, by these settings: */
     thi_blocks_settings block_settings;
     thi_blocks_result block_outcome;
-    int64_t block_rows;
     double *Z; /* given inducing inputs */
     /* The rows are in memory, or in the table, which is then read again and again. */
     bool streamed;

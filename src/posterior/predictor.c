@@ -57,18 +57,37 @@ out:
     return status;
 }
 
+static void clear_derived(thi_predictor *p)
+{
+    thi_inputs_clear(&p->inputs);
+    thi_functions_clear(&p->functions);
+    thi_functions_clear(&p->mean_functions);
+}
+
 thiele_status thi_predictor_finish(thi_predictor *predictor, thiele_context *ctx)
 {
-    return thi_inputs_make(&predictor->inputs, ctx, predictor->kernel, predictor->n, predictor->basis);
+    thi_predictor *p = predictor;
+    thiele_status status;
+    clear_derived(p);
+    if (p->mean_basis == NULL) {
+        return thi_inputs_make(&p->inputs, ctx, p->kernel, p->n, p->basis);
+    }
+    THI_TRY(thi_functions_make(&p->functions, ctx, p->kernel, p->n, p->basis, p->log_c));
+    THI_TRY(thi_functions_make(&p->mean_functions, ctx, p->kernel, p->mean_n, p->mean_basis, p->mean_log_c));
+out:
+    return status;
 }
 
 void thi_predictor_clear(thi_predictor *predictor)
 {
     thi_local_destroy(predictor->local);
-    thi_inputs_clear(&predictor->inputs);
+    clear_derived(predictor);
     thiele_kernel_destroy(predictor->kernel);
     thi_free(predictor->mean_parameter);
     thi_free(predictor->basis);
+    thi_free(predictor->log_c);
+    thi_free(predictor->mean_basis);
+    thi_free(predictor->mean_log_c);
     thi_free(predictor->a);
     thi_free(predictor->scale);
     thi_free(predictor->L.data);
@@ -82,10 +101,12 @@ void thi_predictor_clear(thi_predictor *predictor)
 /* --- a block of rows -------------------------------------------------------------------------------------------------
  */
 
-/* Work space of a block: k(basis, x), and where R is given a second matrix. */
+/* Work space of a block: k(basis, x), where R is given a second matrix, and k(x, some functions) of separate bases. */
 typedef struct space {
-    thi_matrix K, R;
+    thi_matrix K, R, portion;
 } space;
+
+enum { PORTION = 256 };
 
 static int64_t most_rows(const thi_predictor *p)
 {
@@ -103,6 +124,9 @@ static thiele_status space_open(space *s, thiele_context *ctx, const thi_predict
     if (status == THIELE_OK && variance && p->plus != THI_PLUS_NONE) {
         status = thi_matrix_alloc(&s->R, ctx, most_rows(p), columns);
     }
+    if (status == THIELE_OK && p->mean_basis != NULL) {
+        status = thi_matrix_alloc(&s->portion, ctx, columns, PORTION);
+    }
     return status;
 }
 
@@ -110,6 +134,7 @@ static void space_close(space *s)
 {
     thi_free(s->K.data);
     thi_free(s->R.data);
+    thi_free(s->portion.data);
 }
 
 static thi_matrix first_columns(thi_matrix A, int64_t rows, int64_t n)
@@ -188,6 +213,9 @@ static thiele_status variances(const thi_predictor *p, thiele_context *ctx, cons
     for (int k = 1; k < p->components; k++) {
         memcpy(variance + k * n, variance, (size_t)n * sizeof *variance);
     }
+    if (p->n == 0) {
+        return THIELE_OK;
+    }
     if (on_kernel) {
         THI_TRY(add_plus(p, ctx, s, variance));
     }
@@ -207,8 +235,69 @@ static void means(const thi_predictor *p, int64_t n, const double *X, thi_matrix
 {
     for (int k = 0; k < p->components; k++) {
         thi_mean_fill(p->mean, p->mean_parameter, n, p->kernel->dims, X, mean + k * n);
-        thi_blas_gemv(THI_T, 1.0, Kzx, p->a + k * p->n, 1.0, mean + k * n);
+        if (p->mean_basis == NULL) {
+            thi_blas_gemv(THI_T, 1.0, Kzx, p->a + k * p->n, 1.0, mean + k * n);
+        }
     }
+}
+
+static int64_t at_most(int64_t n, int64_t limit)
+{
+    return n < limit ? n : limit;
+}
+
+/* mean (n x components) += k(x, mean_basis) a, by portions of the basis. */
+static thiele_status add_own_means(const thi_predictor *p, thiele_context *ctx, const thi_inputs *inputs,
+                                   const space *s, double *mean)
+{
+    int64_t n = inputs->n;
+    for (int64_t first = 0; first < p->mean_n; first += PORTION) {
+        thi_functions part = thi_functions_part(&p->mean_functions, first, at_most(p->mean_n - first, PORTION));
+        thi_matrix K = thi_matrix_view(s->portion.data, n, part.n, n);
+        thiele_status status = thi_functions_fill(&part, ctx, inputs, K);
+        if (status != THIELE_OK) {
+            return status;
+        }
+        for (int k = 0; k < p->components; k++) {
+            thi_blas_gemv(THI_N, 1.0, K, p->a + k * p->mean_n + first, 1.0, mean + k * n);
+        }
+    }
+    return THIELE_OK;
+}
+
+/* K = k(basis, x) */
+static thiele_status fill_basis(const thi_predictor *p, thiele_context *ctx, const thi_inputs *inputs, const space *s)
+{
+    int64_t n = inputs->n;
+    if (p->mean_basis == NULL) {
+        return thi_kernel_fill(p->kernel, ctx, &p->inputs, inputs, s->K, false);
+    }
+    for (int64_t first = 0; first < p->n; first += PORTION) {
+        thi_functions part = thi_functions_part(&p->functions, first, at_most(p->n - first, PORTION));
+        thiele_status status =
+            thi_functions_fill(&part, ctx, inputs, thi_matrix_view(s->portion.data, n, part.n, n));
+        if (status != THIELE_OK) {
+            return status;
+        }
+        for (int64_t j = 0; j < n; j++) {
+            for (int64_t i = 0; i < part.n; i++) {
+                s->K.data[first + i + j * s->K.ld] = s->portion.data[j + i * n];
+            }
+        }
+    }
+    return THIELE_OK;
+}
+
+/* K and the means that come of it. */
+static thiele_status fill_means(const thi_predictor *p, thiele_context *ctx, const thi_inputs *inputs, const double *X,
+                                const space *s, double *mean)
+{
+    thiele_status status = fill_basis(p, ctx, inputs, s);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    means(p, inputs->n, X, s->K, mean);
+    return p->mean_basis != NULL ? add_own_means(p, ctx, inputs, s, mean) : THIELE_OK;
 }
 
 /* One block, n x components results. */
@@ -220,8 +309,7 @@ static thiele_status block_marginals(const thi_predictor *p, thiele_context *ctx
     if (status != THIELE_OK) {
         return status;
     }
-    THI_TRY(thi_kernel_fill(p->kernel, ctx, &p->inputs, &inputs, s->K, false));
-    means(p, n, X, s->K, mean);
+    THI_TRY(fill_means(p, ctx, &inputs, X, s, mean));
     if (variance != NULL) {
         THI_TRY(variances(p, ctx, &inputs, s, variance));
     }
@@ -265,7 +353,7 @@ thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_con
     THI_TRY(thi_alloc(ctx, &block, (size_t)(2 * columns * K), sizeof *block));
     for (int64_t first = 0; first < n; first += THI_PREDICT_BLOCK) {
         int64_t count = n - first < THI_PREDICT_BLOCK ? n - first : THI_PREDICT_BLOCK;
-        space part = {first_columns(s.K, predictor->n, count), s.R};
+        space part = {first_columns(s.K, predictor->n, count), s.R, s.portion};
         double *block_variance = variance != NULL ? block + columns * K : NULL;
         THI_TRY(block_marginals(predictor, ctx, count, X + first * D, &part, block, block_variance));
         place(count, K, block, n, first, mean, NULL);

@@ -6,10 +6,12 @@
  * in the coordinates and units that the model was fitted in. Exact regression has
  * neither scale nor R; inducing-point posteriors have L = chol(Kzz), R = Ls' on w; dense sites have scale =
  * sqrt(lambda) and, where some lambda is negative, R on k. PIC adds what the training rows near x say (local.h).
+ * Decoupled posteriors have a second basis for the mean, and their basis functions may have length-scales of their own.
  */
 #ifndef THI_PREDICTOR_H
 #define THI_PREDICTOR_H
 
+#include "basis/functions.h"
 #include "posterior/exact.h"
 
 /* How the matrix R of a component is given. */
@@ -34,10 +36,13 @@ typedef struct thi_predictor {
     thiele_kernel *kernel; /* owned, as is all of it */
     thi_mean mean;
     double *mean_parameter;
-    int64_t n;
+    int64_t n;     /* 0: var = k(x, x); with mean_basis only */
     double *basis; /* D x n */
+    double *log_c; /* D x n: factors of the length-scales of basis functions (functions.h); NULL: points */
+    int64_t mean_n;
+    double *mean_basis, *mean_log_c; /* D x mean_n: of the mean, where it has its own; NULL: basis serves both */
     int components;
-    double *a;     /* n x components */
+    double *a;     /* n, or mean_n, x components */
     double *scale; /* n, or NULL: 1 */
     thi_matrix L;  /* n x n, lower triangle */
     thi_plus plus;
@@ -45,6 +50,7 @@ typedef struct thi_predictor {
     thi_conditional conditional;
     struct thi_local *local; /* of PIC (components 1, plus TRIANGLE, conditional FULL); NULL: none */
     thi_inputs inputs;
+    thi_functions functions, mean_functions; /* with mean_basis, in place of inputs */
 } thi_predictor;
 
 /*

@@ -26,6 +26,20 @@ static void reverse(thi_matrix A, thi_matrix to)
     }
 }
 
+thiele_status thi_sparse_inverse_root(thiele_context *ctx, thi_matrix B, thi_matrix Ls)
+{
+    thi_matrix work = {0};
+    thiele_status status;
+    THI_TRY(thi_matrix_alloc(&work, ctx, B.rows, B.rows));
+    reverse(B, work);
+    THI_TRY(thi_chol(ctx, work));
+    THI_TRY(thi_tri_inverse(ctx, work));
+    reverse(work, Ls);
+out:
+    thi_free(work.data);
+    return status;
+}
+
 static thiele_status fill_root(const thi_sparse *sparse, thiele_context *ctx, thi_matrix Ls)
 {
     int64_t M = sparse->shape.M;
@@ -35,10 +49,7 @@ static thiele_status fill_root(const thi_sparse *sparse, thiele_context *ctx, th
     THI_TRY(thi_matrix_alloc(&root, ctx, M, M));
     copy_lower(sparse->root, root);
     THI_TRY(thi_multiply(ctx, THI_N, THI_T, 1.0, root, root, 0.0, B, true));
-    reverse(B, root);
-    THI_TRY(thi_chol(ctx, root));
-    THI_TRY(thi_tri_inverse(ctx, root));
-    reverse(root, Ls);
+    THI_TRY(thi_sparse_inverse_root(ctx, B, Ls));
 out:
     thi_free(B.data);
     thi_free(root.data);

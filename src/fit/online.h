@@ -1,0 +1,79 @@
+/*
+ * Learning from rows once, a batch at a time, with the old posterior as prior (streaming variational Bayes: Broderick
+ * et al. 2013; the incremental sparse regression of Cheng and Boots 2016 on a basis that stays). Hyperparameters,
+ * inducing inputs and the likelihood are fixed. In the coordinates w = L^-1 u of MATH.md section 3 each latent function
+ * has q(w) = N(B^-1 t, B^-1),  B = I + T and a batch adds its sites: T += V diag(lambda) V', t += V nu. Of Gaussian
+ * noise they do not depend on q, so that any order and any cut into batches ends in the posterior of all rows together;
+ * of other likelihoods they are found by natural-gradient rounds on the batch's bound sum_n E_n - KL(q || q_old),
+ * damped so that it never falls.
+ *
+ * Forgetting: before a batch of n rows T and t are multiplied by exp(-n / forget). What was learned fades towards the
+ * prior, and the last `forget` rows or so are what counts.
+ *
+ * Cost of a batch of n rows, per latent function: fill of k(Z, X), 3 n M^2 + M^3/3 flops; of other likelihoods 2 n M^2
+ * + M^3/3 a round. Matrices are allocated by thi_online_open only. The same bits on any number of threads.
+ */
+#ifndef THI_FIT_ONLINE_H
+#define THI_FIT_ONLINE_H
+
+#include "expect/expect.h"
+#include "posterior/sparse.h"
+
+typedef struct thi_online_settings {
+    int64_t capacity;        /* rows of a batch, at most */
+    double forget;           /* rows that count, about; 0: all of them */
+    const char *expectation; /* how (E, g, h) are had; NULL: the best way. Borrowed */
+    /* Of Gaussian noise: lambda = none / noise + diagonal / (noise + k - |V|^2). A block is one row: BLOCK is DIAGONAL.
+     */
+    double weight[THI_RESIDUAL_KINDS];
+} thi_online_settings;
+
+/* One latent function. */
+typedef struct thi_online_latent {
+    const thi_predictor *basis;   /* kernel, mean, Z, L; borrowed */
+    thi_matrix T, next;           /* lower triangles; next: with the batch */
+    double *t, *t_next, *m, *old; /* old: m without the batch */
+    thi_matrix root;              /* chol(I + T) */
+    double log_det;               /* log|I + T| without the batch */
+    thi_matrix V, W;              /* M x capacity: L^-1 k(Z, X), and work */
+    double *left;                 /* capacity: k(x, x) - |V|^2 */
+} thi_online_latent;
+
+typedef struct thi_online {
+    thi_online_settings settings;
+    const thiele_likelihood *lik; /* borrowed */
+    int latents;
+    thi_online_latent *latent;
+    int64_t n; /* rows of the present batch */
+    /* Q x capacity each: prior mean with the row's offset, marginals, sites now, where a round goes, and a trial. */
+    double *shift, *mu, *v, *lambda, *nu, *lambda_to, *nu_to, *lambda_try, *nu_try, *g, *h;
+    double *E; /* capacity */
+} thi_online;
+
+/* Why a posterior is of no kind that learns like this, or NULL. */
+const char *thi_online_refuses(const thi_predictor *latent);
+/* From frozen predictors (`latents` of them, borrowed, none refused). M^3 flops. Errors: NUMERIC, MEMORY. */
+thiele_status thi_online_open(thi_online *online, thiele_context *ctx, int latents, const thi_predictor *latent,
+                              const thiele_likelihood *lik, const thi_online_settings *settings);
+void thi_online_close(thi_online *online);
+/*
+ * Takes a batch: marginals (Q x n) of the latent functions at the n <= capacity columns of X before they are learned.
+ * offset (n, or NULL) is added to the first one.
+ */
+thiele_status thi_online_predict(thi_online *online, thiele_context *ctx, int64_t n, const double *X,
+                                 const double *offset, double *mu, double *v);
+/*
+ * Learns the batch that was predicted last; y is P x n (NaN: missing). row numbers its first row, for expectations by
+ * draws. After an error the posterior is without the batch.
+ */
+thiele_status thi_online_learn(thi_online *online, thiele_context *ctx, const double *y, int64_t row);
+/* Puts the present q of a latent function into a predictor of the same basis. On failure it is as it was. */
+thiele_status thi_online_freeze(const thi_online *online, thiele_context *ctx, int latent, thi_predictor *out);
+
+/* --- what online.c and online_learn.c share --- */
+/* root = chol(I + A), m = (I + A)^-1 b. NUMERIC when I + A is not positive definite. */
+thiele_status thi_online_factor(thi_online_latent *latent, thiele_context *ctx, thi_matrix A, const double *b);
+/* mu = shift + V'm, v = left + |root^-1 V|^2 of the batch at the present q. */
+thiele_status thi_online_marginals(thi_online *online, thiele_context *ctx, double *mu, double *v);
+
+#endif

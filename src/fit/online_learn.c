@@ -1,0 +1,272 @@
+/*
+ * The sites of a batch, with the old posterior as prior (MATH.md section 3): of Gaussian noise at once, of any other
+ * likelihood by natural-gradient rounds nu_n = g_n - 2 h_n (mu_n - o_n), lambda_n = -2 h_n. A round that would lower
+ * the batch's bound, or leave I + T without a Cholesky factor, is halved. See online.h.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "expect/parallel.h"
+#include "fit/online.h"
+#include "fit/spec.h"
+
+/* Rounds of a batch, at most, and the gain in nats a row that is not worth another. */
+enum { ROUNDS = 20 };
+static const double ENOUGH = 1e-7;
+/* A bound that falls by less than this share of itself has not fallen: expectations are rounded too. */
+static const double ROUNDING = 1e-10;
+
+/* --- q with the batch ------------------------------------------------------------------------------------------------
+ */
+
+/* next = T + V diag(lambda) V', t_next = t + V nu, and q from them. M^2 n + M^3/3 flops. */
+static thiele_status add_sites(thi_online *o, thiele_context *ctx, int j, const double *lambda, const double *nu)
+{
+    thi_online_latent *l = &o->latent[j];
+    int64_t M = l->T.rows, n = o->n;
+    thi_matrix V = thi_matrix_view(l->V.data, M, n, M), U = thi_matrix_view(l->W.data, M, n, M);
+    for (int64_t i = 0; i < n; i++) {
+        double site = lambda[i * o->latents + j];
+        for (int64_t k = 0; k < M; k++) {
+            U.data[k + i * M] = site * V.data[k + i * M];
+        }
+        o->E[i] = nu[i * o->latents + j];
+    }
+    memcpy(l->next.data, l->T.data, (size_t)(M * M) * sizeof(double));
+    memcpy(l->t_next, l->t, (size_t)M * sizeof *l->t);
+    thi_blas_gemv(THI_N, 1.0, V, o->E, 1.0, l->t_next);
+    thiele_status status = thi_multiply(ctx, THI_N, THI_T, 1.0, U, V, 1.0, l->next, true);
+    return status == THIELE_OK ? thi_online_factor(l, ctx, l->next, l->t_next) : status;
+}
+
+static thiele_status set_all(thi_online *o, thiele_context *ctx, const double *lambda, const double *nu)
+{
+    for (int j = 0; j < o->latents; j++) {
+        thiele_status status = add_sites(o, ctx, j, lambda, nu);
+        if (status != THIELE_OK) {
+            return status;
+        }
+    }
+    return THIELE_OK;
+}
+
+/* The batch becomes part of what is known. */
+static void commit(thi_online *o)
+{
+    for (int j = 0; j < o->latents; j++) {
+        thi_online_latent *l = &o->latent[j];
+        thi_matrix T = l->T;
+        double *t = l->t;
+        l->T = l->next;
+        l->t = l->t_next;
+        l->next = T;
+        l->t_next = t;
+    }
+}
+
+/* q without the batch, after something failed. */
+static void fall_back(thi_online *o, thiele_context *ctx)
+{
+    for (int j = 0; j < o->latents; j++) {
+        thi_online_latent *l = &o->latent[j];
+        char message[THI_MESSAGE_MAX];
+        memcpy(message, ctx->message, sizeof message);
+        /* It had a factor before. */
+        (void)thi_online_factor(l, ctx, l->T, l->t);
+        memcpy(ctx->message, message, sizeof message);
+    }
+}
+
+static void forget(thi_online *o)
+{
+    double keep = exp(-(double)o->n / o->settings.forget);
+    for (int j = 0; j < o->latents; j++) {
+        thi_online_latent *l = &o->latent[j];
+        int64_t M = l->T.rows;
+        for (int64_t k = 0; k < M * M; k++) {
+            l->T.data[k] *= keep;
+        }
+        for (int64_t k = 0; k < M; k++) {
+            l->t[k] *= keep;
+        }
+    }
+}
+
+/* --- Gaussian noise --------------------------------------------------------------------------------------------------
+ */
+
+static thiele_status learn_gaussian(thi_online *o, thiele_context *ctx, const double *y)
+{
+    const double *weight = o->settings.weight;
+    double noise = o->lik->value[0];
+    double diagonal = weight[THI_RESIDUAL_DIAGONAL] + weight[THI_RESIDUAL_BLOCK];
+    double none = diagonal > 0.0 ? weight[THI_RESIDUAL_NONE] : 1.0;
+    for (int64_t i = 0; i < o->n; i++) {
+        o->lambda[i] = isnan(y[i]) ? 0.0 : none / noise + diagonal / (noise + o->latent->left[i]);
+        o->nu[i] = isnan(y[i]) ? 0.0 : o->lambda[i] * (y[i] - o->shift[i]);
+    }
+    return set_all(o, ctx, o->lambda, o->nu);
+}
+
+/* --- other likelihoods -----------------------------------------------------------------------------------------------
+ */
+
+typedef struct question {
+    thi_online *o;
+    const double *y;
+    int64_t row;
+} question;
+
+static thiele_status ask_block(thi_expect *expect, thiele_context *ctx, int64_t row, int64_t n, const void *arg)
+{
+    const question *ask = arg;
+    thi_online *o = ask->o;
+    int64_t at = row * o->latents;
+    return thi_expect_block(expect, ctx, ask->row + row, n, ask->y + row * o->lik->outputs, o->mu + at, o->v + at,
+                            o->E + row, o->g + at, o->h + at, NULL);
+}
+
+/* Sites that the present (g, h) ask for. */
+static void aim(thi_online *o)
+{
+    for (int64_t i = 0; i < o->n * o->latents; i++) {
+        o->lambda_to[i] = -2.0 * o->h[i];
+        o->nu_to[i] = o->g[i] + o->lambda_to[i] * (o->mu[i] - o->shift[i]);
+    }
+}
+
+/*
+ * KL(q || q_old) of one latent function, sites as given: with B = B_old + V diag(lambda) V' the trace is
+ * tr(B_old S) = M - sum lambda_n V_n'S V_n, and V_n'S V_n is v_n less what Z leaves over.
+ */
+static double divergence(const thi_online *o, int j, const double *lambda)
+{
+    const thi_online_latent *l = &o->latent[j];
+    int64_t M = l->T.rows;
+    bool conditional = l->basis->conditional != THI_CONDITIONAL_NONE;
+    double trace = 0.0, square = 0.0;
+    for (int64_t i = 0; i < o->n; i++) {
+        int64_t at = i * o->latents + j;
+        trace -= lambda[at] * (o->v[at] - (conditional ? l->left[i] : 0.0));
+    }
+    for (int64_t k = 0; k < M; k++) {
+        double dk = l->m[k] - l->old[k];
+        square += dk * dk * (1.0 + l->T.data[k + k * M]);
+        for (int64_t i = k + 1; i < M; i++) {
+            square += 2.0 * dk * (l->m[i] - l->old[i]) * l->T.data[i + k * M];
+        }
+    }
+    return 0.5 * (trace + square + thi_chol_logdet(l->root) - l->log_det);
+}
+
+/* Marginals, expectations and the batch's bound at the present q. */
+static thiele_status evaluate(thi_online *o, thiele_context *ctx, const question *ask, const double *lambda,
+                              double *bound)
+{
+    thiele_status status;
+    THI_TRY(thi_online_marginals(o, ctx, o->mu, o->v));
+    THI_TRY(thi_expect_rows(o->lik, ctx, o->settings.expectation, o->n, ask_block, ask));
+    *bound = 0.0;
+    for (int64_t i = 0; i < o->n; i++) {
+        *bound += o->E[i];
+    }
+    for (int j = 0; j < o->latents; j++) {
+        *bound -= divergence(o, j, lambda);
+    }
+out:
+    return status;
+}
+
+static void swap(double **a, double **b)
+{
+    double *kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* A step of size rho towards the aim. *bound: minus infinity where there is no such q. */
+static thiele_status try_step(thi_online *o, thiele_context *ctx, const question *ask, double rho, double *bound)
+{
+    for (int64_t i = 0; i < o->n * o->latents; i++) {
+        o->lambda_try[i] = (1.0 - rho) * o->lambda[i] + rho * o->lambda_to[i];
+        o->nu_try[i] = (1.0 - rho) * o->nu[i] + rho * o->nu_to[i];
+    }
+    thiele_status status = set_all(o, ctx, o->lambda_try, o->nu_try);
+    if (status == THIELE_OK) {
+        status = evaluate(o, ctx, ask, o->lambda_try, bound);
+    }
+    if (status == THIELE_ERROR_NUMERIC || (status == THIELE_OK && !isfinite(*bound))) {
+        thi_recover(ctx);
+        *bound = -INFINITY;
+        return THIELE_OK;
+    }
+    return status;
+}
+
+/* The old posterior as the point to begin at. */
+static thiele_status begin(thi_online *o, thiele_context *ctx, const question *ask, double *bound)
+{
+    size_t numbers = (size_t)(o->n * o->latents);
+    thiele_status status = THIELE_OK;
+    memset(o->lambda, 0, numbers * sizeof *o->lambda);
+    memset(o->nu, 0, numbers * sizeof *o->nu);
+    for (int j = 0; j < o->latents; j++) {
+        thi_online_latent *l = &o->latent[j];
+        THI_TRY(thi_online_factor(l, ctx, l->T, l->t));
+        memcpy(l->old, l->m, (size_t)l->T.rows * sizeof *l->old);
+        l->log_det = thi_chol_logdet(l->root);
+    }
+    THI_TRY(evaluate(o, ctx, ask, o->lambda, bound));
+    aim(o);
+out:
+    return status;
+}
+
+static thiele_status learn_rounds(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
+{
+    question ask = {o, y, row};
+    double bound, trial, rho = 1.0;
+    bool present = true; /* q is that of the sites */
+    thiele_status status;
+    THI_TRY(begin(o, ctx, &ask, &bound));
+    for (int round = 0; round < ROUNDS; round++) {
+        THI_TRY(try_step(o, ctx, &ask, rho, &trial));
+        present = trial >= bound - ROUNDING * fabs(bound);
+        if (!present) {
+            rho *= 0.5;
+            continue;
+        }
+        swap(&o->lambda, &o->lambda_try);
+        swap(&o->nu, &o->nu_try);
+        bool settled = trial - bound < ENOUGH * rho * (double)o->n;
+        bound = trial;
+        if (settled) {
+            break;
+        }
+        aim(o);
+        rho = fmin(1.0, 2.0 * rho);
+    }
+    if (!present) {
+        THI_TRY(set_all(o, ctx, o->lambda, o->nu));
+    }
+out:
+    return status;
+}
+
+thiele_status thi_online_learn(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
+{
+    if (o->n == 0) {
+        return THIELE_OK;
+    }
+    if (o->settings.forget > 0.0) {
+        forget(o);
+    }
+    bool gaussian = o->latents == 1 && thi_is_gaussian(o->lik);
+    thiele_status status = gaussian ? learn_gaussian(o, ctx, y) : learn_rounds(o, ctx, y, row);
+    if (status == THIELE_OK) {
+        commit(o);
+    } else {
+        fall_back(o, ctx);
+    }
+    return status;
+}
