@@ -7,23 +7,21 @@
  *   bench-anytime run TRAIN TEST FORM [NAME=VALUE...]    with those of hypers=FILE, a line of learn, or learned here
  *
  * FORM: pic, fitc, dtc or what else there is. A run chooses Z, cuts the rows into blocks, takes one pass over all of
- * them (exact) and then steps of one block each, without replacement, scored after 1, 2, 5, ... of them in two
- * variants: sum    q is that of the blocks so far, which is what a fit does without a schedule snga   natural
- * parameters move by rho_t towards P times what the block says, rho_t = rho_0/(1 + tau rho_0 t)^kappa Seconds are those
- * of factoring Kzz, of the steps (or the pass) and of making one q of the natural parameters; drawing test rows' b
- * (local.h) and scores are not in them. Both variants share the sums over a block, so one walk serves both.
+ * them (exact) and then steps of one block each, without replacement, scored after 1, 2, 5, ... of them.
+ *
+ *   sum    q is that of the blocks so far, which is what a fit does without a schedule
+ *   snga   natural parameters move by rho_t = rho_0/(1 + tau rho_0 t)^kappa towards P times what the block says
+ *
+ * Seconds are those of factoring Kzz, of the steps (or the pass) and of making one q of the natural parameters; what
+ * predictions take is not in them. Both variants need the same sums over a block, so one walk serves both.
  *
  *   inducing=100 blocks=2000 seed=0 threads=1 most=0 (steps at most; 0: P) rho_0=1 tau=1 kappa=1 kernel=se(ard)
  *   explore=1000 (rows of the first look) deadline=0 (seconds for learning; 0: none)
  */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "anytime.h"
 #include "data/batches.h"
-#include "fit/blocks_state.h"
 
 #define LOG_2PI 1.837877066409345483561
 
@@ -64,28 +62,6 @@ typedef struct study {
     double *base_mean, *base_variance;
 } study;
 
-/*
- * On one thread the time of the processor, which does not grow when others want it too; else that of the clock on the
- * wall.
- */
-static double now(const study *s)
-{
-    struct timespec at;
-    if (s->o.threads > 1.0 || clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at) != 0) {
-        return thi_seconds();
-    }
-    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
-}
-
-static void check(thiele_context *ctx, thiele_status status)
-{
-    if (status != THIELE_OK) {
-        fprintf(stderr, "bench-anytime: %s: %s\n", thiele_status_name(status),
-                ctx != NULL ? thiele_context_message(ctx) : "");
-        exit(1);
-    }
-}
-
 static void read_option(options *o, const char *text)
 {
     size_t length = strcspn(text, "=");
@@ -109,47 +85,7 @@ static void read_option(options *o, const char *text)
     exit(2);
 }
 
-/* JSON has no infinity and no NaN. */
-static void print_number(const char *name, double value)
-{
-    char text[THI_NUMBER_MAX];
-    thi_format_number(text, value);
-    printf(", \"%s\": %s", name, isfinite(value) ? text : "null");
-}
-
 /* --- rows --------------------------------------------------------------------------------------------------------- */
-
-static void read_rows(thiele_context *ctx, const char *path, thi_rows *rows)
-{
-    thiele_table *table;
-    check(ctx, thiele_table_open(&table, ctx, path, NULL));
-    int64_t n = thiele_table_rows(table);
-    int columns = thiele_table_columns(table), dims = columns - 1, *column;
-    check(ctx, thi_rows_alloc(rows, ctx, n, dims, 1, false));
-    check(ctx, thi_alloc(ctx, &column, (size_t)columns, sizeof *column));
-    for (int i = 0; i < columns; i++) {
-        column[i] = i;
-    }
-    check(ctx, table->ops->numbers(table, ctx, 0, n, column, dims, rows->X));
-    check(ctx, table->ops->numbers(table, ctx, 0, n, column + dims, 1, rows->y));
-    thi_free(column);
-    thiele_table_destroy(table);
-}
-
-/* Mean and standard deviation of n numbers that are `step` apart; 1 where they are all equal. */
-static void moments(int64_t n, const double *x, int64_t step, double *center, double *scale)
-{
-    double total = 0.0, square = 0.0;
-    for (int64_t i = 0; i < n; i++) {
-        total += x[i * step];
-    }
-    *center = total / (double)n;
-    for (int64_t i = 0; i < n; i++) {
-        double gap = x[i * step] - *center;
-        square += gap * gap;
-    }
-    *scale = square > 0.0 ? sqrt(square / (double)n) : 1.0;
-}
 
 static void standardise(const study *s, thi_rows *rows)
 {
@@ -220,12 +156,12 @@ static void open_engine(study *s, bool gradients)
 static void choose_basis(study *s)
 {
     thi_bfit *fit = &s->fit;
-    double started = now(s);
+    double started = now(s->ctx);
     thi_free(fit->Z);
     fit->Z = NULL;
     check(s->ctx, thi_first_basis(s->ctx, &s->driver, &s->spec, &s->source, &s->sparse, s->sparse.inducing, &fit->Z,
                                   &fit->M, NULL));
-    s->basis_seconds = now(s) - started;
+    s->basis_seconds = now(s->ctx) - started;
     if (fit->sums.t == NULL) {
         check(s->ctx, thi_sparse_sums_open(&fit->sums, s->ctx, fit->M));
         check(s->ctx, thi_sparse_sums_open(&fit->step, s->ctx, fit->M));
@@ -234,27 +170,27 @@ static void choose_basis(study *s)
 
 static void cut(study *s)
 {
-    double started = now(s);
+    double started = now(s->ctx);
     check(s->ctx, thi_bfit_partition(&s->fit));
-    s->partition_seconds = now(s) - started;
+    s->partition_seconds = now(s->ctx) - started;
 }
 
 /* The phases of thi_fit_blocks up to the hyperparameters, which stay in spec and hypers. */
 static void learn(study *s, const char *form)
 {
     thi_bfit *fit = &s->fit;
-    double started = now(s);
+    double started = now(s->ctx);
     thi_driver_start(&s->driver, s->ctx, s->o.deadline);
     check(s->ctx, thi_first_explore(s->ctx, &s->driver, &s->spec, &s->source, &s->hypers, &thi_method_exact,
                                     (int64_t)s->o.explore, 0.3, &s->sparse, &s->result.fit));
-    double explored = now(s) - started;
+    double explored = now(s->ctx) - started;
     choose_basis(s);
     thi_bfit_plan(fit);
     cut(s);
     open_engine(s, true);
-    double opened = now(s);
+    double opened = now(s->ctx);
     check(s->ctx, thi_bfit_learn(fit));
-    double learned = now(s) - opened;
+    double learned = now(s->ctx) - opened;
     thi_driver_start(&s->driver, s->ctx, 0.0);
     printf("{\"what\": \"learn\", \"form\": \"%s\", \"names\": [", form);
     for (int i = 0; i < s->hypers.count; i++) {
@@ -306,9 +242,9 @@ static void take_hypers(study *s, const char *path)
 
 static void prepare(study *s)
 {
-    double started = now(s);
+    double started = now(s->ctx);
     check(s->ctx, thi_bfit_prepare(&s->fit));
-    s->prepare_seconds = now(s) - started;
+    s->prepare_seconds = now(s->ctx) - started;
 }
 
 /* V = L^-1 k(Z, X*) of the test rows, and what is left of their variance. */
@@ -347,7 +283,7 @@ static void project_local(study *s)
 
 static double project(study *s)
 {
-    double started = now(s);
+    double started = now(s->ctx);
     int64_t n = s->test.n, M = s->fit.M;
     check(s->ctx, thi_matrix_alloc(&s->B, s->ctx, M, n));
     check(s->ctx, thi_matrix_alloc(&s->work, s->ctx, M, CHUNK));
@@ -358,7 +294,7 @@ static double project(study *s)
     } else {
         project_plain(s);
     }
-    return now(s) - started;
+    return now(s->ctx) - started;
 }
 
 /* RMSE and MNLP of the present q of the engine. */
@@ -388,9 +324,9 @@ static void score(study *s, double *rmse, double *mnlp)
 /* Makes q of the sums and prints a line; what lines begin with is printed before. */
 static void report(study *s, const thi_sparse_sums *sums, double seconds)
 {
-    double rmse, mnlp, started = now(s);
+    double rmse, mnlp, started = now(s->ctx);
     check(s->ctx, thi_sparse_set(&s->fit.engine, s->ctx, sums));
-    double set = now(s) - started;
+    double set = now(s->ctx) - started;
     score(s, &rmse, &mnlp);
     print_number("seconds", s->prepare_seconds + seconds + set);
     print_number("set_seconds", set);
@@ -418,7 +354,7 @@ static void report_constant(const study *s)
 
 static void run_exact(study *s)
 {
-    double started = now(s);
+    double started = now(s->ctx);
     thi_bfit *fit = &s->fit;
     int64_t P = fit->partition.blocks, rows, block[THI_SPARSE_LANES];
     thi_sparse_sums_zero(&fit->sums);
@@ -430,7 +366,7 @@ static void run_exact(study *s)
         check(s->ctx, thi_bfit_load(fit, lanes, block, &rows));
         check(s->ctx, thi_sparse_sum(&fit->engine, s->ctx, lanes, fit->block, 1.0, &fit->sums));
     }
-    double seconds = now(s) - started;
+    double seconds = now(s->ctx) - started;
     printf("{\"what\": \"exact\"");
     report(s, &fit->sums, seconds);
 }
@@ -454,14 +390,14 @@ static double rho_at(const options *o, int64_t t)
 /* The step of each variant from the sums over one block; returns its seconds. */
 static double move(const study *s, int variant, int64_t t, thi_sparse_sums *sums)
 {
-    double started = now(s), P = (double)s->fit.partition.blocks;
+    double started = now(s->ctx), P = (double)s->fit.partition.blocks;
     double rho = rho_at(&s->o, t);
     if (variant == SUM) {
         thi_sparse_sums_mix(sums, 1.0, &s->fit.step, 1.0);
     } else {
         thi_sparse_sums_mix(sums, 1.0 - rho, &s->fit.step, rho * P);
     }
-    return now(s) - started;
+    return now(s->ctx) - started;
 }
 
 static void run_anytime(study *s)
@@ -476,12 +412,12 @@ static void run_anytime(study *s)
         check(s->ctx, thi_sparse_sums_open(&sums[v], s->ctx, fit->M));
     }
     for (int64_t t = 0; t < last; t++) {
-        double started = now(s);
+        double started = now(s->ctx);
         int64_t block = thi_shuffle_at(&order, t);
         check(s->ctx, thi_bfit_load(fit, 1, &block, &rows));
         thi_sparse_sums_zero(&fit->step);
         check(s->ctx, thi_sparse_sum(&fit->engine, s->ctx, 1, fit->block, 1.0, &fit->step));
-        double both = now(s) - started;
+        double both = now(s->ctx) - started;
         for (int v = 0; v < VARIANTS; v++) {
             seconds[v] += both + move(s, v, t, &sums[v]);
         }
@@ -503,11 +439,11 @@ static void run(study *s, const char *form)
     cut(s);
     open_engine(s, false);
     prepare(s);
-    double gather = now(s);
+    double gather = now(s->ctx);
     if (s->settings.form.local) {
         check(s->ctx, thi_bfit_gather(fit));
     }
-    gather = now(s) - gather;
+    gather = now(s->ctx) - gather;
     double projected = project(s);
     printf("{\"what\": \"setup\", \"form\": \"%s\", \"clock\": \"%s\"", form, s->o.threads > 1.0 ? "wall" : "cpu");
     print_number("rows", (double)s->train.n);

@@ -24,7 +24,7 @@ typedef void (*thiele_log_fn)(thiele_log_level level, const char *line, void *us
 /* How far a long piece of work has come. */
 typedef struct thiele_progress {
     const char *phase;   /* "explore" (starting points), "basis", "partition", "warm" (on some rows), "learn", "fit",
-                            "blocks", "steps", "burn-in", "sample", "predict" */
+                            "blocks", "steps", "burn-in", "sample", "predict", "stream" */
     int64_t done;        /* evaluations, steps or rows so far */
     int64_t total;       /* out of at most this many; 0 when not known */
     double value;        /* the objective: the best so far or, of noisy steps, a running average. NaN: there is none */
@@ -33,7 +33,9 @@ typedef struct thiele_progress {
     /* Of a step of a variational method, NaN otherwise: the two parts of its bound, E[log p(y | f)] and the divergence
      * of q from the prior; the length of the step; rows worked on in a second. */
     double expected, divergence, step, rows_per_second;
-    double held_out; /* root mean square error on rows that are held out, in the units of the data; NaN: none are */
+    /* Root mean square error on rows that are held out, in the units of the data; of a stream the recent prequential
+     * error (of labels: the error rate). NaN: there are none. */
+    double held_out;
 } thiele_progress;
 
 /* Called now and then from the calling thread; a non-zero result asks the work to stop at the next safe point. */

@@ -90,6 +90,8 @@ THIELE_API void thiele_learner_close(thiele_learner *learner);
  * NUMERIC, IO (the snapshot), MEMORY.
  */
 THIELE_API thiele_status thiele_learner_add(thiele_learner *learner, thiele_context *ctx, const thiele_table *table);
+/* Rows that are learned together: tables of a multiple of it are cut without a rest. */
+THIELE_API int64_t thiele_learner_batch(const thiele_learner *learner);
 /* CONVERGED: all rows so far were learned; or DEADLINE, CANCELLED. */
 THIELE_API thiele_stop thiele_learner_stop(const thiele_learner *learner);
 /* The model as it is now. */

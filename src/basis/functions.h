@@ -1,10 +1,10 @@
 /*
- * Basis functions of decoupled Gaussian processes (Cheng and Boots 2017, section 3.3 and appendix B.1): n points X, each
- * of which stands for k(x_i, .), with any kernel; or generalised, for one squared exponential, each with length-scales
- * of its own, l_id = l_d c_id (their equation 15):
- *   psi_i'psi_j = s2 prod_d sqrt(2 l_id l_jd / (l_id^2 + l_jd^2)) exp(-(x_id - x_jd)^2 / (l_id^2 + l_jd^2))
- * Rows of data are functions with c = 1. Against rows the exponent is an inner product of 2 D + 1 features, so that a
- * matrix takes one GEMM and one exp an entry, and its adjoint one GEMM.
+ * Basis functions of decoupled Gaussian processes (Cheng and Boots 2017, section 3.3 and appendix B.1): n points X,
+ * each of which stands for k(x_i, .), with any kernel; or generalised, for one squared exponential, each with
+ * length-scales of its own, l_id = l_d c_id (their equation 15): psi_i'psi_j = s2 prod_d sqrt(2 l_id l_jd / (l_id^2 +
+ * l_jd^2)) exp(-(x_id - x_jd)^2 / (l_id^2 + l_jd^2)) Rows of data are functions with c = 1. Against rows the exponent
+ * is an inner product of 2 D + 1 features, so that a matrix takes one GEMM and one exp an entry, and its adjoint one
+ * GEMM.
  */
 #ifndef THI_FUNCTIONS_H
 #define THI_FUNCTIONS_H

@@ -24,6 +24,10 @@ typedef struct cli_settings {
     thiele_table_options table;
     thiele_fit_options fit;
     thiele_predict_options predict;
+    thiele_feed_options feed;
+    thiele_update_options update;
+    int stream;         /* --stream */
+    int64_t warm;       /* --warm */
     const char *output; /* -o */
     const char *joint;
     const char *log;  /* --log */
@@ -97,7 +101,7 @@ void cli_overview(FILE *stream, const cli_command *const *commands);
 
 extern const cli_option cli_column_options[], cli_model_options[], cli_search_options[], cli_table_options[],
     cli_machine_options[], cli_output_options[], cli_own_options[], cli_log_options[], cli_sparse_options[],
-    cli_sampling_options[], cli_block_options[];
+    cli_sampling_options[], cli_block_options[], cli_stream_options[];
 
 /* --- messages.c --------------------------------------------------------------------------------------------------- */
 
@@ -159,6 +163,20 @@ int cli_file_commit(cli_file *file);
 void cli_file_abandon(cli_file *file);
 /* Flushes standard output. The last thing a run does. */
 int cli_flush(void);
+/* The training log, where one is asked for; it must not be the file that the result goes to. */
+int cli_open_log(cli_settings *settings, const char *output);
+/* The exit status: `result`, or a failure when the log could not be written. */
+int cli_close_log(cli_settings *settings, int result);
+
+/* --- stream.c: learning from rows that arrive ------------------------------------------------------------------------
+ */
+
+thiele_status cli_open_feed(thiele_feed **feed, cli_settings *settings, const char *path);
+/* The first rows as one table; NULL when a signal or the deadline came first. */
+thiele_status cli_wait_for_rows(thiele_feed *feed, cli_settings *settings, int64_t rows, thiele_table **table);
+/* Learns from a feed or (feed NULL) a table, saves the model whatever ends it, and prints what came of it. */
+int cli_learn(cli_settings *settings, const thiele_model *model, thiele_feed *feed, const thiele_table *table,
+              const char *output);
 
 /* --- output.c: numbers, scores and JSON -----------------------------------------------------------------------------
  */
@@ -196,6 +214,6 @@ void cli_print_folds(const thiele_scores *each, int count, const thiele_scores *
 
 int cli_report(const char *description);
 
-extern const cli_command cmd_fit, cmd_predict, cmd_score, cmd_cv, cmd_info, cmd_generate;
+extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_cv, cmd_info, cmd_generate;
 
 #endif

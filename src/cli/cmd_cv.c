@@ -15,6 +15,7 @@ static const cli_group groups[] = {
     {"Columns", cli_column_options},
     {"Model", cli_model_options},
     {"Large tables", cli_sparse_options},
+    {"Blocks", cli_block_options},
     {"Sampling", cli_sampling_options},
     {"Search", cli_search_options},
     {"Reading the table", cli_table_options},

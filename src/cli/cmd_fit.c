@@ -1,5 +1,4 @@
 /* thiele fit: a table in, a model file out, and a summary of what was learned. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +7,19 @@
 static const cli_option fit_options[] = {
     {"output", 'o', cli_parse_text, CLI_AT(output), "MODEL",
      "file to write (default: DATA's name with .thiele, in this folder)", 0, 0},
+    {"snapshot", 0, cli_parse_real, CLI_AT(fit.snapshot_every), "SECONDS",
+     "with --anytime or --stream: save the model so often while it is fitted, for others to read (default: at the end "
+     "only)",
+     0.001, 1e9},
     {"holdout", 0, cli_parse_real, CLI_AT(fit.holdout), "FRACTION",
      "score on this part of the rows first, then condition the model on all of them", 0, 0.9},
+    {0},
+};
+
+static const cli_option stream_options[] = {
+    {"stream", 0, NULL, CLI_AT(stream), NULL,
+     "fit the first rows, then learn each later one once as it arrives (see thiele update)", 0, 0},
+    {"warm", 0, cli_parse_int64, CLI_AT(warm), "ROWS", "rows that are fitted first (default: 10000)", 2, 1e9},
     {0},
 };
 
@@ -20,6 +30,8 @@ static const cli_group groups[] = {
     {"Large tables", cli_sparse_options},
     {"Blocks", cli_block_options},
     {"Sampling", cli_sampling_options},
+    {"Streams", stream_options},
+    {"While rows arrive", cli_stream_options},
     {"Search", cli_search_options},
     {"Training log", cli_log_options},
     {"Reading the table", cli_table_options},
@@ -91,16 +103,52 @@ static void plan(cli_settings *settings, const char *output)
     settings->fit.snapshot = settings->fit.snapshot_every > 0.0 ? output : NULL;
 }
 
+/*
+ * The first rows are fitted as any table is, by a method with inducing inputs, in half of the time until a deadline;
+ * the others are learned as they come.
+ */
+static int fit_stream(cli_settings *settings, const char *output)
+{
+    enum { WARM_DEFAULT = 10000, INDUCING_DEFAULT = 200 };
+    thiele_feed *feed = NULL;
+    thiele_table *table = NULL;
+    thiele_model *model = NULL;
+    thiele_fit_options *options = &settings->fit;
+    thiele_update_options *later = &settings->update;
+    int result = CLI_FAILED;
+    thiele_status status;
+    later->deadline = options->deadline;
+    later->snapshot_every = options->snapshot_every;
+    later->drop_missing = options->drop_missing;
+    options->inducing = options->method == NULL && options->inducing == 0 ? INDUCING_DEFAULT : options->inducing;
+    options->deadline *= 0.5;
+    cli_catch_signals();
+    CLI_TRY(cli_open_feed(&feed, settings, settings->operand[0]));
+    CLI_TRY(cli_wait_for_rows(feed, settings, settings->warm > 0 ? settings->warm : WARM_DEFAULT, &table));
+    CLI_TRY(table != NULL ? THIELE_OK : THIELE_ERROR_CANCELLED);
+    plan(settings, NULL);
+    CLI_TRY(thiele_model_fit(&model, settings->ctx, table, options));
+    CLI_TRY(thiele_model_save(model, settings->ctx, output));
+    thiele_table_destroy(table);
+    table = NULL;
+    if (later->deadline > 0.0) {
+        later->deadline = later->deadline > cli_running() + 0.01 ? later->deadline - cli_running() : 0.01;
+    }
+    result = cli_learn(settings, model, feed, NULL, output);
+out:
+    result = status == THIELE_OK ? result : cli_finish(settings, status);
+    thiele_feed_close(feed);
+    thiele_table_destroy(table);
+    thiele_model_destroy(model);
+    return result;
+}
+
 static int fit(cli_settings *settings, const char *output)
 {
     thiele_table *table = NULL;
     thiele_model *model = NULL;
     thiele_status status;
     CLI_TRY(thiele_table_open(&table, settings->ctx, settings->operand[0], &settings->table));
-    if (settings->log != NULL && (settings->log_stream = fopen(settings->log, "w")) == NULL) {
-        thiele_table_destroy(table);
-        return cli_fail("cannot write %s: %s", settings->log, strerror(errno));
-    }
     cli_catch_signals();
     double start = cli_seconds();
     plan(settings, output);
@@ -111,11 +159,6 @@ static int fit(cli_settings *settings, const char *output)
     CLI_TRY(print_result(settings, model, output, seconds));
 out:;
     int result = cli_finish(settings, status);
-    bool unwritten = settings->log_stream != NULL && ferror(settings->log_stream) != 0;
-    if (settings->log_stream != NULL && (fclose(settings->log_stream) != 0 || unwritten) && result == CLI_DONE) {
-        result = cli_fail("cannot write %s: %s", settings->log, strerror(errno));
-    }
-    settings->log_stream = NULL;
     if (status == THIELE_OK && thiele_model_stop(model) == THIELE_STOP_CANCELLED) {
         result = cli_fail("stopped by %s: the best model so far was saved to %s", cli_signal(), output);
     }
@@ -136,13 +179,13 @@ static int run(cli_settings *settings)
     const char *output = settings->output != NULL ? settings->output : chosen;
     const char *const inputs[] = {settings->operand[0], NULL};
     int result = output == NULL ? cli_fail("out of memory") : cli_check_output(output, inputs);
-    if (result == CLI_DONE && settings->log != NULL) {
-        const char *const kept[] = {settings->operand[0], output, NULL};
-        result = cli_check_output(settings->log, kept);
+    if (result == CLI_DONE) {
+        result = cli_open_log(settings, output);
     }
     if (result == CLI_DONE) {
-        result = fit(settings, output);
+        result = settings->stream ? fit_stream(settings, output) : fit(settings, output);
     }
+    result = cli_close_log(settings, result);
     free(chosen);
     return result;
 }
@@ -153,7 +196,7 @@ const cli_command cmd_fit = {
     .summary = "fit a model to a table",
     .about =
         "Fits a Gaussian process to a table (CSV, gzipped CSV, NPY or HDF5; - reads CSV from standard input) and saves "
-        "it. Ctrl-C keeps the best model so far.",
+        "it. Ctrl-C keeps the best model so far. With --stream it then goes on learning from the rows that follow.",
     .operand = {"DATA"},
     .groups = groups,
     .examples = "  thiele fit train.csv --target strength -o model.thiele\n"
@@ -161,6 +204,8 @@ const cli_command cmd_fit = {
                 "  thiele fit co2.csv --target ppm --kernel 'se + periodic(p=1)*se' --restarts 5\n"
                 "  thiele fit visits.csv --target count --likelihood poisson --exposure hours\n"
                 "  thiele fit iris.csv --target species --likelihood softmax\n"
-                "  thiele fit log.csv --target -1 --set 'noise=0.1' --deadline 30 --json\n",
+                "  thiele fit log.csv --target -1 --set 'noise=0.1' --deadline 30 --json\n"
+                "  thiele fit flights.csv --target delay --method pic --anytime --deadline 60 --snapshot 5\n"
+                "  sensor | thiele fit - --stream --target y --snapshot 10 -o live.thiele\n",
     .run = run,
 };

@@ -214,6 +214,31 @@ void cli_file_abandon(cli_file *file)
     }
 }
 
+int cli_open_log(cli_settings *settings, const char *output)
+{
+    if (settings->log == NULL) {
+        return CLI_DONE;
+    }
+    const char *const kept[] = {settings->operand[0], settings->operands > 1 ? settings->operand[1] : output, output,
+                                NULL};
+    int result = cli_check_output(settings->log, kept);
+    if (result == CLI_DONE && (settings->log_stream = fopen(settings->log, "w")) == NULL) {
+        result = cli_fail("cannot write %s: %s", settings->log, strerror(errno));
+    }
+    return result;
+}
+
+int cli_close_log(cli_settings *settings, int result)
+{
+    FILE *stream = settings->log_stream;
+    settings->log_stream = NULL;
+    bool unwritten = stream != NULL && ferror(stream) != 0;
+    if (stream != NULL && (fclose(stream) != 0 || unwritten) && result == CLI_DONE) {
+        result = cli_fail("cannot write %s: %s", settings->log, strerror(errno));
+    }
+    return result;
+}
+
 int cli_flush(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) {

@@ -92,8 +92,18 @@ const cli_option cli_block_options[] = {
     {"schedule", 0, cli_parse_text, CLI_AT(fit.schedule), "RHO,TAU,KAPPA",
      "steps rho/(1 + tau rho t)^kappa towards what a few blocks say of all (default: q is that of the blocks so far)",
      0, 0},
-    {"snapshot", 0, cli_parse_real, CLI_AT(fit.snapshot_every), "SECONDS",
-     "save the model so often while it is fitted, for others to read (default: at the end only)", 0.001, 1e9},
+    {0},
+};
+
+const cli_option cli_stream_options[] = {
+    {"follow", 0, NULL, CLI_AT(feed.follow), NULL,
+     "DATA is a CSV file that grows: wait for more rows until Ctrl-C, SIGTERM or the deadline", 0, 0},
+    {"forget", 0, cli_parse_real, CLI_AT(update.forget), "ROWS",
+     "about how many of the last rows count; older ones fade (default: all count)", 1, 1e15},
+    {"window", 0, cli_parse_int64, CLI_AT(update.window), "ROWS", "rows that the recent errors are of (default: 10000)",
+     1, 1e15},
+    {"skip-bad", 0, NULL, CLI_AT(update.skip_bad), NULL,
+     "leave out and count rows that cannot be used (default: stop, with what was learned saved)", 0, 0},
     {0},
 };
 

@@ -7,8 +7,8 @@
 
 #include "cli.h"
 
-static const cli_command *const commands[] = {&cmd_fit,  &cmd_predict,  &cmd_score, &cmd_cv,
-                                              &cmd_info, &cmd_generate, NULL};
+static const cli_command *const commands[] = {&cmd_fit, &cmd_update, &cmd_predict,  &cmd_score,
+                                              &cmd_cv,  &cmd_info,   &cmd_generate, NULL};
 
 /*
  * A closed standard stream would hand its number to the next file that is opened, and messages would land in it. It is
@@ -52,6 +52,8 @@ static int run_command(const cli_command *command, int count, char **arguments)
         .table = THIELE_TABLE_OPTIONS_INIT,
         .fit = THIELE_FIT_OPTIONS_INIT,
         .predict = THIELE_PREDICT_OPTIONS_INIT,
+        .feed = THIELE_FEED_OPTIONS_INIT,
+        .update = THIELE_UPDATE_OPTIONS_INIT,
     };
     int result = CLI_MISUSED;
     if (!cli_parse(&settings, command, count, arguments)) {

@@ -85,6 +85,12 @@ void cli_progress_clear(void)
     }
 }
 
+/* Of rows that arrive the error is of predictions made before they were learned. */
+static bool is_stream(const thiele_progress *progress)
+{
+    return strcmp(progress->phase, "stream") == 0;
+}
+
 static void describe(const thiele_progress *progress, char *text, size_t capacity)
 {
     char duration[32];
@@ -101,8 +107,9 @@ static void describe(const thiele_progress *progress, char *text, size_t capacit
     }
     if (isfinite(progress->held_out)) {
         char number[CLI_NUMBER_MAX];
-        used +=
-            snprintf(text + used, capacity - (size_t)used, "  held-out RMSE %s", cli_short(progress->held_out, number));
+        used += snprintf(text + used, capacity - (size_t)used, "  %s %s",
+                         is_stream(progress) ? "prequential error" : "held-out RMSE",
+                         cli_short(progress->held_out, number));
     }
     if (isfinite(progress->rows_per_second)) {
         char number[CLI_NUMBER_MAX];
@@ -148,7 +155,7 @@ static void log_step(FILE *stream, const thiele_progress *p)
     cli_json_number(&json, "divergence", p->divergence);
     cli_json_number(&json, "step_size", p->step);
     cli_json_number(&json, "rows_per_second", p->rows_per_second);
-    cli_json_number(&json, "held_out_rmse", p->held_out);
+    cli_json_number(&json, is_stream(p) ? "prequential_error" : "held_out_rmse", p->held_out);
     cli_json_close(&json, '}');
 }
 

@@ -266,6 +266,36 @@ static void print_blocks(const json_t *blocks)
     }
 }
 
+/* Errors of predictions of rows before they were learned; of several targets the first's. */
+static void print_prequential(const char *words, const json_t *scores)
+{
+    char error[CLI_NUMBER_MAX], loss[CLI_NUMBER_MAX];
+    bool labels = json_is_number(json_object_get(scores, "error_rate"));
+    cli_row(NULL, "%s %lld rows, each before it was learned: %s %s, %s %s", words, count_of(scores, "rows"),
+            labels ? "error rate" : "RMSE", number_of(scores, labels ? "error_rate" : "rmse", error),
+            labels ? "NLP" : "NLPD", number_of(scores, labels ? "nlp" : "nlpd", loss));
+}
+
+/* What was learned since the fit. */
+static void print_stream(const json_t *stream)
+{
+    char number[CLI_NUMBER_MAX];
+    if (stream == NULL) {
+        return;
+    }
+    double forget = json_number_value(json_object_get(stream, "forget"));
+    if (forget > 0) {
+        cli_row("stream", "%lld rows learned since the fit; about the last %s count", count_of(stream, "rows"),
+                cli_short(forget, number));
+    } else {
+        cli_row("stream", "%lld rows learned since the fit", count_of(stream, "rows"));
+    }
+    if (count_of(stream, "rows") > 0) {
+        print_prequential("all", json_array_get(json_object_get(stream, "prequential"), 0));
+        print_prequential("the last", json_array_get(json_object_get(stream, "recent"), 0));
+    }
+}
+
 /* How the chains went, and whether to believe them. */
 static void print_sampling(const json_t *sampling)
 {
@@ -306,6 +336,7 @@ int cli_report(const char *description)
     cli_row("rows", "%lld", count_of(json, "rows"));
     print_sparse(json_object_get(json, "sparse"));
     print_blocks(json_object_get(json, "blocks"));
+    print_stream(json_object_get(json, "stream"));
     print_sampling(json_object_get(json, "sampling"));
     print_columns(json_object_get(json, "columns"));
     print_parameters(json_object_get(json, "parameters"));
@@ -314,7 +345,10 @@ int cli_report(const char *description)
     if (json_number_value(json_object_get(json, "jitter")) > 0) {
         cli_row("jitter", "%s added to the diagonal to factorise it", number_of(json, "jitter", number));
     }
-    cli_row("search", "%s (%lld iterations on all rows, %lld evaluations in all phases)",
+    bool blocks = json_object_get(json, "blocks") != NULL;
+    cli_row("search",
+            blocks ? "%s (%lld iterations or steps, %lld evaluations of blocks)"
+                   : "%s (%lld iterations on all rows, %lld evaluations in all phases)",
             stop_words(text_of(json, "stop"), json_object_get(json, "sampling") != NULL), count_of(json, "iterations"),
             count_of(json, "evaluations"));
     print_summary("one left out", json_object_get(json, "loo"));

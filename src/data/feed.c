@@ -208,7 +208,7 @@ static bool pass_line(const thiele_feed *feed, size_t *at, bool *quoted)
         quote = memchr(quote + 1, '"', length - 1 - (size_t)(quote - start));
     }
     *at += length;
-    return (feed_line != NULL || feed->complete) && !(*quoted && !feed->complete);
+    return (feed_line != NULL && !*quoted) || (feed->complete && *at == feed->length);
 }
 
 static bool is_blank(const thiele_feed *feed, size_t from, size_t to)

@@ -303,7 +303,10 @@ thiele_status thi_bfit_steps(thi_bfit *fit)
         t++;
     }
     fit->result->fit.iterations += (int)t;
-    fit->result->fit.stop = t < steps ? THIELE_STOP_DEADLINE : THIELE_STOP_ITERATIONS;
+    bool complete = !is_scheduled(fit->settings) && w.drawn >= fit->partition.blocks;
+    fit->result->fit.stop = t < steps  ? THIELE_STOP_DEADLINE
+                            : complete ? THIELE_STOP_CONVERGED
+                                       : THIELE_STOP_ITERATIONS;
     THI_TRY(thi_sparse_set(&fit->engine, fit->ctx, &fit->sums));
 out:
     walk_close(&w);

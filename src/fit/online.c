@@ -7,13 +7,13 @@
 const char *thi_online_refuses(const thi_predictor *p)
 {
     if (p->local != NULL) {
-        return "its rows belong to blocks";
+        return "its rows belong to blocks (fit by --method pitc or fitc instead)";
     }
     if (p->components != 1) {
-        return "its posterior is a mixture";
+        return "its posterior is a mixture (fit with --posterior full instead)";
     }
     if ((p->plus != THI_PLUS_TRIANGLE && p->plus != THI_PLUS_WHITE) || p->scale != NULL) {
-        return "it keeps its training rows in place of inducing inputs";
+        return "it keeps its training rows, not inducing inputs (fit with --inducing M instead)";
     }
     return NULL;
 }

@@ -30,7 +30,7 @@ static double pooled(const thiele_scores *each, int folds, size_t offset)
     return offset == offsetof(thiele_scores, rmse) ? sqrt(sum / rows) : sum / rows;
 }
 
-static void pool(const thiele_scores *each, int folds, thiele_scores *overall)
+void thi_scores_pool(const thiele_scores *each, int folds, thiele_scores *overall)
 {
     *overall = (thiele_scores){0};
     for (int fold = 0; fold < folds; fold++) {
@@ -67,7 +67,7 @@ static thiele_status run_fold(folding *f, int fold, int folds, thiele_scores *sc
     }
     THI_TRY(thi_alloc(f->ctx, &each, (size_t)model->encoder.targets, sizeof *each));
     THI_TRY(thiele_model_score(model, f->ctx, test, &predict, each));
-    pool(each, model->encoder.targets, scores);
+    thi_scores_pool(each, model->encoder.targets, scores);
     scores->rows = each->rows;
     if (model->encoder.targets > 1) {
         /* Errors in different units have no mean. */
@@ -101,7 +101,7 @@ thiele_status thiele_cross_validate(thiele_context *ctx, const thiele_table *tab
     for (int fold = 0; fold < folds; fold++) {
         THI_TRY(run_fold(&f, fold, folds, &scores[fold]));
     }
-    pool(scores, folds, overall);
+    thi_scores_pool(scores, folds, overall);
     if (each != NULL) {
         memcpy(each, scores, (size_t)folds * sizeof *scores);
     }

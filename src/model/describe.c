@@ -41,7 +41,7 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *scores_to_json(const thiele_scores *scores)
+json_t *thi_scores_to_json(const thiele_scores *scores)
 {
     json_t *json = json_pack("{s:I}", "rows", (json_int_t)scores->rows);
     int failed = json == NULL;
@@ -56,7 +56,7 @@ static json_t *scores_to_json(const thiele_scores *scores)
     return json;
 }
 
-static bool scores_from_json(const json_t *json, thiele_scores *scores)
+bool thi_scores_from_json(const json_t *json, thiele_scores *scores)
 {
     const json_t *rows = json_object_get(json, "rows");
     scores->rows = json_integer_value(rows);
@@ -126,7 +126,7 @@ static json_t *latent_to_json(const thiele_model *model, int index)
 
 static json_t *holdout_to_json(const thiele_model *model, int index)
 {
-    return scores_to_json(&model->holdout[index]);
+    return thi_scores_to_json(&model->holdout[index]);
 }
 
 static json_t *weight_to_json(const thiele_model *model, int index)
@@ -205,12 +205,13 @@ json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
         model->method, "why", model->why, "kernel", model->kernel, "mean", thi_mean_name(model->latent->mean), "stop",
         thi_stop_names[model->stop], "rows", (json_int_t)model->rows, "evaluations", (json_int_t)model->evaluations,
         "iterations", model->iterations, value_name(model->method), number(model->value), "jitter",
-        number(model->jitter), "parameters", learned_to_json(model), "loo", scores_to_json(&model->loo), "worst",
+        number(model->jitter), "parameters", learned_to_json(model), "loo", thi_scores_to_json(&model->loo), "worst",
         worst_to_json(model), "holdout", make_list(model, model->encoder.targets, holdout_to_json), "groups",
         model->groups, "latents", make_list(model, model->latents, latent_to_json), "weights",
         make_list(model, model->components, weight_to_json), "columns", thi_encoder_to_json(&model->encoder));
-    if (json != NULL && (add_likelihood(model, ctx, json) != 0 || add_sparse(model, json) != 0 ||
-                         add_blocks(model, json) != 0 || thi_sampling_to_json(model, json) != 0)) {
+    if (json != NULL &&
+        (add_likelihood(model, ctx, json) != 0 || add_sparse(model, json) != 0 || add_blocks(model, json) != 0 ||
+         thi_sampling_to_json(model, json) != 0 || thi_stream_to_json(model, json) != 0)) {
         json_decref(json);
         return NULL;
     }
@@ -330,7 +331,7 @@ static thiele_status take_holdout(thiele_model *model, thiele_context *ctx, cons
     }
     thiele_status status = thi_alloc(ctx, &model->holdout, count, sizeof *model->holdout);
     for (size_t p = 0; status == THIELE_OK && p < count; p++) {
-        status = scores_from_json(json_array_get(list, p), &model->holdout[p]) ? THIELE_OK : bad(ctx, "holdout");
+        status = thi_scores_from_json(json_array_get(list, p), &model->holdout[p]) ? THIELE_OK : bad(ctx, "holdout");
     }
     return status;
 }
@@ -450,7 +451,7 @@ thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, cons
     THI_TRY(take_learned(model, ctx, json));
     THI_TRY(take_worst(model, ctx, json));
     THI_TRY(take_weights(model, ctx, json));
-    if (!scores_from_json(json_object_get(json, "loo"), &model->loo) ||
+    if (!thi_scores_from_json(json_object_get(json, "loo"), &model->loo) ||
         (model->loo.rows != 0 && model->loo.rows != model->rows)) {
         THI_TRY(bad(ctx, "loo"));
     }
@@ -463,6 +464,7 @@ thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, cons
     THI_TRY(take_sparse(model, ctx, json));
     THI_TRY(take_blocks(model, ctx, json));
     THI_TRY(thi_sampling_from_json(model, ctx, json));
+    THI_TRY(thi_stream_from_json(model, ctx, json));
 out:
     return status;
 }

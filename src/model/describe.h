@@ -20,6 +20,14 @@ typedef struct thi_score_field {
 } thi_score_field;
 enum { THI_SCORE_FIELDS = 11 };
 extern const thi_score_field thi_score_fields[THI_SCORE_FIELDS];
+json_t *thi_scores_to_json(const thiele_scores *scores);
+bool thi_scores_from_json(const json_t *json, thiele_scores *scores);
+/* The mean of `count` scores, each with the weight of its rows; those that have none of a score are left out. */
+void thi_scores_pool(const thiele_scores *each, int count, thiele_scores *overall);
+
+/* --- stream_report.c: the part about what was learned since the fit; nothing where there is none --- */
+int thi_stream_to_json(const thiele_model *model, json_t *json);
+thiele_status thi_stream_from_json(thiele_model *model, thiele_context *ctx, const json_t *json);
 
 extern const char *const thi_stop_names[THIELE_STOP_FIXED + 1];
 

@@ -14,6 +14,8 @@
 enum { ITERATIONS_DEFAULT = 200 };
 /* Of the time until a deadline, what learning may take before a sampler begins. */
 static const double LEARN_SHARE = 0.3;
+/* The same for learning by blocks before the held-out rows join: then there is another pass. */
+static const double HOLDOUT_SHARE = 0.7;
 
 void thi_model_clear_predictors(thiele_model *model)
 {
@@ -139,12 +141,16 @@ static thiele_status learn_with_holdout(thi_fitting *f)
     }
     int64_t *order = NULL;
     thi_rows shuffled = {0};
+    double deadline = f->by_blocks ? thi_driver_lend(&f->driver, HOLDOUT_SHARE) : 0.0;
     thiele_status status;
     THI_TRY(thi_alloc(f->ctx, &order, (size_t)n, sizeof *order));
     thi_random_permutation((thi_stream){f->ctx->seed, THI_RANDOM_SPLIT, 0}, n, order);
     THI_TRY(thi_rows_take(&shuffled, f->ctx, &f->rows, n, order));
-    THI_TRY(learn_and_score(f, &shuffled, held));
+    status = learn_and_score(f, &shuffled, held);
 out:
+    if (f->by_blocks) {
+        thi_driver_restore(&f->driver, deadline);
+    }
     thi_free(order);
     thi_rows_free(&shuffled);
     return status;
@@ -297,7 +303,11 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
     if (held) {
         THI_TRY(learn_with_holdout(f));
     }
-    THI_TRY(exact ? finish_exact(f, !held) : run_method(f, &f->rows, !held, NULL, NULL));
+    /* Steps that are cancelled before the first would leave less than there is. */
+    bool keep = held && f->by_blocks && thi_driver_stopped(&f->driver);
+    if (!keep) {
+        THI_TRY(exact ? finish_exact(f, !held) : run_method(f, &f->rows, !held, NULL, NULL));
+    }
     THI_TRY(thi_report(f));
     if (f->method == NULL) {
         if (f->by_blocks) {

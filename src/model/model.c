@@ -30,6 +30,8 @@ void thiele_model_destroy(thiele_model *model)
     thi_free(model->posterior);
     thi_free(model->optimizer);
     thi_free(model->sampling.sampler);
+    thi_free(model->stream.all);
+    thi_free(model->stream.recent);
     thi_free(model->weight);
     thi_free(model->own);
     thi_free(model->own_value);

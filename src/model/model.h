@@ -37,6 +37,14 @@ typedef struct thi_blocks_report {
     double partition_seconds, learn_seconds;
 } thi_blocks_report;
 
+/* What was learned since the fit; rows and skipped 0: nothing. */
+typedef struct thi_stream_report {
+    int64_t rows, skipped;
+    double forget;
+    thiele_stop stop;
+    thiele_scores *all, *recent; /* prequential, one a target; NULL: none */
+} thi_stream_report;
+
 struct thiele_model {
     thi_encoder encoder;
     thiele_likelihood *lik; /* units of the model; NULL: the user's own, not attached yet */
@@ -58,6 +66,7 @@ struct thiele_model {
     double epochs;
     thi_sampling sampling;
     thi_blocks_report blocks;
+    thi_stream_report stream;
     thiele_stop stop;
     int64_t rows, evaluations;
     int iterations;
@@ -95,6 +104,10 @@ bool thi_model_is_gaussian(const thiele_model *model);
 /* Refuses, naming the remedy, when the user's own likelihood is not attached. */
 thiele_status thi_model_need_likelihood(const thiele_model *model, thiele_context *ctx);
 
+/* --- copy.c --- */
+/* All but leave-one-out predictions. */
+thiele_status thi_model_copy(thiele_model **out, thiele_context *ctx, const thiele_model *model);
+
 /* --- marginals.c --- */
 /*
  * Marginals of the latent functions at the n columns of X: mu, v are Q x n x K. offset (n, or NULL) is added to the
@@ -108,6 +121,8 @@ thiele_status thi_model_marginals(const thiele_model *model, thiele_context *ctx
 int thi_model_outputs(const thiele_model *model, bool latent);
 
 /* --- predict.c --- */
+/* How a table is read for this model. */
+thi_reading thi_model_reading(const thiele_model *model, bool with_target, bool unseen_zero, bool drop_missing);
 /* Scores of all targets (scores: one each) of rows in memory. */
 thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows,
                                    thiele_scores *scores);

@@ -11,6 +11,8 @@ static const thiele_predict_options defaults = THIELE_PREDICT_OPTIONS_INIT;
 enum { QUANTILES_MAX = 1000, SAMPLES_MAX = 100000 };
 /* Rows at a time: fewer where each has many numbers. Multiples of THI_PREDICT_BLOCK, so that no bit depends on it. */
 enum { BLOCK = 4 * THI_PREDICT_BLOCK, BLOCK_WIDE = THI_PREDICT_BLOCK, WIDE = 2000 };
+/* What the rows of a window may take, and the share of the memory that it stays within when that is less. */
+static const double WINDOW_BYTES = 64e6, WINDOW_SHARE = 0.05;
 
 static thiele_status check_options(thiele_context *ctx, const thiele_predict_options *options)
 {
@@ -49,15 +51,32 @@ static const char *refuses(const void *lik, double y)
     return thi_likelihood_refuses(lik, y);
 }
 
-static thi_reading reading_of(const thiele_model *model, const thiele_predict_options *options, bool with_target)
+thi_reading thi_model_reading(const thiele_model *model, bool with_target, bool unseen_zero, bool drop_missing)
 {
     bool numbers = with_target && model->lik != NULL && !thi_model_has_classes(model);
     return (thi_reading){.target = with_target,
-                         .unseen_zero = options->unseen_zero != 0,
-                         .drop_missing = options->drop_missing != 0,
+                         .unseen_zero = unseen_zero,
+                         .drop_missing = drop_missing,
                          .likelihood = model->lik != NULL ? thiele_likelihood_name(model->lik) : model->own,
                          .refuses = numbers ? refuses : NULL,
                          .user = model->lik};
+}
+
+static thi_reading reading_of(const thiele_model *model, const thiele_predict_options *options, bool with_target)
+{
+    return thi_model_reading(model, with_target, options->unseen_zero != 0, options->drop_missing != 0);
+}
+
+/* Of PIC: the more rows are together, the more are of one block. */
+static int64_t rows_at_a_time(const thiele_model *model, thiele_context *ctx, int numbers)
+{
+    int64_t block = numbers > WIDE ? BLOCK_WIDE : BLOCK;
+    double bytes = 8.0 * (numbers + model->encoder.dims + 12);
+    double most = fmin(WINDOW_SHARE * (double)thi_memory_limit(ctx), WINDOW_BYTES) / bytes;
+    while (model->latent->local != NULL && 2.0 * (double)block <= most && block < THI_PREDICT_WINDOW) {
+        block *= 2;
+    }
+    return block;
 }
 
 static thiele_status pass_open(pass *p, const thiele_model *model, thiele_context *ctx, const thiele_table *table,
@@ -69,7 +88,7 @@ static thiele_status pass_open(pass *p, const thiele_model *model, thiele_contex
         return status;
     }
     int numbers = thi_model_outputs(model, options->latent != 0) * (options->quantile_count + options->samples);
-    p->block = numbers > WIDE ? BLOCK_WIDE : BLOCK;
+    p->block = rows_at_a_time(model, ctx, numbers);
     p->block = p->block < table->rows ? p->block : (table->rows > 0 ? table->rows : 1);
     size_t rows = (size_t)p->block;
     size_t latents = rows * (size_t)(model->latents * model->components);
@@ -131,12 +150,28 @@ static thiele_status too_far(thiele_context *ctx, long long row)
 /* Gets the marginals of every block of the pass's table, with the targets where they were read. */
 typedef thiele_status (*block_fn)(void *arg, pass *p, int64_t kept);
 
+/* Any number of rows: the reader takes THI_TABLE_BLOCK at a time. */
+static thiele_status read_rows(pass *p, int64_t first, int64_t count, int64_t *kept)
+{
+    int D = p->model->encoder.dims, P = p->model->encoder.targets;
+    thiele_status status = THIELE_OK;
+    *kept = 0;
+    for (int64_t at = 0; at < count && status == THIELE_OK; at += THI_TABLE_BLOCK) {
+        int64_t part = count - at < THI_TABLE_BLOCK ? count - at : THI_TABLE_BLOCK, got = 0;
+        double *y = p->reader.how.target ? p->y + *kept * P : NULL;
+        double *offset = p->offset != NULL ? p->offset + *kept : NULL;
+        status =
+            thi_reader_read(&p->reader, p->ctx, first + at, part, p->X + *kept * D, y, offset, p->row + *kept, &got);
+        *kept += got;
+    }
+    return status;
+}
+
 static thiele_status one_block(pass *p, int64_t first, int64_t count, block_fn fn, void *arg)
 {
     int64_t kept;
-    double *y = p->reader.how.target ? p->y : NULL;
     int Q = p->model->latents;
-    thiele_status status = thi_reader_read(&p->reader, p->ctx, first, count, p->X, y, p->offset, p->row, &kept);
+    thiele_status status = read_rows(p, first, count, &kept);
     if (status == THIELE_OK && kept > 0) {
         status = thi_model_marginals(p->model, p->ctx, kept, p->X, p->offset, p->mu, p->v, &p->clipped);
     }
@@ -229,7 +264,7 @@ thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx,
     thi_scorer scorer = {0};
     thiele_status status;
     THI_TRY(pass_open(&p, model, ctx, table, options != NULL ? options : &defaults, true));
-    THI_TRY(thi_scorer_open(&scorer, ctx, model, table->rows));
+    THI_TRY(thi_scorer_open(&scorer, ctx, model, table->rows, false));
     THI_TRY(each_block(&p, collect, &scorer));
     THI_TRY(thi_scorer_finish(&scorer, ctx, scores));
 out:
@@ -249,7 +284,7 @@ thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ct
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &mu, latents, sizeof *mu));
     THI_TRY(thi_alloc(ctx, &v, latents, sizeof *v));
-    THI_TRY(thi_scorer_open(&scorer, ctx, model, rows->n));
+    THI_TRY(thi_scorer_open(&scorer, ctx, model, rows->n, false));
     THI_TRY(thi_model_marginals(model, ctx, rows->n, rows->X, rows->offset, mu, v, &clipped));
     THI_TRY(thi_scorer_add(&scorer, ctx, rows->n, rows->y, mu, v));
     THI_TRY(thi_scorer_finish(&scorer, ctx, scores));

@@ -13,13 +13,15 @@
 static const double ends[] = {0.25, 0.75, 0.05, 0.95, 0.025, 0.975};
 enum { ENDS = sizeof ends / sizeof *ends, INTERVALS = ENDS / 2 };
 
-thiele_status thi_scorer_open(thi_scorer *s, thiele_context *ctx, const thiele_model *model, int64_t capacity)
+thiele_status thi_scorer_open(thi_scorer *s, thiele_context *ctx, const thiele_model *model, int64_t capacity,
+                              bool quick)
 {
     bool classes = thi_model_has_classes(model);
     size_t numbers = (size_t)capacity * (size_t)model->encoder.targets;
     *s = (thi_scorer){.model = model, .options = THIELE_PREDICT_OPTIONS_INIT, .capacity = capacity};
     bool exact = thi_model_is_gaussian(model) && model->components == 1;
-    if (!classes && !exact) {
+    s->densities = !classes && !exact;
+    if (s->densities && !quick) {
         s->options.quantiles = ends;
         s->options.quantile_count = ENDS;
     }
@@ -120,7 +122,7 @@ thiele_status thi_scorer_add(thi_scorer *s, thiele_context *ctx, int64_t n, cons
     int64_t first = s->rows * P;
     density_job job = {s, n, y, mu, v, s->loss + first};
     thiele_status status = thi_outputs_make(&s->outputs, ctx, n, NULL, mu, v);
-    if (status == THIELE_OK && s->options.quantile_count > 0) {
+    if (status == THIELE_OK && s->densities) {
         status = thi_expect_rows(s->model->lik, ctx, NULL, n, densities, &job);
     }
     for (int64_t i = 0; status == THIELE_OK && i < n * P; i++) {
@@ -191,7 +193,7 @@ static thiele_status score_numbers(thi_scorer *s, thiele_context *ctx, int p, th
     if (n == 0) {
         goto out;
     }
-    if (s->options.quantile_count == 0) {
+    if (!s->densities) {
         status = thiele_score_gaussian(ctx, n, y, mean, variance, target->mean, target->variance, scores);
         scores->error_rate = scores->nlp = NAN;
         goto out;
@@ -200,7 +202,7 @@ static thiele_status score_numbers(thi_scorer *s, thiele_context *ctx, int p, th
     scores->nlpd = average(n, 1, loss);
     scores->msll += scores->nlpd;
     double *coverage[INTERVALS] = {&scores->coverage50, &scores->coverage90, &scores->coverage95};
-    for (int i = 0; i < INTERVALS; i++) {
+    for (int i = 0; i < INTERVALS && s->options.quantile_count > 0; i++) {
         int64_t count = 0;
         for (int64_t j = 0; j < n; j++) {
             count += inside[j] >> i & 1;

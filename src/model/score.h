@@ -7,6 +7,7 @@
 typedef struct thi_scorer {
     const thiele_model *model;
     thiele_predict_options options; /* the quantiles of the coverage */
+    bool densities;                 /* scores of numbers come from densities: the predictions are no Gaussians */
     thi_outputs outputs;
     int64_t rows, capacity;
     /* Of all rows, P x rows each; of classes the probability of the label and whether the guess is wrong. */
@@ -14,7 +15,9 @@ typedef struct thi_scorer {
     unsigned char *inside; /* bit i: in the i-th of the central intervals */
 } thi_scorer;
 
-thiele_status thi_scorer_open(thi_scorer *scorer, thiele_context *ctx, const thiele_model *model, int64_t capacity);
+/* quick: without the coverage of intervals where that takes quantiles. */
+thiele_status thi_scorer_open(thi_scorer *scorer, thiele_context *ctx, const thiele_model *model, int64_t capacity,
+                              bool quick);
 void thi_scorer_close(thi_scorer *scorer);
 /* y is P x n in the units of the model (NaN: missing), mu and v are Q x n x K. */
 thiele_status thi_scorer_add(thi_scorer *scorer, thiele_context *ctx, int64_t n, const double *y, const double *mu,

@@ -98,9 +98,13 @@ thiele_status thi_run_blocks(thi_fitting *f, const thi_source *source, bool lear
     thi_variational_settings sparse = f->settings;
     sparse.condition = !learn;
     f->driver.unit = f->model->encoder.target->scale;
+    double learned = f->block_outcome.learn_seconds;
     thiele_status status = thi_fit_blocks(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse, &f->block_settings,
                                           &f->block_outcome, fitted);
-    f->result = f->block_outcome.fit;
+    if (learn || f->driver.stopped) {
+        f->result = f->block_outcome.fit;
+    }
+    f->block_outcome.learn_seconds += learned;
     /* The units of all rows will be taken into account: not those of rows that it is not of. */
     fitted->value += ((double)source->n - f->block_outcome.rows) * log(f->driver.unit);
     return status;

@@ -66,8 +66,8 @@ void thi_decoupled_close(thi_decoupled *d)
     if (d == NULL) {
         return;
     }
-    thi_matrix *all[] = {&d->K,    &d->root, &d->factor, &d->S, &d->Th, &d->work, &d->more,    &d->map,
-                         &d->KL,   &d->Kh,   &d->k,      &d->V, &d->W,  &d->U,    &d->portion, &d->weights};
+    thi_matrix *all[] = {&d->K,  &d->root, &d->factor, &d->S, &d->Th, &d->work, &d->more,    &d->map,
+                         &d->KL, &d->Kh,   &d->k,      &d->V, &d->W,  &d->U,    &d->portion, &d->weights};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         thi_free(all[i]->data);
     }
@@ -239,7 +239,8 @@ static void add_products(thi_matrix A, thi_matrix B, double scale, double *v)
 static thiele_status add_beta(thi_decoupled *d, thiele_context *ctx, int64_t M, double *mu, double *v)
 {
     int64_t n = d->n;
-    thi_matrix k = thi_decoupled_view(d->k, n, M), V = thi_decoupled_view(d->V, n, M), W = thi_decoupled_view(d->W, n, M);
+    thi_matrix k = thi_decoupled_view(d->k, n, M), V = thi_decoupled_view(d->V, n, M),
+               W = thi_decoupled_view(d->W, n, M);
     thiele_status status;
     THI_TRY(thi_functions_fill(&d->beta, ctx, &d->rows, k));
     if (!d->shape.orthogonal) {

@@ -10,16 +10,16 @@
  *   mu = m(x) + V'm + o,  o = k(x, alpha) a - V'c,  c = Lb^-1 K_beta,alpha a       v = k(x, x) - |V|^2 + V'S V
  *   KL = KL(q(w) || N(0, I)) + (a'K_alpha a - |c|^2) / 2
  *
- * The quadratic term needs all of K_alpha; it is estimated from some of its columns I: with s = (M_alpha/|I|) a on I and
- * 0 elsewhere, E[s] = a, and s takes the place of one of the two a. Value and gradients are linear in s, so without
+ * The quadratic term needs all of K_alpha; it is estimated from some of its columns I: with s = (M_alpha/|I|) a on I
+ * and 0 elsewhere, E[s] = a, and s takes the place of one of the two a. Value and gradients are linear in s, so without
  * bias; with all columns they are exact. Of the orthogonal form what the columns say of the residual covariance is
  * taken, which is small where beta reaches: c_s = Lb^-1 K_beta,I s is subtracted with them.
  *
  * One evaluation is thi_decoupled_begin, then _marginals and _pull for some rows, again for others, then _end. Time and
  * memory are linear in M_alpha: covariances with alpha are made by portions of THI_DECOUPLED_PORTION functions, and
  * again for the pull, since keeping them would take rows x M_alpha numbers. With n rows 2 n M_alpha (2 D + 40) flops,
- * some 3 times as many with gradients in the kernel or points; 4 n M_beta^2 + O(M_beta^3) for beta. The same bits on any
- * number of threads.
+ * some 3 times as many with gradients in the kernel or points; 4 n M_beta^2 + O(M_beta^3) for beta. The same bits on
+ * any number of threads.
  */
 #ifndef THI_DECOUPLED_H
 #define THI_DECOUPLED_H
@@ -32,8 +32,8 @@ enum { THI_DECOUPLED_PORTION = 512 };
 typedef struct thi_decoupled_shape {
     int D;
     bool orthogonal;
-    int64_t beta; /* most functions of the covariance */
-    int64_t rows; /* most rows at a time */
+    int64_t beta;    /* most functions of the covariance */
+    int64_t rows;    /* most rows at a time */
     int64_t columns; /* most columns of K_alpha that a KL term is estimated from */
 } thi_decoupled_shape;
 
@@ -53,11 +53,11 @@ typedef struct thi_decoupled_q {
 
 /* Adjoints; each is added to, NULL (or NULL data): not wanted. */
 typedef struct thi_decoupled_bar {
-    double *theta, *mean;           /* of the prior */
-    double *a;                      /* alpha.n */
-    double *alpha, *log_c_alpha;    /* D x alpha.n */
-    double *beta, *log_c_beta;      /* D x beta.n */
-    thi_matrix L;                   /* plain: lower triangle */
+    double *theta, *mean;        /* of the prior */
+    double *a;                   /* alpha.n */
+    double *alpha, *log_c_alpha; /* D x alpha.n */
+    double *beta, *log_c_beta;   /* D x beta.n */
+    thi_matrix L;                /* plain: lower triangle */
 } thi_decoupled_bar;
 
 /* Some columns of K_alpha, distinct. */
@@ -88,6 +88,12 @@ thiele_status thi_decoupled_end(thi_decoupled *d, thiele_context *ctx, const thi
  * as MATH.md section 3 has it: T <- (1 - rho) T - 2 rho V diag(h) V', t <- (1 - rho) t + rho V (g - 2 h V'm).
  */
 void thi_decoupled_step(const thi_decoupled *d, double rho, thi_matrix T, double *t);
+/*
+ * Orthogonal, after begin: the weights b (beta.n) of k(x, beta) in mu = m(x) + k(x, alpha) a + k(x, beta) b; and t that
+ * gives such weights at the present a and T.
+ */
+void thi_decoupled_weights(const thi_decoupled *d, double *b);
+void thi_decoupled_weigh(const thi_decoupled *d, const double *b, double *t);
 /* The largest jitter that K_beta needed; 0 for the plain form, which needs none. */
 double thi_decoupled_jitter(const thi_decoupled *d);
 /*

@@ -27,10 +27,10 @@ struct thi_decoupled {
     const double *X;
     thi_inputs rows;
     thi_matrix k, V, W, U; /* rows x M: k(x, beta); V' or U'; work */
-    thi_matrix portion;  /* rows or columns or beta, x PORTION */
-    thi_matrix weights;  /* the same */
-    double *diagonal;    /* rows */
-    double *theta, *pick; /* parameters (grown when needed); columns */
+    thi_matrix portion;    /* rows or columns or beta, x PORTION */
+    thi_matrix weights;    /* the same */
+    double *diagonal;      /* rows */
+    double *theta, *pick;  /* parameters (grown when needed); columns */
     int parameters;
 };
 

@@ -89,7 +89,8 @@ static thiele_status pull_alpha(thi_decoupled *d, thiele_context *ctx, const dou
     thiele_status status = THIELE_OK;
     for (int64_t first = 0; first < d->alpha.n && (moves || bar->a != NULL); first += THI_DECOUPLED_PORTION) {
         thi_functions part = thi_decoupled_portion(d, first);
-        thi_matrix K = thi_decoupled_view(d->portion, d->n, part.n), Kbar = thi_decoupled_view(d->weights, d->n, part.n);
+        thi_matrix K = thi_decoupled_view(d->portion, d->n, part.n),
+                   Kbar = thi_decoupled_view(d->weights, d->n, part.n);
         thi_functions_bar own = thi_decoupled_alpha_bar(d, bar, first);
         THI_TRY(thi_functions_fill(&part, ctx, &d->rows, K));
         if (bar->a != NULL) {
@@ -356,5 +357,30 @@ void thi_decoupled_step(const thi_decoupled *d, double rho, thi_matrix T, double
             along -= 2.0 * d->m[i] * Th[i >= j ? i + j * M : j + i * M];
         }
         t[j] = (1.0 - rho) * t[j] + rho * along;
+    }
+}
+
+/* b = Lb^-T (m - c) */
+void thi_decoupled_weights(const thi_decoupled *d, double *b)
+{
+    memcpy(b, d->lean, (size_t)d->beta.n * sizeof *b);
+    thi_blas_trsv(THI_T, thi_decoupled_square(d->factor, d->beta.n), b);
+}
+
+/* t = (I + T)(Lb'b + c) */
+void thi_decoupled_weigh(const thi_decoupled *d, const double *b, double *t)
+{
+    int64_t M = d->beta.n;
+    const double *L = d->factor.data;
+    thi_matrix T = d->q.factor;
+    double *m = d->work.data;
+    for (int64_t j = 0; j < M; j++) {
+        m[j] = d->c[j] + thi_blas_dot(M - j, L + j + j * M, b + j);
+    }
+    for (int64_t j = 0; j < M; j++) {
+        t[j] = m[j];
+        for (int64_t i = 0; i < M; i++) {
+            t[j] += m[i] * T.data[i >= j ? i + j * T.ld : j + i * T.ld];
+        }
     }
 }

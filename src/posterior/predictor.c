@@ -230,38 +230,36 @@ out:
     return status;
 }
 
-/* mean (n x components): m(x_j) + k_j'a */
-static void means(const thi_predictor *p, int64_t n, const double *X, thi_matrix Kzx, double *mean)
-{
-    for (int k = 0; k < p->components; k++) {
-        thi_mean_fill(p->mean, p->mean_parameter, n, p->kernel->dims, X, mean + k * n);
-        if (p->mean_basis == NULL) {
-            thi_blas_gemv(THI_T, 1.0, Kzx, p->a + k * p->n, 1.0, mean + k * n);
-        }
-    }
-}
-
 static int64_t at_most(int64_t n, int64_t limit)
 {
     return n < limit ? n : limit;
 }
 
-/* mean (n x components) += k(x, mean_basis) a, by portions of the basis. */
-static thiele_status add_own_means(const thi_predictor *p, thiele_context *ctx, const thi_inputs *inputs,
-                                   const space *s, double *mean)
+/* mean (n) += k(x, mean_basis) a, by portions of the basis. */
+static thiele_status add_own_mean(const thi_predictor *p, thiele_context *ctx, const double *a,
+                                  const thi_inputs *inputs, const space *s, double *mean)
 {
-    int64_t n = inputs->n;
     for (int64_t first = 0; first < p->mean_n; first += PORTION) {
         thi_functions part = thi_functions_part(&p->mean_functions, first, at_most(p->mean_n - first, PORTION));
-        thi_matrix K = thi_matrix_view(s->portion.data, n, part.n, n);
+        thi_matrix K = thi_matrix_view(s->portion.data, inputs->n, part.n, inputs->n);
         thiele_status status = thi_functions_fill(&part, ctx, inputs, K);
         if (status != THIELE_OK) {
             return status;
         }
-        for (int k = 0; k < p->components; k++) {
-            thi_blas_gemv(THI_N, 1.0, K, p->a + k * p->mean_n + first, 1.0, mean + k * n);
-        }
+        thi_blas_gemv(THI_N, 1.0, K, a + first, 1.0, mean);
     }
+    return THIELE_OK;
+}
+
+/* mean (n): m(x_j) + k_j'a, with k(basis, x) in s->K. */
+static thiele_status one_mean(const thi_predictor *p, thiele_context *ctx, int component, const thi_inputs *inputs,
+                              const space *s, double *mean)
+{
+    thi_mean_fill(p->mean, p->mean_parameter, inputs->n, p->kernel->dims, inputs->X, mean);
+    if (p->mean_basis != NULL) {
+        return add_own_mean(p, ctx, p->a + component * p->mean_n, inputs, s, mean);
+    }
+    thi_blas_gemv(THI_T, 1.0, s->K, p->a + component * p->n, 1.0, mean);
     return THIELE_OK;
 }
 
@@ -274,8 +272,7 @@ static thiele_status fill_basis(const thi_predictor *p, thiele_context *ctx, con
     }
     for (int64_t first = 0; first < p->n; first += PORTION) {
         thi_functions part = thi_functions_part(&p->functions, first, at_most(p->n - first, PORTION));
-        thiele_status status =
-            thi_functions_fill(&part, ctx, inputs, thi_matrix_view(s->portion.data, n, part.n, n));
+        thiele_status status = thi_functions_fill(&part, ctx, inputs, thi_matrix_view(s->portion.data, n, part.n, n));
         if (status != THIELE_OK) {
             return status;
         }
@@ -288,18 +285,6 @@ static thiele_status fill_basis(const thi_predictor *p, thiele_context *ctx, con
     return THIELE_OK;
 }
 
-/* K and the means that come of it. */
-static thiele_status fill_means(const thi_predictor *p, thiele_context *ctx, const thi_inputs *inputs, const double *X,
-                                const space *s, double *mean)
-{
-    thiele_status status = fill_basis(p, ctx, inputs, s);
-    if (status != THIELE_OK) {
-        return status;
-    }
-    means(p, inputs->n, X, s->K, mean);
-    return p->mean_basis != NULL ? add_own_means(p, ctx, inputs, s, mean) : THIELE_OK;
-}
-
 /* One block, n x components results. */
 static thiele_status block_marginals(const thi_predictor *p, thiele_context *ctx, int64_t n, const double *X,
                                      const space *s, double *mean, double *variance)
@@ -309,7 +294,10 @@ static thiele_status block_marginals(const thi_predictor *p, thiele_context *ctx
     if (status != THIELE_OK) {
         return status;
     }
-    THI_TRY(fill_means(p, ctx, &inputs, X, s, mean));
+    THI_TRY(fill_basis(p, ctx, &inputs, s));
+    for (int k = 0; k < p->components; k++) {
+        THI_TRY(one_mean(p, ctx, k, &inputs, s, mean + k * n));
+    }
     if (variance != NULL) {
         THI_TRY(variances(p, ctx, &inputs, s, variance));
     }
@@ -421,10 +409,13 @@ thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context
     }
     THI_TRY(thi_inputs_make(&inputs, ctx, predictor->kernel, n, X));
     THI_TRY(space_open(&s, ctx, predictor, n, true));
-    THI_TRY(thi_kernel_fill(predictor->kernel, ctx, &predictor->inputs, &inputs, s.K, false));
-    thi_mean_fill(predictor->mean, predictor->mean_parameter, n, predictor->kernel->dims, X, mean);
-    thi_blas_gemv(THI_T, 1.0, s.K, predictor->a + component * predictor->n, 1.0, mean);
+    THI_TRY(fill_basis(predictor, ctx, &inputs, &s));
+    THI_TRY(one_mean(predictor, ctx, component, &inputs, &s, mean));
     THI_TRY(joint_prior(predictor, ctx, &inputs, C));
+    if (predictor->n == 0) {
+        thi_symmetrise(C);
+        goto out;
+    }
     if (on_kernel) {
         THI_TRY(joint_plus(predictor, ctx, component, &s, C));
     }

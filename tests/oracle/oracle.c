@@ -43,6 +43,7 @@ static const struct kind {
     {"aaci_posterior_", oracle_posterior},
     {"sparse_snga_", oracle_sparse_steps},
     {"sparse_", oracle_sparse},
+    {"decoupled_", oracle_decoupled},
 };
 
 typedef struct tally {

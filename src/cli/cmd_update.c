@@ -1,0 +1,97 @@
+/* thiele update: a model goes on learning from new rows, each once; from a table, a stream or a file that grows. */
+#include <string.h>
+
+#include "cli.h"
+
+static const cli_option update_options[] = {
+    {"output", 'o', cli_parse_text, CLI_AT(output), "MODEL", "file to write (default: MODEL itself, replaced whole)", 0,
+     0},
+    {"snapshot", 0, cli_parse_real, CLI_AT(update.snapshot_every), "SECONDS",
+     "save the model so often while rows arrive, for others to read (default: at the end only)", 0.001, 1e9},
+    {"deadline", 0, cli_parse_real, CLI_AT(update.deadline), "SECONDS", "stop then (default: at the last row)", 0, 1e9},
+    {0},
+};
+
+static const cli_option row_options[] = {
+    {"batch", 0, cli_parse_int64, CLI_AT(update.batch), "B",
+     "rows that are predicted and then learned together (default: 1024, at most a quarter of --forget)", 1, 4096},
+    {"skip", 0, cli_parse_int64, CLI_AT(feed.skip), "ROWS", "leave out the first rows: they were learned before", 0,
+     1e15},
+    {"unseen", 0, cli_parse_choice, CLI_AT(update.unseen_zero), "error|zero",
+     "a category that training never saw is an error, or none of the known ones (default: error)", 0, 0},
+    {"drop-missing", 0, NULL, CLI_AT(update.drop_missing), NULL,
+     "leave out rows with missing values (default: refuse them)", 0, 0},
+    {0},
+};
+
+static const cli_group groups[] = {
+    {"Result", update_options},       {"Stream", cli_stream_options},    {"Rows", row_options},
+    {"Model", cli_own_options},       {"Training log", cli_log_options}, {"Reading the table", cli_table_options},
+    {"Machine", cli_machine_options}, {"Output", cli_output_options},    {0},
+};
+
+static bool is_feed(const cli_settings *settings)
+{
+    return strcmp(settings->operand[1], "-") == 0 || settings->feed.follow || settings->update.skip_bad ||
+           settings->feed.skip > 0;
+}
+
+static int update(cli_settings *settings, const char *output)
+{
+    thiele_model *model = NULL;
+    thiele_table *table = NULL;
+    thiele_feed *feed = NULL;
+    int result = CLI_FAILED;
+    thiele_status status;
+    CLI_TRY(cli_load_model(&model, settings, settings->operand[0]));
+    if (is_feed(settings)) {
+        settings->table.missing =
+            settings->table.missing != NULL ? settings->table.missing : thiele_model_missing(model);
+        CLI_TRY(cli_open_feed(&feed, settings, settings->operand[1]));
+    } else {
+        CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
+    }
+    cli_catch_signals();
+    result = cli_learn(settings, model, feed, table, output);
+out:
+    result = status == THIELE_OK ? result : cli_finish(settings, status);
+    thiele_feed_close(feed);
+    thiele_table_destroy(table);
+    thiele_model_destroy(model);
+    return result;
+}
+
+static int run(cli_settings *settings)
+{
+    if (cli_check_plugin(settings) != CLI_DONE) {
+        return CLI_MISUSED;
+    }
+    const char *output = settings->output != NULL ? settings->output : settings->operand[0];
+    if (strcmp(output, "-") == 0) {
+        return cli_misuse("a model is read from and written to a file, not standard input or output");
+    }
+    const char *const inputs[] = {settings->operand[1], NULL};
+    int result = cli_check_output(output, inputs);
+    if (result == CLI_DONE) {
+        result = cli_open_log(settings, output);
+    }
+    if (result == CLI_DONE) {
+        result = update(settings, output);
+    }
+    return cli_close_log(settings, result);
+}
+
+const cli_command cmd_update = {
+    .name = "update",
+    .usage = "MODEL DATA [-o OUT] [OPTIONS]",
+    .summary = "go on learning from new rows",
+    .about = "Learns the rows of a table, of standard input (DATA is -) or of a file that grows (--follow), each once, "
+             "with what the model knows as prior; each row is predicted before it is learned, and those errors are "
+             "shown. Kernel, noise and inducing inputs stay as they were fitted. Ctrl-C keeps what was learned.",
+    .operand = {"MODEL", "DATA"},
+    .groups = groups,
+    .examples = "  thiele update model.thiele new.csv\n"
+                "  sensor | thiele update model.thiele - --forget 20000 --snapshot 10\n"
+                "  thiele update model.thiele log.csv --follow --skip-bad --snapshot 5\n",
+    .run = run,
+};

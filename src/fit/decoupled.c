@@ -1,0 +1,221 @@
+/* The phases of a decoupled fit. */
+#include "fit/decoupled.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "fit/decoupled_state.h"
+#include "fit/start.h"
+
+enum {
+    ALPHA = 4096,
+    BETA = 256,
+    BATCH = 1024,
+    ADDED = 128,
+    COLUMNS = 256,
+    ITERATIONS = 300, /* before sweeps */
+    ITERATIONS_ALONE = 2000,
+    SWEEPS = 10,
+    TRIAL_STEPS = 100, /* with each rate; a twentieth of all steps where that is less */
+    TRIAL_SHARE = 20,
+    LEAST_TRIAL = 10
+};
+static const double RATES[] = {0.1, 0.01, 0.001};
+enum { RATE_COUNT = sizeof RATES / sizeof *RATES };
+/* Of what is left until the deadline. */
+static const double EXPLORE_SHARE = 0.15, TRIAL_TIME = 0.15;
+
+/* --- plan ------------------------------------------------------------------------------------------------------------
+ */
+
+static int64_t given_or(int64_t given, int64_t standard)
+{
+    return given > 0 ? given : standard;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static thiele_status check(const thi_dfit *fit)
+{
+    if (fit->spec->latents.count != 1) {
+        return thi_fail(fit->ctx, THIELE_ERROR_ARGUMENT,
+                        "decoupled bases are for one latent function, and this likelihood has %d",
+                        fit->spec->latents.count);
+    }
+    if (fit->settings->generalised && !thi_functions_may_stretch(fit->spec->latents.kernel[0])) {
+        return thi_fail(fit->ctx, THIELE_ERROR_ARGUMENT,
+                        "basis functions with length-scales of their own need the kernel se, or se(ard), by itself");
+    }
+    return THIELE_OK;
+}
+
+static void plan(thi_dfit *fit)
+{
+    const thi_decoupled_settings *s = fit->settings;
+    int64_t n = fit->source->n;
+    fit->most_alpha = least(given_or(s->alpha, ALPHA), n);
+    fit->most_beta = s->beta < 0 ? 0 : least(given_or(s->beta, BETA), (n + 1) / 2);
+    fit->orthogonal = s->form == THI_DECOUPLED_ORTHOGONAL ||
+                      (s->form == THI_DECOUPLED_AUTO && fit->most_alpha > fit->most_beta && fit->most_beta > 0);
+    fit->columns = least(given_or(s->columns, COLUMNS), fit->most_alpha);
+    /* Epoch by epoch another order; other uses of this purpose number their streams from 0. */
+    thi_batches_open(&fit->batches, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, UINT64_C(1) << 40}, n,
+                     least(given_or(s->batch, BATCH), n), fit->source->run);
+    int64_t epoch = fit->batches.per_epoch, most = fit->most_alpha > fit->most_beta ? fit->most_alpha : fit->most_beta;
+    int64_t needed = (most + epoch - 1) / epoch;
+    fit->added = s->added > 0 ? s->added : needed > ADDED ? needed : ADDED;
+    fit->result->batch = fit->batches.largest;
+    fit->result->orthogonal = fit->orthogonal;
+}
+
+/* --- first values ----------------------------------------------------------------------------------------------------
+ */
+
+static thiele_status median_trick(thi_dfit *fit)
+{
+    thi_rows sample = {0};
+    double spread;
+    thiele_status status;
+    THI_TRY(thi_source_sample(fit->source, fit->ctx, fit->batches.largest, THI_SAMPLE_EXPLORE, &sample));
+    THI_TRY(thi_start_guess(fit->hypers, fit->ctx, fit->spec, &sample, &spread));
+    THI_TRY(thi_hypers_apply(fit->hypers, fit->ctx, fit->spec));
+out:
+    thi_rows_free(&sample);
+    return status;
+}
+
+static thiele_status first_values(thi_dfit *fit)
+{
+    const thi_method *method = fit->hypers->noise >= 0 ? &thi_method_exact : &thi_method_dense;
+    if (fit->sparse->condition) {
+        return THIELE_OK;
+    }
+    if (fit->settings->median) {
+        return median_trick(fit);
+    }
+    return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, method, method->subset,
+                             EXPLORE_SHARE, fit->sparse, &fit->result->fit);
+}
+
+/* Orthogonal: all of beta at once. */
+static thiele_status first_beta(thi_dfit *fit)
+{
+    double *Z = NULL;
+    int64_t M;
+    thiele_status status;
+    if (!fit->orthogonal || fit->most_beta == 0) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, fit->sparse, fit->most_beta, &Z, &M, NULL));
+    THI_TRY(thi_dfit_add(fit, false, least(M, fit->most_beta), Z));
+    fit->most_alpha = least(fit->most_alpha, fit->source->n);
+out:
+    thi_free(Z);
+    return status;
+}
+
+/* --- the rate --------------------------------------------------------------------------------------------------------
+ */
+
+/* A few steps with each rate from where things stand, which they do again afterwards. */
+static thiele_status choose_rate(thi_dfit *fit, int64_t steps, double *rate)
+{
+    double *start = NULL, best = -INFINITY;
+    int64_t n_beta = fit->n_beta;
+    double deadline = thi_driver_lend(fit->driver, TRIAL_TIME);
+    thiele_status status;
+    *rate = RATES[1];
+    thi_driver_phase(fit->driver, "rate", steps * RATE_COUNT);
+    THI_TRY(thi_alloc(fit->ctx, &start, (size_t)fit->whole, sizeof *start));
+    memcpy(start, fit->x, (size_t)fit->whole * sizeof *start);
+    for (int i = 0; i < RATE_COUNT; i++) {
+        double last;
+        thiele_status tried = thi_dfit_steps(fit, RATES[i], steps, &last);
+        if (tried != THIELE_OK && tried != THIELE_ERROR_NUMERIC) {
+            THI_TRY(tried);
+        }
+        thi_recover(fit->ctx);
+        if (tried == THIELE_OK && last > best) {
+            best = last;
+            *rate = RATES[i];
+        }
+        memcpy(fit->x, start, (size_t)fit->whole * sizeof *start);
+        fit->n_alpha = 0;
+        fit->n_beta = n_beta;
+        THI_TRY(thi_dfit_apply(fit));
+    }
+out:
+    thi_driver_restore(fit->driver, deadline);
+    thi_free(start);
+    return status;
+}
+
+static int64_t trial_steps(int64_t steps)
+{
+    int64_t few = steps / TRIAL_SHARE > LEAST_TRIAL ? steps / TRIAL_SHARE : LEAST_TRIAL;
+    return few < TRIAL_STEPS ? few : TRIAL_STEPS;
+}
+
+/* --- all of it -------------------------------------------------------------------------------------------------------
+ */
+
+static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
+{
+    bool sweeps = fit->settings->sweeps >= 0;
+    int64_t steps = given_or(fit->sparse->iterations, sweeps ? ITERATIONS : ITERATIONS_ALONE);
+    double last;
+    thiele_status status;
+    THI_TRY(first_values(fit));
+    THI_TRY(thi_dfit_open(fit));
+    THI_TRY(first_beta(fit));
+    fit->result->rate = fit->settings->rate;
+    if (!(fit->result->rate > 0.0)) {
+        THI_TRY(choose_rate(fit, trial_steps(steps), &fit->result->rate));
+    }
+    thi_driver_phase(fit->driver, "fit", steps);
+    THI_TRY(thi_dfit_steps(fit, fit->result->rate, steps, &last));
+    fit->result->fit.stop = THIELE_STOP_ITERATIONS;
+    if (sweeps) {
+        THI_TRY(thi_dfit_sweeps(fit, fit->settings->sweeps > 0 ? fit->settings->sweeps : SWEEPS));
+    }
+    THI_TRY(thi_dfit_last(fit));
+    THI_TRY(thi_decoupled_freeze(fit->engine, fit->ctx, fitted->latent));
+    fitted->value = fit->bound;
+    fitted->jitter = thi_decoupled_jitter(fit->engine);
+    fit->result->alpha = fit->n_alpha;
+    fit->result->beta = fit->n_beta;
+out:
+    return status;
+}
+
+thiele_status thi_fit_decoupled(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
+                                thi_hypers *hypers, const thi_variational_settings *sparse,
+                                const thi_decoupled_settings *settings, thi_decoupled_result *result,
+                                thi_fitted *fitted)
+{
+    *result = (thi_decoupled_result){0};
+    thi_dfit fit = {.ctx = ctx,
+                    .driver = driver,
+                    .spec = spec,
+                    .source = source,
+                    .hypers = hypers,
+                    .sparse = sparse,
+                    .settings = settings,
+                    .result = result,
+                    .kl_alpha = NAN,
+                    .learn = thi_hypers_free(hypers) > 0 && !sparse->condition && sparse->iterations >= 0};
+    thiele_status status = check(&fit);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    plan(&fit);
+    status = run(&fit, fitted);
+    if (driver->stopped) {
+        result->fit.stop = driver->reason;
+    }
+    thi_dfit_close(&fit);
+    return status;
+}

@@ -1,0 +1,64 @@
+/*
+ * Decoupled Gaussian processes on minibatches (Cheng and Boots 2017, Algorithm 1; Salimbeni et al. 2018 for the
+ * orthogonal form): a mean with M_alpha basis functions, a covariance with M_beta, any likelihood with one latent
+ * function, posterior/decoupled.h for the formulas.
+ *
+ *   phase     what
+ *   explore   hyperparameters by exact regression or a dense method on some rows, or the median trick on one batch
+ *   basis     orthogonal: beta among some rows
+ *   rate      a few steps with each of several rates from the same start, where none was given: the one whose bound is
+ *             highest at their end is taken
+ *   fit       a step a minibatch: new functions from its rows up to the limits (alpha; plain: beta too), a natural step
+ *             of the sites (orthogonal), Adam with rate/(1 + 0.1 sqrt t) for a, L, hyperparameters and, where asked
+ * for, the points and length-scales of the functions end       orthogonal: sites at their optimum given the rest over
+ * all rows, or those there is time for
+ *
+ * Hyperparameters hold still for the first steps. Adam's steps of a and L are divided by k of the function with itself
+ * (the paper's Jacobi preconditioner, remark 2 of appendix A). Memory: (batch + columns + M_beta) x (512 + 4 M_beta)
+ * numbers and some 10 D (M_alpha + M_beta), whatever the rows.
+ */
+#ifndef THI_FIT_DECOUPLED_H
+#define THI_FIT_DECOUPLED_H
+
+#include "fit/variational.h"
+
+typedef enum thi_decoupled_form {
+    THI_DECOUPLED_AUTO,
+    THI_DECOUPLED_PLAIN,
+    THI_DECOUPLED_ORTHOGONAL
+} thi_decoupled_form;
+
+/* Zero stands for the default everywhere. */
+typedef struct thi_decoupled_settings {
+    int64_t alpha;           /* M_alpha; default 4096, at most the rows */
+    int64_t beta;            /* M_beta; default 256, at most a half of the rows; negative: none */
+    int64_t batch;           /* rows a step; default 1024 */
+    int64_t added;           /* new functions a step; default 128, or so many that an epoch reaches the limits */
+    int64_t columns;         /* of K_alpha that the KL term is estimated from; default 256 */
+    thi_decoupled_form form; /* auto: orthogonal when M_alpha > M_beta */
+    bool generalised;        /* functions with length-scales of their own; one squared exponential only */
+    bool learn_basis;        /* points, and length-scales where generalised */
+    bool median;             /* hyperparameters begin by the median trick */
+    int sweeps;              /* at most; default 10; negative: none */
+    double rate;             /* gamma_0; default: chosen among 0.1, 0.01, 0.001 */
+} thi_decoupled_settings;
+
+typedef struct thi_decoupled_result {
+    thi_fit_result fit;
+    int64_t alpha, beta, batch;
+    bool orthogonal;
+    double rate;
+    int64_t bound_rows; /* that the bound is from */
+} thi_decoupled_result;
+
+/*
+ * hypers and spec have the learned values at the end. sparse: iterations (default 300, without sweeps 2,000), restarts,
+ * condition, basis. Errors: ARGUMENT (several latent functions, generalised with another kernel), DATA, NUMERIC,
+ * MEMORY.
+ */
+thiele_status thi_fit_decoupled(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
+                                thi_hypers *hypers, const thi_variational_settings *sparse,
+                                const thi_decoupled_settings *settings, thi_decoupled_result *result,
+                                thi_fitted *fitted);
+
+#endif

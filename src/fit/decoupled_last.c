@@ -1,0 +1,93 @@
+/*
+ * The end of a decoupled fit. Orthogonal: a natural step of size 1 over all rows is the optimum of the sites given the
+ * mean's other part with Gaussian noise, and near it else; it takes the noise of the batches out of q. Where there are
+ * many rows a part of them joins what the last batches left, each weighed by its rows.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "fit/decoupled_state.h"
+
+enum { BATCHES = 64, STEPS = 5 };
+/* Nats a row: a step that gains less is the last one. */
+static const double TOLERANCE = 1e-6;
+
+/* The bound over the first batches of the next epoch, as many as there is time for; *rows of them. */
+static thiele_status pass(thi_dfit *fit, int64_t from, int64_t count, bool pull, int64_t *rows)
+{
+    thi_dwanted wanted = {.pull = pull};
+    thiele_status status;
+    int64_t t = from;
+    *rows = 0;
+    THI_TRY(thi_dfit_begin(fit));
+    for (; t < from + count && (*rows == 0 || !thi_driver_stopped(fit->driver)); t++) {
+        THI_TRY(thi_dfit_fetch(fit, t));
+        if (fit->rows.n > 0) {
+            THI_TRY(thi_dfit_rows(fit, t, 1.0, wanted));
+            *rows += fit->rows.n;
+        }
+    }
+    if (*rows == 0) {
+        return thi_fail(fit->ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
+    }
+    fit->expected *= (double)fit->source->n / (double)*rows;
+    THI_TRY(thi_dfit_end(fit, from, wanted));
+    fit->result->bound_rows = *rows;
+out:
+    return status;
+}
+
+/* A natural step with what the last pass pulled, whose rows had the weight 1. */
+static void step(thi_dfit *fit, int64_t rows, double rho)
+{
+    int64_t M = fit->most_beta, square = M * M;
+    double weight = (double)fit->source->n / (double)rows;
+    memcpy(fit->before, fit->x, (size_t)fit->whole * sizeof *fit->x);
+    thi_decoupled_step(fit->engine, 1.0, thi_matrix_view(fit->T, fit->n_beta, fit->n_beta, M), fit->t);
+    for (int64_t i = 0; i < square + M; i++) {
+        fit->T[i] = (1.0 - rho) * fit->before[fit->size + i] + rho * weight * fit->T[i];
+    }
+}
+
+/* How far a step over so many rows should go: the sites are an average over the batches so far. */
+static double size_of(const thi_dfit *fit, int64_t rows)
+{
+    double rho = pow(8.0 + (double)fit->result->fit.iterations, -THI_DECOUPLED_DECAY);
+    double averaged = (double)fit->batches.largest * (2.0 - rho) / rho;
+    return rows >= fit->source->n ? 1.0 : (double)rows / ((double)rows + averaged);
+}
+
+thiele_status thi_dfit_last(thi_dfit *fit)
+{
+    int64_t epoch = fit->batches.per_epoch, from = (fit->result->fit.iterations + epoch - 1) / epoch * epoch;
+    int64_t count = epoch < BATCHES ? epoch : BATCHES, rows;
+    bool sites = fit->orthogonal && fit->n_beta > 0;
+    int steps = count == epoch ? STEPS : 1;
+    thiele_status status;
+    thi_driver_phase(fit->driver, "end", 1 + (sites ? steps : 0));
+    THI_TRY(thi_dfit_begin(fit));
+    THI_TRY(thi_dfit_know_kl(fit));
+    THI_TRY(pass(fit, from, count, sites, &rows));
+    thi_driver_report(fit->driver, fit->bound);
+    for (int i = 0; sites && i < steps && !thi_driver_stopped(fit->driver); i++) {
+        double bound = fit->bound, expected = fit->expected, kl = fit->kl;
+        step(fit, rows, size_of(fit, rows));
+        status = pass(fit, from, count, true, &rows);
+        bool worse = status == THIELE_ERROR_NUMERIC || (status == THIELE_OK && fit->bound < bound);
+        if (worse) {
+            thi_recover(fit->ctx);
+            memcpy(fit->x, fit->before, (size_t)fit->whole * sizeof *fit->x);
+            fit->bound = bound;
+            fit->expected = expected;
+            fit->kl = kl;
+            status = thi_dfit_begin(fit);
+        }
+        THI_TRY(status);
+        thi_driver_report(fit->driver, fit->bound);
+        if (worse || fit->bound - bound < TOLERANCE * (double)fit->source->n) {
+            break;
+        }
+    }
+out:
+    return status;
+}

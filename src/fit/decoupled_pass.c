@@ -1,0 +1,173 @@
+/* One evaluation of the bound of a decoupled posterior on a minibatch: marginals, expectations, adjoints. */
+#include <math.h>
+#include <string.h>
+
+#include "expect/parallel.h"
+#include "fit/decoupled_state.h"
+
+thiele_status thi_dfit_fetch(thi_dfit *fit, int64_t t)
+{
+    int64_t count = thi_batches_rows(&fit->batches, t, fit->row);
+    return fit->source->fetch(fit->source->arg, fit->ctx, count, fit->row, &fit->rows);
+}
+
+/* What the likelihood is asked. */
+typedef struct question {
+    const thi_rows *rows;
+    int64_t row, parameters;
+    const double *mu, *v;
+    double *E, *g, *h, *dphi;
+} question;
+
+static thiele_status ask_block(thi_expect *expect, thiele_context *ctx, int64_t row, int64_t n, const void *arg)
+{
+    const question *ask = arg;
+    return thi_expect_block(expect, ctx, ask->row + row, n, ask->rows->y + row * ask->rows->outputs, ask->mu + row,
+                            ask->v + row, ask->E + row, ask->g + row, ask->h + row,
+                            ask->dphi != NULL ? ask->dphi + row * ask->parameters : NULL);
+}
+
+thiele_status thi_dfit_expect(const thi_dfit *fit, const thi_rows *rows, int64_t row, const double *mu, const double *v,
+                              double *E, double *g, double *h, double *dphi)
+{
+    question asked = {rows, row, fit->spec->lik->parameters, mu, v, E, g, h, dphi};
+    return thi_expect_rows(fit->spec->lik, fit->ctx, fit->spec->expectation, rows->n, ask_block, &asked);
+}
+
+/* E, g, h with the weight; the likelihood's share of the gradient. */
+static thiele_status expect(thi_dfit *fit, int64_t t, double weight)
+{
+    int64_t n = fit->rows.n, parameters = fit->spec->lik->parameters;
+    double *phi = fit->hyper_bar + fit->hypers->first[fit->hypers->groups];
+    thiele_status status = thi_dfit_expect(fit, &fit->rows, t * fit->batches.largest, fit->mu, fit->v, fit->E, fit->g,
+                                           fit->h, parameters > 0 ? fit->dphi : NULL);
+    for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
+        fit->expected += weight * fit->E[i];
+        fit->g[i] *= weight;
+        fit->h[i] *= weight;
+        for (int64_t p = 0; p < parameters; p++) {
+            phi[p] += weight * fit->dphi[p + i * parameters];
+        }
+    }
+    return status;
+}
+
+/* Columns of K_alpha: others for every t; all of them where there are no more than may be taken. */
+static thi_decoupled_columns draw_columns(thi_dfit *fit, int64_t t)
+{
+    int64_t count = fit->columns < fit->n_alpha ? fit->columns : fit->n_alpha;
+    thi_shuffle order;
+    if (count > 0) {
+        thi_shuffle_open(&order, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, (UINT64_C(1) << 41) + (uint64_t)t},
+                         fit->n_alpha);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        fit->column[i] = thi_shuffle_at(&order, i);
+    }
+    return (thi_decoupled_columns){count, fit->column};
+}
+
+static thi_decoupled_bar make_bar(thi_dfit *fit, thi_dwanted wanted)
+{
+    bool points = wanted.prior && fit->settings->learn_basis, general = points && fit->settings->generalised;
+    double *bar = fit->bar;
+    const int64_t *first = fit->first;
+    bool hypers = wanted.prior && fit->learn;
+    thi_decoupled_bar out = {.theta = hypers ? fit->hyper_bar : NULL,
+                             .mean = hypers ? fit->hyper_bar + fit->spec->latents.kernel[0]->parameters : NULL,
+                             .a = wanted.q ? bar + first[THI_DPART_A] : NULL,
+                             .alpha = points ? bar + first[THI_DPART_ALPHA] : NULL,
+                             .log_c_alpha = general ? bar + first[THI_DPART_C_ALPHA] : NULL,
+                             .beta = points ? bar + first[THI_DPART_BETA] : NULL,
+                             .log_c_beta = general ? bar + first[THI_DPART_C_BETA] : NULL};
+    if (wanted.q && !fit->orthogonal) {
+        out.L = thi_matrix_view(bar + first[THI_DPART_L], fit->n_beta, fit->n_beta, fit->most_beta);
+    }
+    return out;
+}
+
+/* The gradient in hyperparameters, with that of their log prior, to the vector. */
+static void give_hypers(thi_dfit *fit)
+{
+    double *to = fit->bar + fit->first[THI_DPART_HYPER];
+    thi_hypers_chain(fit->hypers, fit->hyper_bar);
+    fit->log_prior = thi_hypers_log_prior(fit->hypers, fit->hyper_bar);
+    for (int i = 0; fit->learn && i < fit->hypers->count; i++) {
+        if (!fit->hypers->hyper[i].fixed) {
+            *to++ = fit->hyper_bar[i];
+        }
+    }
+}
+
+thiele_status thi_dfit_begin(thi_dfit *fit)
+{
+    thi_decoupled_q q = thi_dfit_q(fit);
+    memset(fit->bar, 0, (size_t)fit->size * sizeof *fit->bar);
+    memset(fit->hyper_bar, 0, (size_t)fit->hypers->count * sizeof *fit->hyper_bar);
+    fit->expected = 0.0;
+    fit->result->fit.evaluations++;
+    return thi_decoupled_begin(fit->engine, fit->ctx, fit->spec->latents.prior, &q);
+}
+
+thiele_status thi_dfit_rows(thi_dfit *fit, int64_t t, double weight, thi_dwanted wanted)
+{
+    thi_decoupled_bar bar = make_bar(fit, wanted);
+    thiele_status status;
+    THI_TRY(thi_decoupled_marginals(fit->engine, fit->ctx, fit->rows.n, fit->rows.X, fit->mu, fit->v));
+    for (int64_t i = 0; fit->source->offset && i < fit->rows.n; i++) {
+        fit->mu[i] += fit->rows.offset[i];
+    }
+    THI_TRY(expect(fit, t, weight));
+    if (wanted.pull || wanted.q || wanted.prior) {
+        THI_TRY(thi_decoupled_pull(fit->engine, fit->ctx, fit->g, fit->h, &bar));
+    }
+out:
+    return status;
+}
+
+thiele_status thi_dfit_end(thi_dfit *fit, int64_t t, thi_dwanted wanted)
+{
+    thi_decoupled_bar bar = make_bar(fit, wanted);
+    bool known = !isnan(fit->kl_alpha);
+    thi_decoupled_columns columns = known ? (thi_decoupled_columns){0} : draw_columns(fit, t);
+    thiele_status status =
+        thi_decoupled_end(fit->engine, fit->ctx, &columns, &fit->kl, wanted.q || wanted.prior ? &bar : NULL);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    fit->kl += known ? fit->kl_alpha : 0.0;
+    fit->bound = fit->expected - fit->kl;
+    give_hypers(fit);
+    return isfinite(fit->bound + fit->log_prior) ? THIELE_OK
+                                                 : thi_fail(fit->ctx, THIELE_ERROR_NUMERIC, "the bound is not finite");
+}
+
+thiele_status thi_dfit_know_kl(thi_dfit *fit)
+{
+    double beta, kl, sum = 0.0;
+    int64_t done = 0;
+    thiele_status status;
+    THI_TRY(thi_decoupled_end(fit->engine, fit->ctx, &(thi_decoupled_columns){0}, &beta, NULL));
+    while (done < fit->n_alpha && (done == 0 || !thi_driver_stopped(fit->driver))) {
+        int64_t left = fit->n_alpha - done, count = left < fit->columns ? left : fit->columns;
+        for (int64_t i = 0; i < count; i++) {
+            fit->column[i] = done + i;
+        }
+        THI_TRY(thi_decoupled_end(fit->engine, fit->ctx, &(thi_decoupled_columns){count, fit->column}, &kl, NULL));
+        sum += (double)count * (kl - beta);
+        done += count;
+    }
+    fit->kl_alpha = done > 0 ? sum / (double)done : 0.0;
+out:
+    return status;
+}
+
+thiele_status thi_dfit_evaluate(thi_dfit *fit, int64_t t, thi_dwanted wanted)
+{
+    thiele_status status;
+    THI_TRY(thi_dfit_begin(fit));
+    THI_TRY(thi_dfit_rows(fit, t, (double)fit->source->n / (double)fit->rows.n, wanted));
+    THI_TRY(thi_dfit_end(fit, t, wanted));
+out:
+    return status;
+}

@@ -1,0 +1,147 @@
+/* Room for a decoupled fit, growing bases, and the way between the optimiser's vector and the model. */
+#include "fit/decoupled_state.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t lengths(const thi_dfit *fit, int64_t length[THI_DPARTS])
+{
+    int64_t D = fit->source->dims;
+    bool general = fit->settings->generalised;
+    length[THI_DPART_A] = fit->most_alpha;
+    length[THI_DPART_L] = fit->orthogonal ? 0 : fit->most_beta * fit->most_beta;
+    length[THI_DPART_HYPER] = fit->learn ? thi_hypers_free(fit->hypers) : 0;
+    length[THI_DPART_ALPHA] = D * fit->most_alpha;
+    length[THI_DPART_C_ALPHA] = general ? D * fit->most_alpha : 0;
+    length[THI_DPART_BETA] = D * fit->most_beta;
+    length[THI_DPART_C_BETA] = general ? D * fit->most_beta : 0;
+    int64_t total = 0;
+    for (int p = 0; p < THI_DPARTS; p++) {
+        total += length[p];
+    }
+    return total;
+}
+
+static thiele_status open_rows(thi_dfit *fit)
+{
+    int64_t most = fit->batches.largest;
+    thiele_status status;
+    THI_TRY(thi_rows_alloc(&fit->rows, fit->ctx, most, fit->source->dims, fit->source->outputs, fit->source->offset));
+    THI_TRY(thi_alloc(fit->ctx, &fit->row, (size_t)most, sizeof *fit->row));
+    THI_TRY(thi_alloc(fit->ctx, &fit->column, (size_t)fit->columns, sizeof *fit->column));
+    THI_TRY(thi_alloc(fit->ctx, &fit->mu, (size_t)(5 * most), sizeof *fit->mu));
+    fit->v = fit->mu + most;
+    fit->g = fit->v + most;
+    fit->h = fit->g + most;
+    fit->E = fit->h + most;
+    THI_TRY(thi_alloc(fit->ctx, &fit->dphi, (size_t)(most * fit->spec->lik->parameters), sizeof *fit->dphi));
+out:
+    return status;
+}
+
+thiele_status thi_dfit_open(thi_dfit *fit)
+{
+    int64_t length[THI_DPARTS];
+    size_t hypers = (size_t)fit->hypers->count;
+    thi_decoupled_shape shape = {.D = fit->source->dims,
+                                 .orthogonal = fit->orthogonal,
+                                 .beta = fit->most_beta,
+                                 .rows = fit->batches.largest,
+                                 .columns = fit->columns};
+    thiele_status status;
+    fit->size = lengths(fit, length);
+    for (int p = 0; p < THI_DPARTS; p++) {
+        fit->first[p + 1] = fit->first[p] + length[p];
+    }
+    fit->whole = fit->size + (fit->orthogonal ? fit->most_beta * (fit->most_beta + 1) : 0);
+    THI_TRY(thi_alloc(fit->ctx, &fit->x, (size_t)fit->whole, sizeof *fit->x));
+    THI_TRY(thi_alloc(fit->ctx, &fit->before, (size_t)fit->whole, sizeof *fit->before));
+    THI_TRY(thi_alloc(fit->ctx, &fit->bar, (size_t)fit->size, sizeof *fit->bar));
+    THI_TRY(thi_alloc(fit->ctx, &fit->scale_a, (size_t)fit->most_alpha, sizeof *fit->scale_a));
+    THI_TRY(thi_alloc(fit->ctx, &fit->scale_L, (size_t)fit->most_beta, sizeof *fit->scale_L));
+    THI_TRY(thi_alloc(fit->ctx, &fit->hyper_bar, hypers, sizeof *fit->hyper_bar));
+    THI_TRY(thi_alloc(fit->ctx, &fit->base, hypers, sizeof *fit->base));
+    fit->T = fit->x + fit->size;
+    fit->t = fit->T + (fit->orthogonal ? fit->most_beta * fit->most_beta : 0);
+    for (int i = 0; i < fit->hypers->count; i++) {
+        fit->base[i] = fit->hypers->hyper[i].value;
+    }
+    if (fit->learn) {
+        thi_hypers_pack(fit->hypers, thi_dfit_part(fit, THI_DPART_HYPER));
+    }
+    THI_TRY(open_rows(fit));
+    THI_TRY(thi_decoupled_open(&fit->engine, fit->ctx, &shape));
+out:
+    return status;
+}
+
+void thi_dfit_close(thi_dfit *fit)
+{
+    thi_decoupled_close(fit->engine);
+    thi_rows_free(&fit->rows);
+    thi_free(fit->row);
+    thi_free(fit->column);
+    thi_free(fit->mu);
+    thi_free(fit->dphi);
+    thi_free(fit->x);
+    thi_free(fit->before);
+    thi_free(fit->bar);
+    thi_free(fit->scale_a);
+    thi_free(fit->scale_L);
+    thi_free(fit->hyper_bar);
+    thi_free(fit->base);
+}
+
+double *thi_dfit_part(thi_dfit *fit, int part)
+{
+    return fit->x + fit->first[part];
+}
+
+thi_decoupled_q thi_dfit_q(thi_dfit *fit)
+{
+    bool general = fit->settings->generalised;
+    double *factor = fit->orthogonal ? fit->T : thi_dfit_part(fit, THI_DPART_L);
+    return (thi_decoupled_q){.alpha = {fit->n_alpha, thi_dfit_part(fit, THI_DPART_ALPHA),
+                                       general ? thi_dfit_part(fit, THI_DPART_C_ALPHA) : NULL},
+                             .beta = {fit->n_beta, thi_dfit_part(fit, THI_DPART_BETA),
+                                      general ? thi_dfit_part(fit, THI_DPART_C_BETA) : NULL},
+                             .a = thi_dfit_part(fit, THI_DPART_A),
+                             .factor = thi_matrix_view(factor, fit->n_beta, fit->n_beta, fit->most_beta),
+                             .t = fit->t};
+}
+
+/* A new function of the mean has the weight 0; one of the covariance leaves the prior (T = 0), or half of it (plain: at
+ * L = 0 there is no slope). */
+thiele_status thi_dfit_add(thi_dfit *fit, bool alpha, int64_t count, const double *X)
+{
+    int64_t D = fit->source->dims, n = alpha ? fit->n_alpha : fit->n_beta;
+    double *points = thi_dfit_part(fit, alpha ? THI_DPART_ALPHA : THI_DPART_BETA) + n * D;
+    double *scale = (alpha ? fit->scale_a : fit->scale_L) + n, *L = thi_dfit_part(fit, THI_DPART_L);
+    thi_functions f = {0};
+    thiele_status status;
+    memcpy(points, X, (size_t)(count * D) * sizeof *points);
+    THI_TRY(thi_functions_make(&f, fit->ctx, fit->spec->latents.kernel[0], count, points, NULL));
+    THI_TRY(thi_functions_diagonal(&f, fit->ctx, scale));
+    for (int64_t i = 0; i < count; i++) {
+        scale[i] = scale[i] > 0.0 ? scale[i] : 1.0;
+        if (!alpha && !fit->orthogonal) {
+            L[(n + i) * (fit->most_beta + 1)] = 1.0 / sqrt(scale[i]);
+        }
+    }
+    fit->n_alpha += alpha ? count : 0;
+    fit->n_beta += alpha ? 0 : count;
+out:
+    thi_functions_clear(&f);
+    return status;
+}
+
+thiele_status thi_dfit_apply(thi_dfit *fit)
+{
+    if (!fit->learn) {
+        return THIELE_OK;
+    }
+    double *x = thi_dfit_part(fit, THI_DPART_HYPER);
+    thi_hypers_confine(fit->hypers, fit->base, x);
+    thi_hypers_unpack(fit->hypers, x);
+    return thi_hypers_apply(fit->hypers, fit->ctx, fit->spec);
+}

@@ -1,0 +1,108 @@
+/* What the files of the decoupled fit share. */
+#ifndef THI_DECOUPLED_STATE_H
+#define THI_DECOUPLED_STATE_H
+
+#include "data/batches.h"
+#include "fit/decoupled.h"
+#include "fit/first.h"
+#include "optim/rules.h"
+#include "posterior/decoupled.h"
+
+/* Parts of the optimiser's vector: each has room for the largest bases. */
+/* Exponent of rho = (8 + t)^-kappa, as the variational fit has it. */
+#define THI_DECOUPLED_DECAY 0.51
+
+enum {
+    THI_DPART_A,
+    THI_DPART_L,     /* plain: M_beta x M_beta */
+    THI_DPART_HYPER, /* the free ones */
+    THI_DPART_ALPHA, /* points, where they are learned; then log c */
+    THI_DPART_C_ALPHA,
+    THI_DPART_BETA,
+    THI_DPART_C_BETA,
+    THI_DPARTS
+};
+
+typedef struct thi_dfit {
+    thiele_context *ctx;
+    thi_driver *driver;
+    thi_spec *spec;
+    const thi_source *source;
+    thi_hypers *hypers;
+    const thi_variational_settings *sparse;
+    const thi_decoupled_settings *settings;
+    thi_decoupled_result *result;
+    bool learn; /* hyperparameters */
+    bool orthogonal;
+    int64_t most_alpha, most_beta; /* the limits */
+    int64_t n_alpha, n_beta;       /* functions so far */
+    int64_t added, columns;
+
+    /* Everything that a step moves, in one piece: x, then T, t. Bases that are not learned are moved by no step. */
+    int64_t first[THI_DPARTS + 1];
+    int64_t size;  /* of x */
+    int64_t whole; /* of x, T and t */
+    double *x, *T, *t;
+    double *bar;     /* of x */
+    double *before;  /* all of it before the last step */
+    double *scale_a; /* k of each function with itself: Jacobi */
+    double *scale_L;
+    double *base; /* first guesses of the hyperparameters */
+
+    thi_decoupled *engine;
+    thi_batches batches;
+    thi_rows rows; /* of a batch */
+    int64_t *row, *column;
+    double *mu, *v, *g, *h, *E, *dphi, *hyper_bar;
+    double kl_alpha; /* the quadratic term of the KL where it is known: a holds still; NaN: it is estimated */
+    /* Of the last evaluation. */
+    double expected, kl, bound, log_prior;
+} thi_dfit;
+
+/* --- decoupled_state.c --- */
+/* Room for everything; the limits and the form are set before. */
+thiele_status thi_dfit_open(thi_dfit *fit);
+void thi_dfit_close(thi_dfit *fit);
+double *thi_dfit_part(thi_dfit *fit, int part);
+thi_decoupled_q thi_dfit_q(thi_dfit *fit);
+/* Adds `count` functions at the columns of X to alpha, or to beta. */
+thiele_status thi_dfit_add(thi_dfit *fit, bool alpha, int64_t count, const double *X);
+/* Hands the hyperparameters of x to kernels and likelihood, confined to where they may be. */
+thiele_status thi_dfit_apply(thi_dfit *fit);
+
+/* --- decoupled_pass.c --- */
+/* (E, g, h) of n rows at marginals mu and v; dphi (parameters x n) unless NULL. row: of the first one, for draws. */
+thiele_status thi_dfit_expect(const thi_dfit *fit, const thi_rows *rows, int64_t row, const double *mu, const double *v,
+                              double *E, double *g, double *h, double *dphi);
+/* Batch number t into fit->rows; there may be none without missing values. */
+thiele_status thi_dfit_fetch(thi_dfit *fit, int64_t t);
+/* What is wanted beyond the bound. */
+typedef struct thi_dwanted {
+    bool pull;  /* what a natural step needs */
+    bool q;     /* gradients in a and L */
+    bool prior; /* in hyperparameters, and in points where they are learned */
+} thi_dwanted;
+/*
+ * The bound and what is wanted: begin, then the rows at hand as often as there are others, each with the weight given,
+ * then end. t names the draws of Monte Carlo and the columns of K_alpha.
+ */
+thiele_status thi_dfit_begin(thi_dfit *fit);
+thiele_status thi_dfit_rows(thi_dfit *fit, int64_t t, double weight, thi_dwanted wanted);
+thiele_status thi_dfit_end(thi_dfit *fit, int64_t t, thi_dwanted wanted);
+/* fit->kl_alpha after a begin, from all columns, or those there is time for: M_alpha^2 covariances, once a fit. */
+thiele_status thi_dfit_know_kl(thi_dfit *fit);
+/* All of it for the rows at hand, which stand for all. */
+thiele_status thi_dfit_evaluate(thi_dfit *fit, int64_t t, thi_dwanted wanted);
+
+/* --- decoupled_steps.c --- */
+/* Steps with the rate gamma_0, from t = 0 on; *last: the mean bound of the last quarter of them. */
+thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *last);
+/* --- decoupled_sweeps.c --- */
+/* Weights of the mean at their optimum for the present hyperparameters, by blocks of functions. */
+thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps);
+
+/* --- decoupled_last.c --- */
+/* Sites at their optimum, and the bound. */
+thiele_status thi_dfit_last(thi_dfit *fit);
+
+#endif

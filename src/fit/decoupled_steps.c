@@ -1,0 +1,177 @@
+/*
+ * Steps of a decoupled fit on minibatches. A step that cannot be evaluated is taken back, and those after it are
+ * shorter.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "fit/decoupled_state.h"
+
+enum {
+    HOLD = 10,    /* steps before hyperparameters and points begin to move */
+    FAILURES = 20 /* in a row */
+};
+static const double RECOVERY = 1.01;
+
+typedef struct loop {
+    thi_dfit *fit;
+    thi_rule rule;
+    int64_t t;
+    double rate, caution;
+    int failures;
+    double smooth; /* running average of the bound */
+} loop;
+
+static double rho_of(const loop *l)
+{
+    return l->caution * pow(8.0 + (double)l->t, -THI_DECOUPLED_DECAY);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* New functions from the rows of the batch: first those of the covariance, then those of the mean, no row twice. */
+static thiele_status grow(thi_dfit *fit)
+{
+    int64_t D = fit->source->dims, n = fit->rows.n;
+    int64_t beta = least(n / 2, least(fit->added, fit->most_beta - fit->n_beta));
+    int64_t alpha = least(n - beta, least(fit->added, fit->most_alpha - fit->n_alpha));
+    thiele_status status = THIELE_OK;
+    if (beta > 0) {
+        THI_TRY(thi_dfit_add(fit, false, beta, fit->rows.X));
+    }
+    if (alpha > 0) {
+        THI_TRY(thi_dfit_add(fit, true, alpha, fit->rows.X + beta * D));
+    }
+out:
+    return status;
+}
+
+/* Adam's step of a and L in the coordinates of the preconditioner. */
+static void precondition(thi_dfit *fit)
+{
+    const int64_t *first = fit->first;
+    double *x = fit->x;
+    for (int64_t i = 0; i < fit->n_alpha; i++) {
+        int64_t at = first[THI_DPART_A] + i;
+        x[at] = fit->before[at] + (x[at] - fit->before[at]) / fit->scale_a[i];
+    }
+    for (int64_t j = 0; j < fit->n_beta && !fit->orthogonal; j++) {
+        for (int64_t i = j; i < fit->n_beta; i++) {
+            int64_t at = first[THI_DPART_L] + i + j * fit->most_beta;
+            x[at] = fit->before[at] + (x[at] - fit->before[at]) / fit->scale_L[i];
+        }
+    }
+}
+
+static thiele_status move(loop *l, bool prior)
+{
+    thi_dfit *fit = l->fit;
+    double scale = -1.0 / (double)fit->source->n;
+    bool points = prior && fit->settings->learn_basis;
+    bool active[THI_DPARTS] = {true, true, prior && fit->learn, points, points, points, points};
+    thiele_status status;
+    memcpy(fit->before, fit->x, (size_t)fit->whole * sizeof *fit->x);
+    if (fit->orthogonal && fit->n_beta > 0) {
+        thi_decoupled_step(fit->engine, rho_of(l), thi_matrix_view(fit->T, fit->n_beta, fit->n_beta, fit->most_beta),
+                           fit->t);
+    }
+    for (int64_t i = 0; i < fit->size; i++) {
+        fit->bar[i] *= scale;
+    }
+    l->rule.factor = l->caution;
+    THI_TRY(thi_rule_step(&l->rule, fit->ctx, fit->x, fit->bar, active));
+    precondition(fit);
+    if (prior) {
+        THI_TRY(thi_dfit_apply(fit));
+    }
+out:
+    return status;
+}
+
+static thiele_status take_back(loop *l)
+{
+    thi_dfit *fit = l->fit;
+    thi_recover(fit->ctx);
+    l->failures++;
+    l->caution *= 0.5;
+    memcpy(fit->x, fit->before, (size_t)fit->whole * sizeof *fit->x);
+    return thi_dfit_apply(fit);
+}
+
+static void report(loop *l)
+{
+    thi_dfit *fit = l->fit;
+    double log_p = fit->bound + fit->log_prior;
+    l->smooth = l->t == 0 ? log_p : l->smooth + 0.1 * (log_p - l->smooth);
+    thi_driver_step(fit->driver, &(thi_step){.value = l->smooth,
+                                             .expected = fit->expected,
+                                             .divergence = fit->kl,
+                                             .size = thi_schedule_rate(&l->rule.schedule, l->t),
+                                             .rows = fit->rows.n});
+}
+
+static thiele_status step(loop *l)
+{
+    thi_dfit *fit = l->fit;
+    bool prior = (fit->learn || fit->settings->learn_basis) && l->t >= HOLD;
+    thiele_status status;
+    THI_TRY(thi_dfit_fetch(fit, l->t));
+    if (fit->rows.n == 0) {
+        return THIELE_OK;
+    }
+    if (l->failures == 0) {
+        THI_TRY(grow(fit));
+    }
+    status = thi_dfit_evaluate(fit, l->t, (thi_dwanted){.pull = true, .q = true, .prior = prior});
+    if (status == THIELE_OK) {
+        l->failures = 0;
+        l->caution = fmin(1.0, RECOVERY * l->caution);
+        report(l);
+        status = move(l, prior);
+    }
+    if (status == THIELE_ERROR_NUMERIC && l->t > 0 && l->failures < FAILURES) {
+        status = take_back(l);
+    }
+out:
+    return status;
+}
+
+static thiele_status loop_open(loop *l, thi_dfit *fit, double rate)
+{
+    int64_t length[THI_DPARTS];
+    thi_schedule schedule;
+    thiele_status status;
+    *l = (loop){.fit = fit, .rate = rate, .caution = 1.0};
+    for (int p = 0; p < THI_DPARTS; p++) {
+        length[p] = fit->first[p + 1] - fit->first[p];
+    }
+    THI_TRY(thi_schedule_make(&schedule, fit->ctx, "sqrt", rate, 0.0, 0.0));
+    THI_TRY(thi_rule_open(&l->rule, fit->ctx, "adam", &schedule, THI_DPARTS, length));
+out:
+    return status;
+}
+
+thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *last)
+{
+    loop l;
+    double sum = 0.0, count = 0.0;
+    thiele_status status;
+    THI_TRY(loop_open(&l, fit, rate));
+    for (; l.t < steps && !thi_driver_stopped(fit->driver); l.t++) {
+        THI_TRY(step(&l));
+        if (4 * (l.t + 1) > 3 * steps) {
+            sum += fit->bound + fit->log_prior;
+            count += 1.0;
+        }
+    }
+    *last = count > 0.0 ? sum / count : -INFINITY;
+    fit->result->fit.iterations = (int)l.t;
+out:
+    if (l.rule.kind != NULL) {
+        thi_rule_close(&l.rule);
+    }
+    return status;
+}

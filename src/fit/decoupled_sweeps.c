@@ -1,0 +1,364 @@
+/*
+ * The weights of a decoupled mean by blocks, at fixed hyperparameters and covariance. The mean is f = m(x) + sum_i w_i
+ * psi_i over alpha and, in the orthogonal form, beta; with (g, lambda = -2 h) of some rows the bound is, up to second
+ * order, a concave quadratic in w: kernel ridge regression with the penalty |f|^2 / 2 in the kernel's own norm. A block
+ * I of functions that are near to each other is solved for exactly while the others hold still,
+ *   (K_I,x Lambda K_x,I + K_I) d = K_I,x r - <psi_I, f>,   r = g - lambda (change of f so far),
+ * and f at the rows and <psi, f> of all functions follow it: block Gauss-Seidel, an overlapping-domain method with beta
+ * as its coarse grid. Adam, blind to how functions overlap, takes hundreds of epochs for what some ten sweeps do; one
+ * sweep costs about an epoch: rows x M_alpha covariances and rows x M_alpha x block flops. With Gaussian noise a sweep
+ * never lowers the bound; else one that does is halved. Memory: rows x block numbers.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "basis/partition.h"
+#include "fit/decoupled_state.h"
+
+enum { BLOCK = 96, LEAST_ROWS = 32768, ROWS_A_FUNCTION = 4, PORTION = 1024, HALVINGS = 5 };
+/* Nats a row: a sweep that gains less is the last one. */
+static const double TOLERANCE = 1e-4;
+/* Curvatures are kept above this part of the largest: a likelihood that is not log-concave has some below zero. */
+static const double LEAST_CURVATURE = 1e-6;
+
+typedef struct sweep {
+    thi_dfit *fit;
+    thi_rows rows;
+    thi_inputs inputs;
+    thi_functions alpha, beta;
+    thi_partition partition;
+    int64_t most;  /* functions of the largest block */
+    double weight; /* of a row */
+    /* What a sweep changes, in one piece: f of the rows, <psi, f> and w of alpha and of beta. */
+    int64_t size;
+    double *state, *f, *at_alpha, *at_beta, *a, *b;
+    double *before;
+    double *v, *E, *g, *h, *root, *along; /* rows */
+    thi_matrix K, G, part;
+    double *d;
+} sweep;
+
+/* --- opening ---------------------------------------------------------------------------------------------------------
+ */
+
+static thiele_status fetch_points(void *arg, thiele_context *ctx, int64_t count, const int64_t *row, double *X)
+{
+    (void)ctx;
+    thi_dfit *fit = arg;
+    int64_t D = fit->source->dims;
+    for (int64_t i = 0; i < count; i++) {
+        memcpy(X + i * D, thi_dfit_part(fit, THI_DPART_ALPHA) + row[i] * D, (size_t)D * sizeof *X);
+    }
+    return THIELE_OK;
+}
+
+/* One over the length-scales of each column; 0 where the kernel has none. */
+static void column_scales(const thiele_kernel *kernel, double *scale)
+{
+    for (int l = 0; l < kernel->leaves; l++) {
+        const thi_leaf *leaf = &kernel->leaf[l];
+        bool scaled = leaf->kind->family == THI_DISTANCE && leaf->kind->map == &thi_features_scaled;
+        for (int d = 0; scaled && d < leaf->dims; d++) {
+            scale[leaf->dim[d]] = fmax(scale[leaf->dim[d]], 1.0 / thi_leaf_lengthscale(leaf, d));
+        }
+    }
+}
+
+/* Numbers of a part of x, `each` a function, into the order of the blocks. */
+static void reorder(const int64_t *order, int64_t n, int64_t each, double *x, double *work)
+{
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(work + i * each, x + order[i] * each, (size_t)each * sizeof *x);
+    }
+    memcpy(x, work, (size_t)(n * each) * sizeof *x);
+}
+
+/* Functions that are near to each other stand together from now on. */
+static thiele_status sort_functions(sweep *s)
+{
+    thi_dfit *fit = s->fit;
+    int64_t D = fit->source->dims, n = fit->n_alpha;
+    thi_partition_rows points = {(int)D, n, fit, fetch_points};
+    double *scale = NULL;
+    thiele_status status;
+    THI_TRY(thi_alloc(fit->ctx, &scale, (size_t)D, sizeof *scale));
+    column_scales(fit->spec->latents.kernel[0], scale);
+    THI_TRY(thi_partition_make(&s->partition, fit->ctx, &points, (n + BLOCK - 1) / BLOCK, scale, 0.0));
+    const int64_t *order = s->partition.order;
+    double *work = fit->before;
+    reorder(order, n, 1, thi_dfit_part(fit, THI_DPART_A), work);
+    reorder(order, n, 1, fit->scale_a, work);
+    reorder(order, n, D, thi_dfit_part(fit, THI_DPART_ALPHA), work);
+    if (fit->settings->generalised) {
+        reorder(order, n, D, thi_dfit_part(fit, THI_DPART_C_ALPHA), work);
+    }
+    s->most = fit->orthogonal ? fit->n_beta : 0;
+    for (int64_t i = 0; i < s->partition.blocks; i++) {
+        int64_t count = s->partition.start[i + 1] - s->partition.start[i];
+        s->most = count > s->most ? count : s->most;
+    }
+out:
+    thi_free(scale);
+    return status;
+}
+
+static thiele_status open_room(sweep *s)
+{
+    thi_dfit *fit = s->fit;
+    int64_t n = s->rows.n, M = fit->n_alpha, Mb = fit->n_beta;
+    thiele_status status;
+    s->size = n + 2 * (M + Mb);
+    THI_TRY(thi_alloc(fit->ctx, &s->state, (size_t)s->size, sizeof *s->state));
+    THI_TRY(thi_alloc(fit->ctx, &s->before, (size_t)s->size, sizeof *s->before));
+    s->f = s->state;
+    s->at_alpha = s->f + n;
+    s->at_beta = s->at_alpha + M;
+    s->a = s->at_beta + Mb;
+    s->b = s->a + M;
+    THI_TRY(thi_alloc(fit->ctx, &s->v, (size_t)(6 * n), sizeof *s->v));
+    s->E = s->v + n;
+    s->g = s->E + n;
+    s->h = s->g + n;
+    s->root = s->h + n;
+    s->along = s->root + n;
+    THI_TRY(thi_matrix_alloc(&s->K, fit->ctx, n, s->most));
+    THI_TRY(thi_matrix_alloc(&s->G, fit->ctx, s->most, s->most));
+    THI_TRY(thi_matrix_alloc(&s->part, fit->ctx, PORTION, s->most));
+    THI_TRY(thi_alloc(fit->ctx, &s->d, (size_t)s->most, sizeof *s->d));
+out:
+    return status;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* <psi, f> of all functions += those of the block's with weights d. */
+static thiele_status follow(sweep *s, const thi_functions *block, const double *d)
+{
+    const thi_functions *all[2] = {&s->alpha, &s->beta};
+    double *at[2] = {s->at_alpha, s->at_beta};
+    for (int k = 0; k < 2; k++) {
+        for (int64_t first = 0; first < all[k]->n; first += PORTION) {
+            thi_functions part = thi_functions_part(all[k], first, least(PORTION, all[k]->n - first));
+            thi_matrix K = thi_matrix_view(s->part.data, part.n, block->n, part.n);
+            thiele_status status = thi_functions_cross(&part, block, s->fit->ctx, K, false);
+            if (status != THIELE_OK) {
+                return status;
+            }
+            thi_blas_gemv(THI_N, 1.0, K, d, 1.0, at[k] + first);
+        }
+    }
+    return THIELE_OK;
+}
+
+static int64_t blocks_of(const sweep *s)
+{
+    return s->partition.blocks + (s->fit->orthogonal && s->beta.n > 0);
+}
+
+/* The functions of a block, their weights, and their <psi, f>; beta is the last one. */
+static thi_functions block_at(const sweep *s, int64_t i, double **w, const double **own)
+{
+    int64_t first = i < s->partition.blocks ? s->partition.start[i] : 0;
+    bool mean = i < s->partition.blocks;
+    *w = mean ? s->a + first : s->b;
+    *own = mean ? s->at_alpha + first : s->at_beta;
+    return mean ? thi_functions_part(&s->alpha, first, s->partition.start[i + 1] - first)
+                : thi_functions_part(&s->beta, 0, s->beta.n);
+}
+
+/* Marginals of the rows, and <psi, f> at the present weights. */
+static thiele_status first_state(sweep *s)
+{
+    thi_dfit *fit = s->fit;
+    int64_t n = s->rows.n, most = fit->batches.largest, D = s->rows.dims;
+    thiele_status status;
+    THI_TRY(thi_dfit_begin(fit));
+    for (int64_t first = 0; first < n; first += most) {
+        THI_TRY(thi_decoupled_marginals(fit->engine, fit->ctx, least(most, n - first), s->rows.X + first * D,
+                                        s->f + first, s->v + first));
+    }
+    for (int64_t i = 0; s->rows.offset != NULL && i < n; i++) {
+        s->f[i] += s->rows.offset[i];
+    }
+    memcpy(s->a, thi_dfit_part(fit, THI_DPART_A), (size_t)fit->n_alpha * sizeof *s->a);
+    if (fit->orthogonal && fit->n_beta > 0) {
+        thi_decoupled_weights(fit->engine, s->b);
+    }
+    for (int64_t i = 0; i < blocks_of(s); i++) {
+        double *w;
+        const double *own;
+        thi_functions block = block_at(s, i, &w, &own);
+        THI_TRY(follow(s, &block, w));
+    }
+out:
+    return status;
+}
+
+static thiele_status sweep_open(sweep *s, thi_dfit *fit)
+{
+    const thiele_kernel *kernel = fit->spec->latents.kernel[0];
+    thi_decoupled_q q;
+    int64_t rows = ROWS_A_FUNCTION * fit->n_alpha;
+    thiele_status status;
+    *s = (sweep){.fit = fit};
+    THI_TRY(sort_functions(s));
+    q = thi_dfit_q(fit);
+    THI_TRY(thi_source_sample(fit->source, fit->ctx, rows > LEAST_ROWS ? rows : LEAST_ROWS, THI_SAMPLE_WARM, &s->rows));
+    s->weight = (double)fit->source->n / (double)s->rows.n;
+    THI_TRY(thi_inputs_make(&s->inputs, fit->ctx, kernel, s->rows.n, s->rows.X));
+    THI_TRY(thi_functions_make(&s->alpha, fit->ctx, kernel, q.alpha.n, q.alpha.X, q.alpha.log_c));
+    THI_TRY(thi_functions_make(&s->beta, fit->ctx, kernel, fit->orthogonal ? q.beta.n : 0, q.beta.X, q.beta.log_c));
+    THI_TRY(open_room(s));
+    THI_TRY(first_state(s));
+out:
+    return status;
+}
+
+static void sweep_close(sweep *s)
+{
+    thi_partition_clear(&s->partition);
+    thi_rows_free(&s->rows);
+    thi_inputs_clear(&s->inputs);
+    thi_functions_clear(&s->alpha);
+    thi_functions_clear(&s->beta);
+    thi_free(s->state);
+    thi_free(s->before);
+    thi_free(s->v);
+    thi_free(s->K.data);
+    thi_free(s->G.data);
+    thi_free(s->part.data);
+    thi_free(s->d);
+}
+
+/* --- sweeps ----------------------------------------------------------------------------------------------------------
+ */
+
+/* (E, g, h) at the present f; *value: the bound but for what the covariance adds. */
+static thiele_status look(sweep *s, double *value)
+{
+    int64_t n = s->rows.n;
+    thiele_status status = thi_dfit_expect(s->fit, &s->rows, 0, s->f, s->v, s->E, s->g, s->h, NULL);
+    double expected = 0.0, largest = 0.0;
+    for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
+        expected += s->E[i];
+        largest = fmax(largest, -2.0 * s->h[i]);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        s->h[i] = fmax(-2.0 * s->h[i], LEAST_CURVATURE * largest + 1e-300);
+        s->root[i] = sqrt(s->weight * s->h[i]);
+    }
+    *value = s->weight * expected -
+             0.5 * (thi_blas_dot(s->alpha.n, s->a, s->at_alpha) + thi_blas_dot(s->beta.n, s->b, s->at_beta));
+    return status;
+}
+
+static thiele_status solve_block(sweep *s, int64_t index)
+{
+    thiele_context *ctx = s->fit->ctx;
+    double *w, jitter;
+    const double *own;
+    thi_functions block = block_at(s, index, &w, &own);
+    int64_t n = s->rows.n, m = block.n;
+    thi_matrix K = thi_matrix_view(s->K.data, n, m, n), G = thi_matrix_view(s->G.data, m, m, m);
+    thiele_status status;
+    THI_TRY(thi_functions_fill(&block, ctx, &s->inputs, K));
+    for (int64_t j = 0; j < m; j++) {
+        for (int64_t i = 0; i < n; i++) {
+            K.data[i + j * n] *= s->root[i];
+        }
+        s->d[j] = -own[j];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        s->along[i] = s->weight * s->g[i] / s->root[i];
+    }
+    thi_blas_gemv(THI_T, 1.0, K, s->along, 1.0, s->d);
+    THI_TRY(thi_functions_cross(&block, &block, ctx, G, true));
+    THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, K, K, 1.0, G, true));
+    THI_TRY(thi_chol_jitter(ctx, G, &jitter));
+    thi_blas_trsv(THI_N, G, s->d);
+    thi_blas_trsv(THI_T, G, s->d);
+    thi_blas_gemv(THI_N, 1.0, K, s->d, 0.0, s->along);
+    for (int64_t i = 0; i < n; i++) {
+        double change = s->along[i] / s->root[i];
+        s->f[i] += change;
+        s->g[i] -= s->h[i] * change;
+    }
+    thi_blas_axpy(m, 1.0, s->d, w);
+    THI_TRY(follow(s, &block, s->d));
+out:
+    return status;
+}
+
+/* Where Gaussian noise is learned: its optimum at the present f. */
+static thiele_status renew_noise(sweep *s)
+{
+    thi_dfit *fit = s->fit;
+    thi_hyper *noise = fit->hypers->noise >= 0 ? &fit->hypers->hyper[fit->hypers->noise] : NULL;
+    double sum = 0.0;
+    if (noise == NULL || noise->fixed || !fit->learn) {
+        return THIELE_OK;
+    }
+    for (int64_t i = 0; i < s->rows.n; i++) {
+        double gap = s->rows.y[i] - s->f[i];
+        sum += gap * gap + s->v[i];
+    }
+    noise->value = log(fmax(sum / (double)s->rows.n - noise->floor, 1e-300));
+    thi_hypers_pack(fit->hypers, thi_dfit_part(fit, THI_DPART_HYPER));
+    return thi_dfit_apply(fit);
+}
+
+/* One sweep; *value is the bound before and after it. A step too long is halved. */
+static thiele_status one_sweep(sweep *s, double *value)
+{
+    double before = *value;
+    thiele_status status = THIELE_OK;
+    memcpy(s->before, s->state, (size_t)s->size * sizeof *s->state);
+    for (int64_t i = 0; i < blocks_of(s); i++) {
+        THI_TRY(solve_block(s, i));
+        if (thi_driver_stopped(s->fit->driver)) {
+            break;
+        }
+    }
+    THI_TRY(look(s, value));
+    for (int k = 0; k < HALVINGS && *value < before; k++) {
+        for (int64_t i = 0; i < s->size; i++) {
+            s->state[i] = 0.5 * (s->state[i] + s->before[i]);
+        }
+        THI_TRY(look(s, value));
+    }
+out:
+    return status;
+}
+
+thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
+{
+    sweep s;
+    double value, before;
+    thiele_status status;
+    if (fit->n_alpha == 0) {
+        return THIELE_OK;
+    }
+    thi_driver_phase(fit->driver, "sweeps", sweeps);
+    THI_TRY(sweep_open(&s, fit));
+    for (int i = 0; i < sweeps && !thi_driver_stopped(fit->driver); i++) {
+        THI_TRY(look(&s, &before));
+        value = before;
+        THI_TRY(one_sweep(&s, &value));
+        thi_driver_report(fit->driver, value);
+        THI_TRY(renew_noise(&s));
+        if (value - before < TOLERANCE * (double)fit->source->n) {
+            break;
+        }
+    }
+    memcpy(thi_dfit_part(fit, THI_DPART_A), s.a, (size_t)fit->n_alpha * sizeof *s.a);
+    THI_TRY(thi_dfit_begin(fit));
+    if (fit->orthogonal && fit->n_beta > 0) {
+        thi_decoupled_weigh(fit->engine, s.b, fit->t);
+    }
+out:
+    sweep_close(&s);
+    return status;
+}

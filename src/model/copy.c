@@ -1,0 +1,135 @@
+/* A second model like a first: of its own, so that it can go on learning while the first is used. */
+#include <string.h>
+
+#include "model/describe.h"
+
+static thiele_status copy_text(thiele_context *ctx, char **out, const char *text)
+{
+    return text != NULL ? thi_strdup(ctx, out, text) : THIELE_OK;
+}
+
+static thiele_status copy_block(thiele_context *ctx, void *out, const void *from, size_t count, size_t size)
+{
+    void *block = NULL;
+    thiele_status status = from != NULL ? thi_alloc(ctx, &block, count, size) : THIELE_OK;
+    if (block != NULL && count > 0) {
+        memcpy(block, from, count * size);
+    }
+    *(void **)out = block;
+    return status;
+}
+
+static thiele_status copy_predictor(thiele_context *ctx, thi_predictor *to, const thi_predictor *from)
+{
+    thi_prior prior = {from->kernel, from->mean, from->mean_parameter};
+    size_t n = (size_t)from->n;
+    thiele_status status;
+    THI_TRY(thi_predictor_begin(to, ctx, &prior, from->n, from->basis, from->components));
+    to->plus = from->plus;
+    to->conditional = from->conditional;
+    memcpy(to->a, from->a, n * (size_t)from->components * sizeof *to->a);
+    memcpy(to->L.data, from->L.data, n * n * sizeof *to->L.data);
+    THI_TRY(copy_block(ctx, &to->scale, from->scale, n, sizeof *to->scale));
+    if (from->R == NULL) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_alloc(ctx, &to->R, (size_t)from->components, sizeof *to->R));
+    for (int k = 0; k < from->components; k++) {
+        const thi_matrix *R = &from->R[k];
+        THI_TRY(thi_matrix_alloc(&to->R[k], ctx, R->rows, R->cols));
+        memcpy(to->R[k].data, R->data, (size_t)(R->rows * R->cols) * sizeof *R->data);
+    }
+out:
+    return status;
+}
+
+static thiele_status copy_latents(thiele_context *ctx, thiele_model *to, const thiele_model *from)
+{
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &to->latent, (size_t)from->latents, sizeof *to->latent));
+    for (int j = 0; j < from->latents; j++) {
+        THI_TRY(copy_predictor(ctx, &to->latent[j], &from->latent[j]));
+    }
+out:
+    return status;
+}
+
+static thiele_status copy_learned(thiele_context *ctx, thiele_model *to, const thiele_model *from)
+{
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &to->learned, (size_t)from->learned_count, sizeof *to->learned));
+    for (int i = 0; i < from->learned_count; i++) {
+        thi_learned *p = &to->learned[to->learned_count++];
+        *p = from->learned[i];
+        p->name = p->prior = NULL;
+        THI_TRY(thi_strdup(ctx, &p->name, from->learned[i].name));
+        THI_TRY(copy_text(ctx, &p->prior, from->learned[i].prior));
+    }
+out:
+    return status;
+}
+
+static thiele_status copy_encoder(thiele_context *ctx, thi_encoder *to, const thi_encoder *from)
+{
+    json_t *json = thi_encoder_to_json(from);
+    thiele_status status = json != NULL ? thi_encoder_from_json(to, ctx, json)
+                                        : thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while a model was copied");
+    json_decref(json);
+    return status;
+}
+
+/* Everything that is owned; the caller has copied the rest. */
+static thiele_status copy_parts(thiele_context *ctx, thiele_model *to, const thiele_model *from)
+{
+    size_t targets = (size_t)from->encoder.targets;
+    thiele_status status;
+    THI_TRY(copy_encoder(ctx, &to->encoder, &from->encoder));
+    if (from->lik != NULL) {
+        THI_TRY(thi_likelihood_copy(&to->lik, ctx, from->lik));
+    }
+    THI_TRY(copy_text(ctx, &to->own, from->own));
+    THI_TRY(copy_block(ctx, &to->own_value, from->own_value, (size_t)from->own_count, sizeof *to->own_value));
+    THI_TRY(copy_text(ctx, &to->expectation, from->expectation));
+    THI_TRY(copy_text(ctx, &to->method, from->method));
+    THI_TRY(copy_text(ctx, &to->why, from->why));
+    THI_TRY(copy_text(ctx, &to->kernel, from->kernel));
+    THI_TRY(copy_text(ctx, &to->posterior, from->posterior));
+    THI_TRY(copy_text(ctx, &to->optimizer, from->optimizer));
+    THI_TRY(copy_text(ctx, &to->sampling.sampler, from->sampling.sampler));
+    THI_TRY(copy_block(ctx, &to->weight, from->weight, (size_t)from->components, sizeof *to->weight));
+    THI_TRY(copy_block(ctx, &to->holdout, from->holdout, targets, sizeof *to->holdout));
+    THI_TRY(copy_block(ctx, &to->stream.all, from->stream.all, targets, sizeof *to->stream.all));
+    THI_TRY(copy_block(ctx, &to->stream.recent, from->stream.recent, targets, sizeof *to->stream.recent));
+    THI_TRY(copy_latents(ctx, to, from));
+    THI_TRY(copy_learned(ctx, to, from));
+out:
+    return status;
+}
+
+thiele_status thi_model_copy(thiele_model **out, thiele_context *ctx, const thiele_model *model)
+{
+    thiele_model *copy = NULL;
+    *out = NULL;
+    thiele_status status = thi_alloc(ctx, &copy, 1, sizeof *copy);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    *copy = *model;
+    copy->encoder = (thi_encoder){0};
+    copy->lik = NULL;
+    copy->own = copy->expectation = copy->method = copy->why = copy->kernel = copy->posterior = copy->optimizer = NULL;
+    copy->sampling.sampler = NULL;
+    copy->own_value = copy->weight = copy->loo_mean = copy->loo_variance = NULL;
+    copy->loo = (thiele_scores){0};
+    copy->holdout = copy->stream.all = copy->stream.recent = NULL;
+    copy->latent = NULL;
+    copy->learned = NULL;
+    copy->learned_count = 0;
+    status = copy_parts(ctx, copy, model);
+    if (status != THIELE_OK) {
+        thiele_model_destroy(copy);
+        return status;
+    }
+    *out = copy;
+    return THIELE_OK;
+}

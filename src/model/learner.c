@@ -1,0 +1,427 @@
+/*
+ * Learners (include/thiele/stream.h): tables are read in batches; each batch is scored by the posterior so far and then
+ * learned (fit/online.h). The learner's own copy of the model gets the posterior when it is asked for: O(M^3) then, not
+ * for every batch.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "fit/blocks.h"
+#include "fit/online.h"
+#include "model/describe.h"
+#include "model/score.h"
+#include <thiele/stream.h>
+
+enum { BATCH = 1024, WINDOW = 10000 };
+static const double SNAPSHOT_EVERY = 10.0; /* seconds */
+/* Of the rows that are not forgotten, the part that a batch may be. */
+static const double BATCH_SHARE = 0.25;
+
+static const thiele_update_options defaults = THIELE_UPDATE_OPTIONS_INIT;
+static const thiele_scores no_scores = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+
+struct thiele_learner {
+    thiele_model *model; /* a copy; its posterior is that of the last refresh */
+    thiele_update_options options;
+    char *snapshot;
+    int64_t batch, window;
+    thi_online online;
+    thi_scorer scorer;
+    thi_rows rows; /* of a batch, as are the arrays below */
+    int64_t *row;
+    double *mu, *v;
+    thiele_scores *part, *filling; /* of a batch, and of the window that is being filled; one a target */
+    bool filled;                   /* there was a whole window */
+    int64_t learned, unsaved;      /* rows since the opening; since the last snapshot */
+    double started, saved;
+    thiele_stop stop;
+};
+
+/* --- opening ---------------------------------------------------------------------------------------------------------
+ */
+
+static thiele_status check_options(thiele_context *ctx, const thiele_update_options *o)
+{
+    if (o->size != sizeof *o) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "update options must be initialised with THIELE_UPDATE_OPTIONS_INIT");
+    }
+    if (o->batch < 0 || o->batch > THI_TABLE_BLOCK || o->window < 0 || !(o->deadline >= 0.0) ||
+        !(o->snapshot_every >= 0.0)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "a batch has at most %d rows; batch, window, deadline and the seconds between snapshots must "
+                        "not be negative",
+                        THI_TABLE_BLOCK);
+    }
+    if (!(o->forget == 0.0 || (o->forget >= 1.0 && isfinite(o->forget)))) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "the rows that are not forgotten must be 1 at least, or 0 to forget nothing");
+    }
+    return THIELE_OK;
+}
+
+static thiele_status check_model(thiele_context *ctx, const thiele_model *model)
+{
+    const char *why = model->sampling.sampler != NULL
+                          ? "its posterior is a set of draws (fit by --method variational or augmented instead)"
+                          : NULL;
+    for (int j = 0; why == NULL && j < model->latents; j++) {
+        why = thi_online_refuses(&model->latent[j]);
+    }
+    return why == NULL ? thi_model_need_likelihood(model, ctx)
+                       : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "a model by method '%s' cannot be updated: %s",
+                                  model->method, why);
+}
+
+static thiele_status open_online(thiele_learner *l, thiele_context *ctx)
+{
+    const thiele_model *model = l->model;
+    thi_online_settings settings = {
+        .capacity = l->batch, .forget = l->options.forget, .expectation = model->expectation};
+    thi_blocks_form form = {.weight = {[THI_RESIDUAL_NONE] = 1.0}};
+    thiele_status status = THIELE_OK;
+    if (thi_blocks_is_form(model->method)) {
+        status = thi_blocks_form_parse(&form, ctx, model->method);
+    }
+    memcpy(settings.weight, form.weight, sizeof settings.weight);
+    return status == THIELE_OK ? thi_online_open(&l->online, ctx, model->latents, model->latent, model->lik, &settings)
+                               : status;
+}
+
+static thiele_status open_scores(thiele_learner *l, thiele_context *ctx)
+{
+    thi_stream_report *s = &l->model->stream;
+    size_t targets = (size_t)l->model->encoder.targets;
+    bool first = s->all == NULL;
+    thiele_status status = THIELE_OK;
+    if (first) {
+        THI_TRY(thi_alloc(ctx, &s->all, targets, sizeof *s->all));
+        THI_TRY(thi_alloc(ctx, &s->recent, targets, sizeof *s->recent));
+    }
+    THI_TRY(thi_alloc(ctx, &l->part, targets, sizeof *l->part));
+    THI_TRY(thi_alloc(ctx, &l->filling, targets, sizeof *l->filling));
+    for (size_t p = 0; p < targets; p++) {
+        l->filling[p] = no_scores;
+        if (first) {
+            s->all[p] = s->recent[p] = no_scores;
+        }
+    }
+    THI_TRY(thi_scorer_open(&l->scorer, ctx, l->model, l->batch, true));
+out:
+    return status;
+}
+
+static thiele_status learner_start(thiele_learner *l, thiele_context *ctx, const thiele_model *model)
+{
+    const thi_encoder *encoder = &model->encoder;
+    size_t latents = (size_t)l->batch * (size_t)model->latents;
+    thiele_status status;
+    THI_TRY(thi_model_copy(&l->model, ctx, model));
+    if (l->model->posterior != NULL) {
+        thi_free(l->model->posterior);
+        l->model->posterior = NULL;
+        THI_TRY(thi_strdup(ctx, &l->model->posterior, "full"));
+    }
+    if (l->options.snapshot != NULL) {
+        THI_TRY(thi_strdup(ctx, &l->snapshot, l->options.snapshot));
+    }
+    THI_TRY(thi_rows_alloc(&l->rows, ctx, l->batch, encoder->dims, encoder->targets, true));
+    THI_TRY(thi_alloc(ctx, &l->row, (size_t)l->batch, sizeof *l->row));
+    THI_TRY(thi_alloc(ctx, &l->mu, latents, sizeof *l->mu));
+    THI_TRY(thi_alloc(ctx, &l->v, latents, sizeof *l->v));
+    THI_TRY(open_scores(l, ctx));
+    THI_TRY(open_online(l, ctx));
+out:
+    return status;
+}
+
+thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, const thiele_model *model,
+                                  const thiele_update_options *options)
+{
+    thiele_learner *l = NULL;
+    *out = NULL;
+    options = options != NULL ? options : &defaults;
+    thiele_status status;
+    THI_TRY(check_options(ctx, options));
+    THI_TRY(check_model(ctx, model));
+    THI_TRY(thi_alloc(ctx, &l, 1, sizeof *l));
+    l->options = *options;
+    l->batch = options->batch > 0 ? options->batch : BATCH;
+    if (options->forget > 0.0 && (double)l->batch > BATCH_SHARE * options->forget) {
+        l->batch = (int64_t)ceil(BATCH_SHARE * options->forget);
+    }
+    l->window = options->window > 0 ? options->window : WINDOW;
+    l->started = l->saved = thi_seconds();
+    THI_TRY(learner_start(l, ctx, model));
+    *out = l;
+out:
+    if (status != THIELE_OK) {
+        thiele_learner_close(l);
+    }
+    return status;
+}
+
+void thiele_learner_close(thiele_learner *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    thi_online_close(&l->online);
+    thi_scorer_close(&l->scorer);
+    thi_rows_free(&l->rows);
+    thi_free(l->row);
+    thi_free(l->mu);
+    thi_free(l->v);
+    thi_free(l->part);
+    thi_free(l->filling);
+    thi_free(l->snapshot);
+    thiele_model_destroy(l->model);
+    thi_free(l);
+}
+
+/* --- a batch ---------------------------------------------------------------------------------------------------------
+ */
+
+/* "standard input, line 1042" before a message about a row. */
+static thiele_status name_line(thiele_context *ctx, thiele_status status, const thiele_table *table, int64_t row)
+{
+    return table->ops->line == NULL ? status
+                                    : thi_fail_in(ctx, status, "%s, line %lld", thi_table_source(table),
+                                                  (long long)table->ops->line(table, row));
+}
+
+/* Row by row: what a row is refused for must not keep the others out. Those before the first error are there. */
+static thiele_status read_singly(thiele_learner *l, thiele_context *ctx, thi_reader *reader, int64_t first,
+                                 int64_t count)
+{
+    thi_rows *rows = &l->rows;
+    rows->n = 0;
+    for (int64_t r = first; r < first + count; r++) {
+        int64_t kept = 0;
+        thiele_status status =
+            thi_reader_read(reader, ctx, r, 1, rows->X + rows->n * rows->dims, rows->y + rows->n * rows->outputs,
+                            rows->offset + rows->n, l->row + rows->n, &kept);
+        if (status == THIELE_ERROR_DATA && l->options.skip_bad) {
+            thi_recover(ctx);
+            l->model->stream.skipped++;
+            continue;
+        }
+        if (status != THIELE_OK) {
+            return name_line(ctx, status, reader->table, r);
+        }
+        rows->n += kept;
+    }
+    return THIELE_OK;
+}
+
+static thiele_status read_batch(thiele_learner *l, thiele_context *ctx, thi_reader *reader, int64_t first,
+                                int64_t count)
+{
+    thi_rows *rows = &l->rows;
+    thiele_status status = thi_reader_read(reader, ctx, first, count, rows->X, rows->y, rows->offset, l->row, &rows->n);
+    if (status == THIELE_ERROR_DATA) {
+        thi_recover(ctx);
+        return read_singly(l, ctx, reader, first, count);
+    }
+    rows->n = status == THIELE_OK ? rows->n : 0;
+    return status;
+}
+
+/* Scores of rows that have not been learned yet, added to all and to the window. */
+static thiele_status score_batch(thiele_learner *l, thiele_context *ctx)
+{
+    thi_stream_report *s = &l->model->stream;
+    int targets = l->model->encoder.targets;
+    thiele_status status;
+    l->scorer.rows = 0;
+    THI_TRY(thi_scorer_add(&l->scorer, ctx, l->rows.n, l->rows.y, l->mu, l->v));
+    THI_TRY(thi_scorer_finish(&l->scorer, ctx, l->part));
+    for (int p = 0; p < targets; p++) {
+        thiele_scores all[2] = {s->all[p], l->part[p]}, window[2] = {l->filling[p], l->part[p]};
+        /* Over the variance of the batch's own targets: not to be averaged. */
+        all[1].smse = window[1].smse = NAN;
+        thi_scores_pool(all, 2, &s->all[p]);
+        thi_scores_pool(window, 2, &l->filling[p]);
+    }
+    bool whole = l->filling->rows >= l->window;
+    if (whole || !l->filled) {
+        memcpy(s->recent, l->filling, (size_t)targets * sizeof *s->recent);
+    }
+    for (int p = 0; whole && p < targets; p++) {
+        l->filling[p] = no_scores;
+    }
+    l->filled = l->filled || whole;
+out:
+    return status;
+}
+
+static thiele_status check_marginals(thiele_learner *l, thiele_context *ctx, const thiele_table *table)
+{
+    int Q = l->model->latents;
+    for (int64_t i = 0; i < l->rows.n * Q; i++) {
+        if (!isfinite(l->mu[i]) || !isfinite(l->v[i])) {
+            return thi_fail(ctx, THIELE_ERROR_NUMERIC,
+                            "row %lld: its inputs are so far out that the prediction overflows; correct them or leave "
+                            "the row out",
+                            thi_table_row_number(table, l->row[i / Q]));
+        }
+    }
+    return THIELE_OK;
+}
+
+/* Predicts the batch that was read, scores it, learns it. */
+static thiele_status take_batch(thiele_learner *l, thiele_context *ctx, const thiele_table *table)
+{
+    const thi_rows *rows = &l->rows;
+    thi_stream_report *s = &l->model->stream;
+    thiele_status status = THIELE_OK;
+    if (rows->n == 0) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_online_predict(&l->online, ctx, rows->n, rows->X, rows->offset, l->mu, l->v));
+    THI_TRY(check_marginals(l, ctx, table));
+    THI_TRY(score_batch(l, ctx));
+    THI_TRY(thi_online_learn(&l->online, ctx, rows->y, s->rows));
+    s->rows += rows->n;
+    l->learned += rows->n;
+    l->unsaved += rows->n;
+out:
+    return status;
+}
+
+/* A batch with an error in it: what came before is learned, and the error is the last word. */
+static thiele_status add_batch(thiele_learner *l, thiele_context *ctx, thi_reader *reader, int64_t first, int64_t count)
+{
+    char message[THI_MESSAGE_MAX];
+    thiele_status status = read_batch(l, ctx, reader, first, count);
+    if (status == THIELE_OK || status != THIELE_ERROR_DATA) {
+        return status == THIELE_OK ? take_batch(l, ctx, reader->table) : status;
+    }
+    memcpy(message, ctx->message, sizeof message);
+    thiele_status learned = take_batch(l, ctx, reader->table);
+    return learned != THIELE_OK ? learned : thi_fail(ctx, status, "%s", message);
+}
+
+/* --- tables ----------------------------------------------------------------------------------------------------------
+ */
+
+/* The error that people watch: of the last rows, of the first target. */
+static double recent_error(const thiele_learner *l)
+{
+    const thiele_scores *recent = l->model->stream.recent;
+    return thi_model_has_classes(l->model) ? recent->error_rate : recent->rmse;
+}
+
+/* Progress, the deadline, and a snapshot when it is due. */
+static thiele_status look_around(thiele_learner *l, thiele_context *ctx)
+{
+    double now = thi_seconds(), every = l->options.snapshot_every > 0.0 ? l->options.snapshot_every : SNAPSHOT_EVERY;
+    double elapsed = now - l->started;
+    thiele_progress progress = {.phase = "stream",
+                                .done = l->learned,
+                                .value = NAN,
+                                .seconds = elapsed,
+                                .seconds_left = NAN,
+                                .expected = NAN,
+                                .divergence = NAN,
+                                .step = NAN,
+                                .rows_per_second = (double)l->learned / (elapsed + 1e-9),
+                                .held_out = recent_error(l)};
+    if (ctx->progress != NULL && ctx->progress(&progress, ctx->progress_user) != 0) {
+        l->stop = THIELE_STOP_CANCELLED;
+    } else if (l->options.deadline > 0.0 && elapsed >= l->options.deadline) {
+        l->stop = THIELE_STOP_DEADLINE;
+    }
+    if (l->snapshot == NULL || l->unsaved == 0 || now - l->saved < every) {
+        return THIELE_OK;
+    }
+    return thiele_learner_save(l, ctx, l->snapshot);
+}
+
+thiele_status thiele_learner_add(thiele_learner *l, thiele_context *ctx, const thiele_table *table)
+{
+    if (table == NULL) {
+        return look_around(l, ctx);
+    }
+    thi_reading how = thi_model_reading(l->model, true, l->options.unseen_zero != 0, l->options.drop_missing != 0);
+    thi_reader reader = {0};
+    thiele_status status;
+    THI_TRY(thi_reader_open(&reader, ctx, &l->model->encoder, table, &how));
+    for (int64_t first = 0; first < table->rows && l->stop == THIELE_STOP_CONVERGED; first += l->batch) {
+        int64_t count = table->rows - first < l->batch ? table->rows - first : l->batch;
+        THI_TRY(add_batch(l, ctx, &reader, first, count));
+        THI_TRY(look_around(l, ctx));
+    }
+out:
+    thi_reader_close(&reader);
+    return status;
+}
+
+int64_t thiele_learner_batch(const thiele_learner *l)
+{
+    return l->batch;
+}
+
+thiele_stop thiele_learner_stop(const thiele_learner *l)
+{
+    return l->stop;
+}
+
+/* --- models ----------------------------------------------------------------------------------------------------------
+ */
+
+/* The posterior so far into the learner's model. */
+static thiele_status refresh(thiele_learner *l, thiele_context *ctx)
+{
+    for (int j = 0; j < l->model->latents; j++) {
+        thiele_status status = thi_online_freeze(&l->online, ctx, j, &l->model->latent[j]);
+        if (status != THIELE_OK) {
+            return status;
+        }
+    }
+    l->model->stream.forget = l->options.forget;
+    l->model->stream.stop = l->stop;
+    return THIELE_OK;
+}
+
+thiele_status thiele_learner_model(thiele_learner *l, thiele_context *ctx, thiele_model **out)
+{
+    *out = NULL;
+    thiele_status status = refresh(l, ctx);
+    return status == THIELE_OK ? thi_model_copy(out, ctx, l->model) : status;
+}
+
+thiele_status thiele_learner_save(thiele_learner *l, thiele_context *ctx, const char *path)
+{
+    thiele_status status;
+    THI_TRY(refresh(l, ctx));
+    THI_TRY(thiele_model_save(l->model, ctx, path));
+    l->unsaved = 0;
+    l->saved = thi_seconds();
+out:
+    return status;
+}
+
+void thiele_learner_facts(const thiele_learner *l, thiele_stream_facts *facts)
+{
+    thiele_model_stream(l->model, facts);
+    facts->forget = l->options.forget;
+    facts->stop = l->stop;
+}
+
+thiele_status thiele_model_update(thiele_model **out, thiele_context *ctx, const thiele_model *model,
+                                  const thiele_table *table, const thiele_update_options *options)
+{
+    thiele_learner *l = NULL;
+    *out = NULL;
+    thiele_status status;
+    THI_TRY(thiele_learner_open(&l, ctx, model, options));
+    THI_TRY(thiele_learner_add(l, ctx, table));
+    if (l->snapshot != NULL && l->unsaved > 0) {
+        THI_TRY(thiele_learner_save(l, ctx, l->snapshot));
+    }
+    THI_TRY(thiele_learner_model(l, ctx, out));
+out:
+    thiele_learner_close(l);
+    return status;
+}

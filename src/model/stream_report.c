@@ -1,0 +1,93 @@
+/* What a model has learned since it was fitted, in its description and its file. */
+#include <math.h>
+#include <string.h>
+
+#include "model/describe.h"
+#include <thiele/stream.h>
+
+void thiele_model_stream(const thiele_model *model, thiele_stream_facts *facts)
+{
+    const thi_stream_report *s = &model->stream;
+    *facts = (thiele_stream_facts){.rows = s->rows,
+                                   .skipped = s->skipped,
+                                   .forget = s->forget,
+                                   .stop = s->stop,
+                                   .all = s->all,
+                                   .recent = s->recent};
+}
+
+/* One of each target. NULL when memory is out. */
+static json_t *list_to_json(const thiele_scores *scores, int targets)
+{
+    json_t *list = json_array();
+    int failed = list == NULL;
+    for (int p = 0; p < targets; p++) {
+        failed |= json_array_append_new(list, thi_scores_to_json(&scores[p]));
+    }
+    if (failed) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+int thi_stream_to_json(const thiele_model *model, json_t *json)
+{
+    const thi_stream_report *s = &model->stream;
+    int targets = model->encoder.targets;
+    if (s->all == NULL) {
+        return 0;
+    }
+    return json_object_set_new(json, "stream",
+                               json_pack("{s:I, s:I, s:f, s:s, s:o, s:o}", "rows", (json_int_t)s->rows, "skipped",
+                                         (json_int_t)s->skipped, "forget", s->forget, "stop", thi_stop_names[s->stop],
+                                         "prequential", list_to_json(s->all, targets), "recent",
+                                         list_to_json(s->recent, targets)));
+}
+
+static thiele_status bad(thiele_context *ctx)
+{
+    return thi_fail(ctx, THIELE_ERROR_FORMAT, "its field 'stream' makes no sense");
+}
+
+static thiele_status take_scores(thiele_context *ctx, const json_t *list, int targets, thiele_scores **out)
+{
+    if (json_array_size(list) != (size_t)targets) {
+        return bad(ctx);
+    }
+    thiele_status status = thi_alloc(ctx, out, (size_t)targets, sizeof **out);
+    for (int p = 0; status == THIELE_OK && p < targets; p++) {
+        status = thi_scores_from_json(json_array_get(list, (size_t)p), &(*out)[p]) ? THIELE_OK : bad(ctx);
+    }
+    return status;
+}
+
+thiele_status thi_stream_from_json(thiele_model *model, thiele_context *ctx, const json_t *json)
+{
+    const json_t *from = json_object_get(json, "stream");
+    const json_t *rows = json_object_get(from, "rows"), *skipped = json_object_get(from, "skipped");
+    const json_t *forget = json_object_get(from, "forget");
+    const char *stop = json_string_value(json_object_get(from, "stop"));
+    thi_stream_report *s = &model->stream;
+    int targets = model->encoder.targets;
+    thiele_status status;
+    if (from == NULL) {
+        return THIELE_OK;
+    }
+    s->rows = json_integer_value(rows);
+    s->skipped = json_integer_value(skipped);
+    s->forget = json_number_value(forget);
+    int known = 0;
+    while (stop != NULL && known <= THIELE_STOP_FIXED && strcmp(stop, thi_stop_names[known]) != 0) {
+        known++;
+    }
+    if (!json_is_integer(rows) || !json_is_integer(skipped) || s->rows < 0 || s->skipped < 0 ||
+        !json_is_number(forget) || !(s->forget >= 0.0) || stop == NULL || known > THIELE_STOP_FIXED) {
+        return bad(ctx);
+    }
+    s->stop = (thiele_stop)known;
+    THI_TRY(take_scores(ctx, json_object_get(from, "prequential"), targets, &s->all));
+    THI_TRY(take_scores(ctx, json_object_get(from, "recent"), targets, &s->recent));
+out:
+    return status;
+}

@@ -1,0 +1,240 @@
+#!/usr/bin/env bash
+# Sparse regression by blocks through the command: every model, exact and anytime; snapshots that others read while the
+# fit goes on, and after it was killed; few rows and odd ones; what is refused.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+"$THIELE" generate -n 3000 --seed 1 -o train.csv
+"$THIELE" generate -n 200 --seed 2 -o test.csv
+columns="--target strength --ignore row,site"
+# shellcheck disable=SC2086
+fit() {
+    rm -f m.thiele
+    # First guesses near the truth: the exploration is short.
+    run fit train.csv $columns --set 'lengthscale~1, variance~100, noise~4' --inducing 40 -o m.thiele "$@"
+}
+
+# --- every model fits, is described, predicts and scores, exact and anytime
+for method in sor dtc fitc fic pitc pic '0.3 fitc + 0.7 dtc' '0.5 pitc + 0.2 fitc + 0.3 dtc'; do
+    for how in '' --anytime; do
+        # shellcheck disable=SC2086
+        fit --method "$method" --blocks 12 --json $how
+        expect_done
+        expect_json "$out"
+        expect_that "$out" 'd["model"]["method"] == "'"$method"'" and d["model"]["blocks"]["blocks"] == 12'
+        expect_that "$out" 'd["model"]["blocks"]["inducing"] == 40 and d["model"]["blocks"]["passes"] == 1'
+        expect_that "$out" 'd["model"]["blocks"]["anytime"] == ("'"$how"'" != "")'
+        expect_that "$out" '(d["model"]["blocks"]["held_out_rmse"] is not None) == ("'"$how"'" != "")'
+        run info m.thiele
+        expect_done
+        expect_out '^blocks +40 inducing inputs, 12 blocks'
+        run info m.thiele --json
+        expect_json "$out"
+        run predict m.thiele test.csv -o p.csv
+        expect_done
+        check "finite predictions of every row" test "$(grep -Eci '^-?[0-9.e+-]+,[0-9.e+-]+$' p.csv)" -eq 200
+        run score m.thiele test.csv --json
+        expect_done
+        expect_json "$out"
+        expect_that "$out" 'd["rmse"] < 3 and (d["coverage90"] > 0.75 or "sor" in "'"$method"'")'
+    done
+done
+
+# --- the words are those of what the number is
+fit --method fitc
+expect_out 'evidence +log marginal likelihood of the approximate model \(no bound\) -[0-9.]+$'
+fit --method dtc --json
+expect_that "$out" 'd["model"]["bound"] < 0 and "approximate_log_evidence" not in d["model"]'
+fit --method pic --json
+expect_that "$out" 'd["model"]["approximate_log_evidence"] < 0 and "bound" not in d["model"]'
+fit --method dtc
+expect_out 'evidence +at least'
+fit --method pic --anytime
+expect_out 'approximate model \(no bound\) -[0-9.]+, of the 2[0-9]{3} rows that were learned from'
+expect_out 'RMSE .* on rows held out of some blocks'
+fit --method fitc --anytime --schedule 1,1,0.7 --blocks 20
+expect_done
+expect_out 'estimated from the blocks that were seen'
+fit --method fitc --anytime --optimizer gradient --blocks 20 --step-blocks 2 --epochs 5
+expect_done
+fit --method pic --holdout 0.2 --anytime --json
+expect_done
+expect_that "$out" 'd["model"]["holdout"][0]["rows"] == 600 and d["model"]["holdout"][0]["rmse"] < 3'
+# shellcheck disable=SC2086
+run cv train.csv $columns --method pitc --inducing 20 --blocks 10 --folds 2
+expect_done
+fit --method fitc --log steps.jsonl --anytime
+expect_file steps.jsonl
+
+# --- the same bytes again, but for the seconds that it took
+numbers() { python3 -c 'import sys, struct; raw = open(sys.argv[1], "rb").read(); sys.stdout.buffer.write(raw[8 + struct.unpack("<Q", raw[:8])[0]:])' "$1"; }
+if have_python; then
+    for threads in 1 2; do
+        fit --method pic --anytime --threads $threads
+        numbers m.thiele >numbers.$threads
+    done
+    check "threads change no number" cmp numbers.1 numbers.2
+    rm -f numbers.?
+fi
+
+# --- snapshots: a whole model early on, that loads while the fit goes on
+"$THIELE" generate -n 20000 --seed 3 -o large.csv
+# shellcheck disable=SC2206
+slow=(fit large.csv $columns --method fitc --inducing 150 --blocks 1000 --step-blocks 1 --anytime --schedule 1,1,0.7
+    --epochs 1000 --snapshot 0.2)
+appears() { # FILE: within half a minute
+    for _ in $(seq 300); do
+        [ -s "$1" ] && return 0
+        sleep 0.1
+    done
+    return 1
+}
+last="thiele ${slow[*]} (in the background)"
+"$THIELE" "${slow[@]}" -o s.thiele --quiet >/dev/null 2>slow.err &
+training=$!
+check "a snapshot appears" appears s.thiele
+for _ in 1 2 3; do
+    run score s.thiele test.csv --json
+    expect_done
+    expect_that "$out" 'd["rows"] == 200'
+    sleep 0.3
+done
+check "the fit still goes on" kill -0 $training
+# SIGTERM ends like a deadline: a model is saved.
+kill -TERM $training
+wait $training
+status=$?
+last="thiele ${slow[*]} (SIGTERM)"
+expect_status 1
+check "it says so" grep -q 'stopped by SIGTERM: the best model so far was saved to s.thiele' slow.err
+run score s.thiele test.csv --json
+expect_done
+expect_that "$out" 'd["rmse"] < 3'
+expect_clean
+
+# --- killed at any moment: the newest snapshot is whole
+for moment in 1 2 3 4 5 6 7 8 9 10; do
+    "$THIELE" "${slow[@]}" --snapshot 0.001 -o killed.thiele --quiet >/dev/null 2>&1 &
+    training=$!
+    appears killed.thiele
+    sleep "0.$((RANDOM % 10))$((RANDOM % 10))"
+    kill -KILL $training
+    wait $training 2>/dev/null
+    last="thiele ${slow[*]} (killed, $moment)"
+    run info killed.thiele
+    expect_done
+    run score killed.thiele test.csv --json
+    expect_done
+done
+# A new fit beside what a killed one may have left, which nobody takes for a model of that name.
+"$THIELE" "${slow[@]}" -o killed.thiele --quiet --deadline 1 >/dev/null 2>"$err"
+status=$?
+expect_done
+run info killed.thiele
+expect_done
+rm -f killed.thiele*
+
+# --- a deadline ends it near, with a model
+for method in fitc pic; do
+    # shellcheck disable=SC2086
+    run fit large.csv $columns --method $method --anytime --deadline 2 -o d.thiele --json
+    expect_done
+    expect_that "$out" 'd["seconds"] < 6'
+    run score d.thiele test.csv --json
+    expect_that "$out" 'd["rmse"] < 6'
+done
+# --- so do rows that join after they were held out
+# shellcheck disable=SC2086
+run fit large.csv $columns --method fitc --inducing 300 --anytime --holdout 0.2 --deadline 1 -o d.thiele --json
+expect_done
+run score d.thiele test.csv --json
+expect_that "$out" 'd["rmse"] < 6'
+
+# --- a full disk: one sentence, and no model
+if [ -w /dev/full ]; then
+    # shellcheck disable=SC2086
+    run fit train.csv $columns --method fitc --anytime --snapshot 0.01 -o /dev/full
+    expect_status 1
+    expect_err '/dev/full'
+fi
+
+# --- few rows, equal rows, one column, constant columns
+for rows in 1 2 5; do
+    head -$((rows + 1)) train.csv >few.csv
+    for method in sor fitc pic '0.5 fitc + 0.5 pitc'; do
+        for how in '' --anytime; do
+            # shellcheck disable=SC2086
+            run fit few.csv --target strength --inputs x1 --method "$method" --inducing 100 --blocks 50 $how -o f.thiele
+            if [ "$rows" -eq 1 ]; then
+                expect_refusal 1
+                continue
+            fi
+            expect_done
+            run predict f.thiele test.csv -o p.csv
+            expect_done
+        done
+    done
+done
+{ head -30 train.csv; sed -n 2,30p train.csv; } >twice.csv
+awk -F, -v OFS=, '{print $0, NR == 1 ? "same" : 7}' train.csv | head -100 >constant.csv
+for method in dtc fic pitc pic; do
+    # shellcheck disable=SC2086
+    run fit twice.csv $columns --method $method --blocks 5 -o f.thiele
+    expect_done
+    # shellcheck disable=SC2086
+    run fit constant.csv $columns --method $method --blocks 5 -o f.thiele
+    expect_refusal 1 "'same'"
+    # shellcheck disable=SC2086
+    run fit constant.csv $columns --method $method --blocks 5 --drop-constant -o f.thiele
+    expect_status 0
+    run predict f.thiele constant.csv -o p.csv
+    expect_status 0
+done
+
+# --- refused
+# shellcheck disable=SC2086
+run fit train.csv $columns --method exact --blocks 5 -o m.thiele
+expect_refusal 2 "'exact' has no blocks"
+fit --method collapsed --anytime
+expect_refusal 2 "'collapsed' has no blocks"
+fit --method fitc --schedule 1,1,1
+expect_refusal 2 'add --anytime'
+fit --method fitc --step-blocks 2
+expect_refusal 2 'add --anytime'
+fit --method fitc --snapshot 1
+expect_refusal 2 'add --anytime'
+fit --method pic --posterior diag
+expect_refusal 2 "'pic' has no posterior families"
+fit --method pic --batch 100
+expect_refusal 2 "'pic' has no batches but blocks"
+run fit train.csv --target row --inputs x1,x2 --method fitc --likelihood poisson -o m.thiele
+expect_refusal 2 "'fitc' is for Gaussian noise"
+fit --method fitc --optimizer adam
+expect_refusal 2 "no optimizer 'adam'"
+fit --method fitc --draws 10
+expect_refusal 2 'draws no samples'
+fit --method '0.5 fitc + 0.6 dtc'
+expect_refusal 2 'sum to 1.1 and must sum to 1'
+fit --method '0.5 fitc + 0.5 pic'
+expect_refusal 2 'pic predicts in another way'
+fit --method '0.5 fitc + 0.5 nonsense'
+expect_refusal 2 'nonsense'
+fit --method '0.5 nonsense + 0.5 fitc'
+expect_refusal 2 'nonsense'
+fit --method fitc --anytime --step-blocks 0
+expect_refusal 2 '--step-blocks: 0 is out of range \(1 to 8\)'
+fit --method fitc --anytime --step-blocks 9
+expect_refusal 2 '--step-blocks: 9 is out of range'
+fit --method fitc --blocks 0
+expect_refusal 2 '--blocks: 0 is out of range'
+for schedule in 1 1,1 1,1,1,1 1,1,0 2,1,1 1,1,2 1,x,1 nan,1,1 ,,; do
+    fit --method fitc --anytime --schedule "$schedule"
+    expect_refusal 2 'is no schedule'
+done
+fit --method fitc --anytime --snapshot 0
+expect_refusal 2 '--snapshot: 0 is out of range'
+fit --method fitc --anytime --snapshot 1 -o no/such/folder/m.thiele
+expect_refusal 1 'no/such/folder'
+expect_no_file m.thiele
+expect_clean
+finish

@@ -1,0 +1,440 @@
+/*
+ * Decoupled posteriors: with one basis for both they are the variational ones; the two forms agree; without a basis of
+ * the covariance the mean is that of kernel ridge regression; natural steps, predictors, memory, threads, failures.
+ */
+#include "decoupled_testing.h"
+
+#include "posterior/variational.h"
+#include "testing_context.h"
+
+/* --- helpers ------------------------------------------------------------------------------------------------------ */
+
+/* chol(k(beta, beta)) with zeros above the diagonal. */
+static void factor_beta(const world *w, double *Lb)
+{
+    thi_functions f;
+    thi_matrix K = thi_matrix_view(Lb, BETA, BETA, BETA);
+    assert_ok(ctx, thi_functions_make(&f, ctx, w->kernel, BETA, w->beta, w->general ? w->log_c_beta : NULL));
+    assert_ok(ctx, thi_functions_cross(&f, &f, ctx, K, true));
+    assert_ok(ctx, thi_chol(ctx, K));
+    for (int j = 0; j < BETA; j++) {
+        memset(Lb + j * BETA, 0, (size_t)j * sizeof *Lb);
+    }
+    thi_functions_clear(&f);
+}
+
+/* L with B = L L' = Lb^-T T Lb^-1, from the T that w->factor holds. */
+static void factor_of_sites(const world *w, const double *Lb, double *L)
+{
+    thi_matrix T = thi_matrix_view(L, BETA, BETA, BETA), factor = thi_matrix_view((double *)Lb, BETA, BETA, BETA);
+    memcpy(L, w->factor, BETA * BETA * sizeof *L);
+    thi_symmetrise(T);
+    thi_blas_trsm(THI_LEFT, THI_T, 1.0, factor, T);
+    thi_blas_trsm(THI_RIGHT, THI_N, 1.0, factor, T);
+    assert_ok(ctx, thi_chol(ctx, T));
+}
+
+/* m = (I + T)^-1 t */
+static void mean_of_sites(const world *w, double *m)
+{
+    double B[BETA * BETA];
+    thi_matrix root = thi_matrix_view(B, BETA, BETA, BETA);
+    memcpy(B, w->factor, sizeof B);
+    memcpy(m, w->t, BETA * sizeof *m);
+    for (int i = 0; i < BETA; i++) {
+        B[i + i * BETA] += 1.0;
+    }
+    assert_ok(ctx, thi_chol(ctx, root));
+    thi_blas_trsv(THI_N, root, m);
+    thi_blas_trsv(THI_T, root, m);
+}
+
+typedef struct answer {
+    double mu[ROWS], v[ROWS], g[ROWS], h[ROWS], kl;
+} answer;
+
+static void ask(world *w, answer *a)
+{
+    thi_prior prior = world_prior(w);
+    thi_decoupled_q q = world_q(w);
+    thi_decoupled_columns columns = all_columns(w);
+    assert_ok(ctx, thi_decoupled_begin(w->engine, ctx, &prior, &q));
+    assert_ok(ctx, thi_decoupled_marginals(w->engine, ctx, ROWS, w->X, a->mu, a->v));
+    assert_ok(ctx, thi_decoupled_end(w->engine, ctx, &columns, &a->kl, NULL));
+}
+
+/* The variational posterior with inducing inputs beta and these sites. */
+static void ask_variational(const world *w, const double *Lb, answer *a, thi_predictor *predictor)
+{
+    thi_shape shape = {
+        .latents = 1, .components = 1, .dims = DIMS, .inducing = BETA, .capacity = ROWS, .whitened = true};
+    thi_variational *v = NULL;
+    thi_sites sites = {0};
+    thi_prior prior = world_prior(w);
+    const double *Z = w->beta;
+    assert_ok(ctx, thi_variational_open(&v, ctx, &shape));
+    assert_ok(ctx, thi_sites_alloc(&sites, ctx, BETA));
+    memcpy(sites.T.data, w->factor, sizeof w->factor);
+    memcpy(sites.L.data, Lb, sizeof w->factor);
+    memcpy(sites.t, w->t, sizeof w->t);
+    assert_ok(ctx, thi_variational_begin(v, ctx, &prior, &Z, NULL, &sites, true));
+    assert_ok(ctx, thi_variational_marginals(v, ctx, ROWS, w->X, a->mu, a->v));
+    assert_ok(ctx, thi_variational_end(v, ctx, NULL, &a->kl, NULL));
+    assert_ok(ctx, thi_variational_freeze(v, ctx, 0, predictor));
+    thi_sites_free(&sites);
+    thi_variational_close(v);
+}
+
+static void compare(const answer *got, const answer *want)
+{
+    assert_all_near(got->mu, want->mu, ROWS, 1e-9, 1e-9);
+    assert_all_near(got->v, want->v, ROWS, 1e-9, 1e-9);
+    assert_near(got->kl, want->kl, 1e-9, 1e-9);
+}
+
+static void predict(const thi_predictor *p, double *mean, double *variance)
+{
+    double covariance[TESTS * TESTS], again[TESTS], X[DIMS * TESTS];
+    int64_t clipped = 0;
+    test_normals(DIMS * TESTS, 3, X);
+    assert_ok(ctx, thi_predictor_marginals(p, ctx, TESTS, X, mean, variance, &clipped));
+    assert_ok(ctx, thi_predictor_joint(p, ctx, 0, TESTS, X, again, covariance));
+    assert_all_near(again, mean, TESTS, 1e-12, 1e-12);
+    for (int i = 0; i < TESTS; i++) {
+        assert_near(covariance[i * (TESTS + 1)], variance[i], 1e-10, 1e-12);
+    }
+}
+
+/* --- identities --------------------------------------------------------------------------------------------------- */
+
+/* An empty mean basis, and one that lies within beta, leave the variational posterior. */
+static void test_orthogonal_is_variational(void **state)
+{
+    (void)state;
+    for (int same = 0; same < 2; same++) {
+        world w;
+        answer got, want;
+        double Lb[BETA * BETA], mean[2][TESTS], variance[2][TESTS];
+        thi_predictor predictor[2];
+        world_open(&w, ctx, SE_KERNEL, true, false);
+        factor_beta(&w, Lb);
+        ask_variational(&w, Lb, &want, &predictor[0]);
+        w.n_alpha = same ? BETA : 0;
+        memcpy(w.alpha, w.beta, sizeof w.beta);
+        ask(&w, &got);
+        compare(&got, &want);
+        assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &predictor[1]));
+        for (int i = 0; i < 2; i++) {
+            predict(&predictor[i], mean[i], variance[i]);
+            thi_predictor_clear(&predictor[i]);
+        }
+        assert_all_near(mean[1], mean[0], TESTS, 1e-9, 1e-9);
+        assert_all_near(variance[1], variance[0], TESTS, 1e-9, 1e-9);
+        world_close(&w);
+    }
+}
+
+/* alpha = beta = Z, a = Kzz^-1 u, B from S: the variational bound and predictions. */
+static void test_plain_is_variational(void **state)
+{
+    (void)state;
+    world w;
+    answer got, want;
+    double Lb[BETA * BETA], L[BETA * BETA], mean[2][TESTS], variance[2][TESTS];
+    thi_predictor predictor[2];
+    world_open(&w, ctx, SE_KERNEL, true, false);
+    factor_beta(&w, Lb);
+    ask_variational(&w, Lb, &want, &predictor[0]);
+    factor_of_sites(&w, Lb, L);
+    mean_of_sites(&w, w.a);
+    thi_blas_trsv(THI_T, thi_matrix_view(Lb, BETA, BETA, BETA), w.a);
+    memcpy(w.alpha, w.beta, sizeof w.beta);
+    memcpy(w.factor, L, sizeof L);
+    w.n_alpha = BETA;
+    thi_decoupled_close(w.engine);
+    thi_decoupled_shape shape = {.D = DIMS, .beta = BETA, .rows = ROWS, .columns = ALPHA};
+    assert_ok(ctx, thi_decoupled_open(&w.engine, ctx, &shape));
+    ask(&w, &got);
+    compare(&got, &want);
+    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &predictor[1]));
+    for (int i = 0; i < 2; i++) {
+        predict(&predictor[i], mean[i], variance[i]);
+        thi_predictor_clear(&predictor[i]);
+    }
+    assert_all_near(mean[1], mean[0], TESTS, 1e-9, 1e-9);
+    assert_all_near(variance[1], variance[0], TESTS, 1e-9, 1e-9);
+    world_close(&w);
+}
+
+/* Any orthogonal posterior is a plain one over alpha and beta together; of both the predictor is the posterior. */
+static void check_forms(bool general)
+{
+    world w;
+    answer got, want;
+    double Lb[BETA * BETA], L[BETA * BETA], mean[ROWS], variance[ROWS];
+    int64_t clipped = 0;
+    thi_predictor p;
+    enum { FEWER = ALPHA - BETA };
+    world_open(&w, ctx, SE_KERNEL, true, general);
+    w.n_alpha = FEWER;
+    ask(&w, &want);
+    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &p));
+    assert_int_equal(p.mean_n, ALPHA);
+    assert_ok(ctx, thi_predictor_marginals(&p, ctx, ROWS, w.X, mean, variance, &clipped));
+    assert_all_near(mean, want.mu, ROWS, 1e-9, 1e-9);
+    assert_all_near(variance, want.v, ROWS, 1e-9, 1e-9);
+    memcpy(w.alpha, p.mean_basis, sizeof w.alpha);
+    memcpy(w.a, p.a, sizeof w.a);
+    if (general) {
+        memcpy(w.log_c_alpha, p.mean_log_c, sizeof w.log_c_alpha);
+    }
+    thi_predictor_clear(&p);
+    factor_beta(&w, Lb);
+    factor_of_sites(&w, Lb, L);
+    memcpy(w.factor, L, sizeof L);
+    w.n_alpha = ALPHA;
+    thi_decoupled_close(w.engine);
+    thi_decoupled_shape shape = {.D = DIMS, .beta = BETA, .rows = ROWS, .columns = ALPHA};
+    assert_ok(ctx, thi_decoupled_open(&w.engine, ctx, &shape));
+    ask(&w, &got);
+    compare(&got, &want);
+    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &p));
+    assert_ok(ctx, thi_predictor_marginals(&p, ctx, ROWS, w.X, mean, variance, &clipped));
+    assert_all_near(mean, want.mu, ROWS, 1e-9, 1e-9);
+    assert_all_near(variance, want.v, ROWS, 1e-9, 1e-9);
+    thi_predictor_clear(&p);
+    world_close(&w);
+}
+
+static void test_forms(void **state)
+{
+    (void)state;
+    check_forms(false);
+    check_forms(true);
+}
+
+/* Factors c = 1 are plain points. */
+static void test_unit_factors(void **state)
+{
+    (void)state;
+    for (int orthogonal = 0; orthogonal < 2; orthogonal++) {
+        world w;
+        answer got, want;
+        world_open(&w, ctx, SE_KERNEL, orthogonal, false);
+        ask(&w, &want);
+        memset(w.log_c_alpha, 0, sizeof w.log_c_alpha);
+        memset(w.log_c_beta, 0, sizeof w.log_c_beta);
+        w.general = true;
+        ask(&w, &got);
+        assert_all_near(got.mu, want.mu, ROWS, 1e-11, 1e-11);
+        assert_all_near(got.v, want.v, ROWS, 1e-11, 1e-11);
+        assert_near(got.kl, want.kl, 1e-11, 1e-11);
+        world_close(&w);
+    }
+}
+
+/* Without beta the bound is highest at the mean of kernel ridge regression, (K + noise)^-1 (y - m). */
+static void test_ridge(void **state)
+{
+    (void)state;
+    for (int orthogonal = 0; orthogonal < 2; orthogonal++) {
+        world w;
+        gradient g = {0};
+        answer got;
+        thi_inputs inputs;
+        double K[ALPHA * ALPHA], mean[ALPHA];
+        thi_matrix view = thi_matrix_view(K, ALPHA, ALPHA, ALPHA);
+        world_open(&w, ctx, SE_KERNEL, orthogonal, false);
+        w.n_beta = 0;
+        /* The rows are the basis; those beyond it tell nothing. */
+        memcpy(w.alpha, w.X, sizeof w.alpha);
+        for (int i = ALPHA; i < ROWS; i++) {
+            w.noise[i] = 1e30;
+        }
+        assert_ok(ctx, thi_inputs_make(&inputs, ctx, w.kernel, ALPHA, w.alpha));
+        assert_ok(ctx, thi_kernel_fill(w.kernel, ctx, &inputs, &inputs, view, true));
+        thi_inputs_clear(&inputs);
+        thi_mean_fill(THI_MEAN_LINEAR, w.mean_parameter, ALPHA, DIMS, w.alpha, mean);
+        for (int i = 0; i < ALPHA; i++) {
+            K[i + i * ALPHA] += w.noise[i];
+            w.a[i] = w.y[i] - mean[i];
+        }
+        assert_ok(ctx, thi_chol(ctx, view));
+        thi_blas_trsv(THI_N, view, w.a);
+        thi_blas_trsv(THI_T, view, w.a);
+        thi_decoupled_bar bar = {.a = g.a};
+        world_bound(&w, ctx, &bar);
+        for (int i = 0; i < ALPHA; i++) {
+            assert_near(g.a[i], 0.0, 0.0, 1e-10);
+        }
+        ask(&w, &got);
+        for (int i = 0; i < ROWS; i++) {
+            assert_near(got.v[i], 1.3, 1e-14, 0.0);
+        }
+        thi_predictor p;
+        double variance[TESTS];
+        assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &p));
+        predict(&p, mean, variance);
+        assert_near(variance[0], 1.3, 1e-14, 0.0);
+        thi_predictor_clear(&p);
+        world_close(&w);
+    }
+}
+
+/* With Gaussian noise one natural step over all rows is the optimum: a second one changes nothing. */
+static void test_natural_step(void **state)
+{
+    (void)state;
+    world w;
+    answer a;
+    double before[BETA * BETA + BETA];
+    thi_decoupled_bar none = {0};
+    world_open(&w, ctx, SE_KERNEL, true, true);
+    double first = world_bound(&w, ctx, NULL);
+    for (int round = 0; round < 2; round++) {
+        ask(&w, &a);
+        expect_gaussian(&w, a.mu, a.v, a.g, a.h);
+        assert_ok(ctx, thi_decoupled_pull(w.engine, ctx, a.g, a.h, &none));
+        memcpy(before, w.factor, sizeof w.factor);
+        memcpy(before + BETA * BETA, w.t, sizeof w.t);
+        thi_decoupled_step(w.engine, 1.0, thi_matrix_view(w.factor, BETA, BETA, BETA), w.t);
+    }
+    for (int j = 0; j < BETA; j++) {
+        assert_all_near(w.factor + j + j * BETA, before + j + j * BETA, BETA - j, 1e-10, 1e-10);
+    }
+    assert_all_near(w.t, before + BETA * BETA, BETA, 1e-9, 1e-9);
+    double best = world_bound(&w, ctx, NULL);
+    assert_true(best > first);
+    /* Any other t is worse. */
+    for (int i = 0; i < BETA; i++) {
+        double kept = w.t[i];
+        w.t[i] = kept + 0.1;
+        assert_true(world_bound(&w, ctx, NULL) < best);
+        w.t[i] = kept - 0.1;
+        assert_true(world_bound(&w, ctx, NULL) < best);
+        w.t[i] = kept;
+    }
+    world_close(&w);
+}
+
+/* --- cost and conduct --------------------------------------------------------------------------------------------- */
+
+/* A large mean basis of several portions within a limit that M_alpha^2 numbers would break a hundred times over. */
+static void test_memory(void **state)
+{
+    (void)state;
+    enum { MANY = 20000, COLUMNS = 64 };
+    thiele_context_options options = THIELE_CONTEXT_OPTIONS_INIT;
+    options.threads = 1;
+    options.memory_limit = (size_t)24 << 20;
+    thiele_context *small = NULL;
+    assert_int_equal(thiele_context_create(&small, &options), THIELE_OK);
+    world w;
+    double *points = malloc(sizeof(double) * MANY * (4 * DIMS + 2)), *a = points + MANY * DIMS, *abar = a + MANY;
+    double *bars = abar + MANY, mu[ROWS], v[ROWS], g[ROWS], h[ROWS], kl, theta[PARAMETERS] = {0};
+    int64_t index[COLUMNS];
+    test_normals(MANY * DIMS, 1, points);
+    test_normals(MANY, 2, a);
+    memset(abar, 0, sizeof(double) * MANY * (1 + DIMS));
+    for (int64_t i = 0; i < COLUMNS; i++) {
+        index[i] = i * 311;
+    }
+    world_open(&w, small, SE_KERNEL, true, false);
+    thi_decoupled_close(w.engine);
+    thi_decoupled_shape shape = {.D = DIMS, .orthogonal = true, .beta = BETA, .rows = ROWS, .columns = COLUMNS};
+    assert_ok(small, thi_decoupled_open(&w.engine, small, &shape));
+    thi_prior prior = world_prior(&w);
+    thi_decoupled_q q = world_q(&w);
+    thi_decoupled_bar bar = {.theta = theta, .a = abar, .alpha = bars};
+    q.alpha = (thi_decoupled_basis){MANY, points, NULL};
+    q.a = a;
+    assert_ok(small, thi_decoupled_begin(w.engine, small, &prior, &q));
+    assert_ok(small, thi_decoupled_marginals(w.engine, small, ROWS, w.X, mu, v));
+    expect_gaussian(&w, mu, v, g, h);
+    assert_ok(small, thi_decoupled_pull(w.engine, small, g, h, &bar));
+    assert_ok(small, thi_decoupled_end(w.engine, small, &(thi_decoupled_columns){COLUMNS, index}, &kl, &bar));
+    world_close(&w);
+    free(points);
+    assert_int_equal(thi_memory_held(small), 0);
+    thiele_context_destroy(small);
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        double value[2];
+        gradient g[2];
+        memset(g, 0, sizeof g);
+        for (int i = 0; i < 2; i++) {
+            thiele_context *own = test_context(i + 1);
+            world w;
+            world_open(&w, own, SE_KERNEL, k % 2 == 1, k > 1);
+            thi_decoupled_bar bar = gradient_bar(&g[i], k % 2 == 1, k > 1);
+            value[i] = world_bound(&w, own, &bar);
+            world_close(&w);
+            thiele_context_destroy(own);
+        }
+        assert_true(value[0] == value[1]);
+        assert_memory_equal(&g[0], &g[1], sizeof g[0]);
+    }
+}
+
+static thiele_status everything(world *w, thiele_context *own)
+{
+    gradient g = {0};
+    thi_decoupled_bar bar = gradient_bar(&g, true, true);
+    thi_predictor p = {0};
+    double value, mean[TESTS], variance[TESTS];
+    int64_t clipped = 0;
+    thiele_status status;
+    THI_TRY(world_value(w, own, all_columns(w), &value, &bar));
+    THI_TRY(thi_decoupled_freeze(w->engine, own, &p));
+    THI_TRY(thi_predictor_marginals(&p, own, TESTS, w->Xtest, mean, variance, &clipped));
+out:
+    thi_predictor_clear(&p);
+    return status;
+}
+
+static void test_failing_allocations(void **state)
+{
+    (void)state;
+    thiele_context *own = test_context(1);
+    world w;
+    thi_decoupled_shape shape = {.D = DIMS, .orthogonal = true, .beta = BETA, .rows = ROWS, .columns = ALPHA};
+    thi_decoupled *engine = NULL;
+    for (int64_t nth = 1; thi_fail_allocation(own, nth, false), engine == NULL; nth++) {
+        thiele_status status = thi_decoupled_open(&engine, own, &shape);
+        assert_true(status == THIELE_OK || status == THIELE_ERROR_MEMORY);
+        assert_true((status == THIELE_OK) == (engine != NULL));
+    }
+    thi_fail_allocation(own, 0, false);
+    thi_decoupled_close(engine);
+    world_open(&w, own, SE_KERNEL, true, true);
+    thiele_status status = THIELE_ERROR_MEMORY;
+    for (int64_t nth = 1; status == THIELE_ERROR_MEMORY; nth++) {
+        thi_fail_allocation(own, nth, false);
+        status = everything(&w, own);
+        thi_fail_allocation(own, 0, false);
+    }
+    assert_ok(own, status);
+    world_close(&w);
+    assert_int_equal(thi_memory_held(own), 0);
+    thiele_context_destroy(own);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_orthogonal_is_variational),
+        cmocka_unit_test(test_plain_is_variational),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_unit_factors),
+        cmocka_unit_test(test_ridge),
+        cmocka_unit_test(test_natural_step),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_failing_allocations),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

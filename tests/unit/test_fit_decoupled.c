@@ -1,0 +1,254 @@
+/*
+ * Decoupled fits: a large mean basis learns what as many functions of the covariance cannot; growing bases, rates,
+ * forms, other likelihoods; the same bits on any number of threads; failing allocations.
+ */
+#include "testing_context.h"
+
+#include "data/data.h"
+#include "fit/decoupled.h"
+
+enum { D = 2, MOST = 3000, TESTS = 500 };
+
+typedef struct setting {
+    thiele_context *ctx;
+    thi_spec spec;
+    thi_hypers hypers;
+    thi_rows rows;
+    thi_predictor latent;
+    thi_decoupled_result result;
+    thi_fitted fitted;
+} setting;
+
+/* Some ten waves across the data: more than a few dozen functions can follow. */
+static double wave(const double *x)
+{
+    return sin(9.0 * x[0]) * cos(8.0 * x[1]);
+}
+
+static void open_setting(setting *s, thiele_context *c, const char *likelihood, int64_t n, const char *set)
+{
+    static double scale[D] = {1.0, 1.0};
+    thi_target target = {.scale = 1.0};
+    thi_encoder encoder = {.dims = D, .scale = scale, .targets = 1, .target = &target};
+    thi_columns columns = {.dims = D, .columns = D};
+    memset(s, 0, sizeof *s);
+    s->ctx = c;
+    assert_ok(c, thiele_likelihood_parse(&s->spec.lik, c, likelihood, 1, 0));
+    assert_ok(c, thi_latents_make(&s->spec.latents, c, "se(ard)", "zero", &columns, s->spec.lik->latents, false));
+    assert_ok(c, thi_hypers_make(&s->hypers, c, &s->spec, &encoder, set, NULL));
+    assert_ok(c, thi_rows_alloc(&s->rows, c, n, D, 1, false));
+    for (int64_t i = 0; i < n; i++) {
+        double *x = s->rows.X + i * D, noise = thi_random_normal((thi_stream){7, THI_RANDOM_DEMO, 2}, (uint64_t)i);
+        for (int d = 0; d < D; d++) {
+            x[d] = 2.0 * thi_random_uniform((thi_stream){7, THI_RANDOM_DEMO, 1}, (uint64_t)(i * D + d)) - 1.0;
+        }
+        bool classes = strncmp(likelihood, "bernoulli", 9) == 0;
+        s->rows.y[i] = classes ? (3.0 * wave(x) + noise > 0.0 ? 1.0 : -1.0) : wave(x) + 0.1 * noise;
+    }
+}
+
+static void close_setting(setting *s)
+{
+    thi_predictor_clear(&s->latent);
+    thi_hypers_clear(&s->hypers);
+    thi_latents_clear(&s->spec.latents);
+    thiele_likelihood_destroy(s->spec.lik);
+    thi_rows_free(&s->rows);
+}
+
+static thiele_status try_fit(setting *s, int iterations, const thi_decoupled_settings *settings, double deadline)
+{
+    thi_source source;
+    thi_driver driver;
+    thi_variational_settings sparse = {.iterations = iterations};
+    thi_predictor_clear(&s->latent);
+    s->fitted = (thi_fitted){.latent = &s->latent};
+    thi_source_of_rows(&source, &s->rows);
+    thi_driver_start(&driver, s->ctx, deadline);
+    return thi_fit_decoupled(s->ctx, &driver, &s->spec, &source, &s->hypers, &sparse, settings, &s->result, &s->fitted);
+}
+
+/* Mean square error at new points over the variance of the function, 1/4. */
+static double error_of(const thi_predictor *p, thiele_context *c)
+{
+    double X[D * TESTS], mean[TESTS], variance[TESTS], sum = 0.0;
+    int64_t clipped = 0;
+    for (int64_t i = 0; i < D * TESTS; i++) {
+        X[i] = 2.0 * thi_random_uniform((thi_stream){7, THI_RANDOM_DEMO, 5}, (uint64_t)i) - 1.0;
+    }
+    assert_ok(c, thi_predictor_marginals(p, c, TESTS, X, mean, variance, &clipped));
+    for (int64_t i = 0; i < TESTS; i++) {
+        double gap = mean[i] - wave(X + i * D);
+        sum += gap * gap;
+        assert_true(isfinite(mean[i]) && variance[i] >= 0.0);
+    }
+    return sum / TESTS / 0.25;
+}
+
+static const char *const near_values = "lengthscale~0.2, variance~0.5, noise~0.02";
+
+/* --- learning ----------------------------------------------------------------------------------------------------- */
+
+/* With few functions of the covariance, many of the mean are ahead of a variational fit with as many inducing inputs.
+ */
+static void test_ahead(void **state)
+{
+    (void)state;
+    enum { FEW = 20 };
+    setting s;
+    thi_source source;
+    thi_driver driver;
+    thi_variational_settings svi = {.inducing = FEW, .optimizer = "natural", .batch = 500, .iterations = 300};
+    thi_variational_result result;
+    open_setting(&s, ctx, "gaussian", MOST, near_values);
+    s.fitted = (thi_fitted){.latent = &s.latent};
+    thi_source_of_rows(&source, &s.rows);
+    thi_driver_start(&driver, ctx, 0.0);
+    assert_ok(ctx, thi_fit_variational(ctx, &driver, &s.spec, &source, &s.hypers, &svi, &result, &s.fitted));
+    double shared = error_of(&s.latent, ctx), bound = s.fitted.value;
+    close_setting(&s);
+    open_setting(&s, ctx, "gaussian", MOST, near_values);
+    thi_decoupled_settings settings = {.alpha = 600, .beta = FEW, .batch = 500};
+    assert_ok(ctx, try_fit(&s, 300, &settings, 0.0));
+    assert_true(s.result.orthogonal);
+    assert_int_equal(s.result.alpha, 600);
+    assert_int_equal(s.result.beta, FEW);
+    assert_int_equal(s.latent.mean_n, 600 + FEW);
+    double own = error_of(&s.latent, ctx);
+    print_message("nMSE %.4f against %.4f, bound %.1f against %.1f, rate %g\n", own, shared, s.fitted.value, bound,
+                  s.result.rate);
+    assert_true(own < 0.5 * shared);
+    assert_true(s.fitted.value > bound);
+    close_setting(&s);
+}
+
+/* Every way gets somewhere: the bound is above that of no steps, the error below that of the mean of y. */
+static void test_ways(void **state)
+{
+    (void)state;
+    const thi_decoupled_settings ways[] = {
+        {.form = THI_DECOUPLED_PLAIN, .rate = 0.05},
+        {.form = THI_DECOUPLED_PLAIN, .rate = 0.05, .generalised = true, .learn_basis = true},
+        {.form = THI_DECOUPLED_ORTHOGONAL, .rate = 0.05, .learn_basis = true},
+        {.form = THI_DECOUPLED_ORTHOGONAL, .rate = 0.05, .generalised = true, .learn_basis = true, .median = true},
+        {.rate = 0.05, .beta = -1},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        setting s;
+        thi_decoupled_settings settings = ways[i];
+        open_setting(&s, ctx, "gaussian", 1000, near_values);
+        settings.alpha = 250;
+        settings.beta = settings.beta < 0 ? -1 : 25;
+        settings.batch = 250;
+        settings.columns = 100;
+        assert_ok(ctx, try_fit(&s, 5, &settings, 0.0));
+        double first = s.fitted.value;
+        assert_ok(ctx, try_fit(&s, 120, &settings, 0.0));
+        double error = error_of(&s.latent, ctx);
+        print_message("way %d: bound %.1f from %.1f, nMSE %.4f\n", (int)i, s.fitted.value, first, error);
+        assert_true(s.fitted.value > first);
+        assert_true(error < 0.7);
+        assert_int_equal(s.result.alpha, 250);
+        assert_int_equal(s.result.beta, settings.beta < 0 ? 0 : 25);
+        close_setting(&s);
+    }
+}
+
+static void test_classes(void **state)
+{
+    (void)state;
+    setting s;
+    int64_t clipped = 0, wrong = 0;
+    double mean[TESTS], variance[TESTS];
+    thi_decoupled_settings settings = {.alpha = 400, .beta = 30, .batch = 400, .rate = 0.05};
+    open_setting(&s, ctx, "bernoulli-logit", 1500, "lengthscale~0.2, variance~4");
+    assert_ok(ctx, try_fit(&s, 150, &settings, 0.0));
+    assert_ok(ctx, thi_predictor_marginals(&s.latent, ctx, TESTS, s.rows.X, mean, variance, &clipped));
+    for (int i = 0; i < TESTS; i++) {
+        wrong += mean[i] * s.rows.y[i] < 0.0;
+    }
+    print_message("%lld of %d on the wrong side\n", (long long)wrong, TESTS);
+    assert_true(wrong < TESTS / 4);
+    close_setting(&s);
+}
+
+/* Hyperparameters that are given stay, and a deadline in the past still ends with a model. */
+static void test_conduct(void **state)
+{
+    (void)state;
+    setting s;
+    thi_decoupled_settings settings = {.alpha = 100, .beta = 20, .batch = 100};
+    open_setting(&s, ctx, "gaussian", 300, "lengthscale=0.2, variance=0.5, noise=0.02");
+    assert_ok(ctx, try_fit(&s, 40, &settings, 0.0));
+    assert_true(s.spec.lik->value[0] == 0.02);
+    assert_ok(ctx, try_fit(&s, 40, &settings, 1e-9));
+    assert_int_equal(s.result.fit.stop, THIELE_STOP_DEADLINE);
+    error_of(&s.latent, ctx);
+    close_setting(&s);
+    open_setting(&s, ctx, "gaussian", 3, near_values);
+    settings.rate = 0.01;
+    assert_ok(ctx, try_fit(&s, 3, &settings, 0.0));
+    error_of(&s.latent, ctx);
+    close_setting(&s);
+    open_setting(&s, ctx, "gaussian", 50, near_values);
+    thi_latents_clear(&s.spec.latents);
+    thi_columns columns = {.dims = D, .columns = D};
+    assert_ok(ctx, thi_latents_make(&s.spec.latents, ctx, "matern32(ard)", "zero", &columns, 1, false));
+    settings.generalised = true;
+    assert_fails(ctx, try_fit(&s, 3, &settings, 0.0), THIELE_ERROR_ARGUMENT, "length-scales of their own");
+    close_setting(&s);
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    double value[2], mean[2][TESTS], variance[TESTS];
+    int64_t clipped = 0;
+    for (int i = 0; i < 2; i++) {
+        thiele_context *own = test_context(i + 1);
+        setting s;
+        thi_decoupled_settings settings = {
+            .alpha = 700, .beta = 60, .batch = 500, .rate = 0.05, .generalised = true, .learn_basis = true};
+        open_setting(&s, own, "gaussian", 1500, near_values);
+        assert_ok(own, try_fit(&s, 15, &settings, 0.0));
+        value[i] = s.fitted.value;
+        assert_ok(own, thi_predictor_marginals(&s.latent, own, TESTS, s.rows.X, mean[i], variance, &clipped));
+        close_setting(&s);
+        assert_int_equal(thi_memory_held(own), 0);
+        thiele_context_destroy(own);
+    }
+    assert_true(value[0] == value[1]);
+    assert_memory_equal(mean[0], mean[1], sizeof mean[0]);
+}
+
+static void test_failing_allocations(void **state)
+{
+    (void)state;
+    thiele_context *own = test_context(1);
+    setting s;
+    thi_decoupled_settings settings = {.alpha = 20, .beta = 5, .batch = 20, .generalised = true, .learn_basis = true};
+    open_setting(&s, own, "gaussian", 40, "lengthscale=0.2, variance=0.5, noise=0.02");
+    size_t held = thi_memory_held(own);
+    thiele_status status = THIELE_ERROR_MEMORY;
+    for (int64_t nth = 1; status == THIELE_ERROR_MEMORY; nth += nth < 80 ? 1 : 37) {
+        thi_fail_allocation(own, nth, false);
+        status = try_fit(&s, 12, &settings, 0.0);
+        thi_fail_allocation(own, 0, false);
+        if (status == THIELE_ERROR_MEMORY) {
+            assert_int_equal(thi_memory_held(own), held);
+        }
+    }
+    assert_ok(own, status);
+    close_setting(&s);
+    assert_int_equal(thi_memory_held(own), 0);
+    thiele_context_destroy(own);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ahead),   cmocka_unit_test(test_ways),    cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_conduct), cmocka_unit_test(test_threads), cmocka_unit_test(test_failing_allocations),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
