@@ -125,7 +125,11 @@ static int fit_stream(cli_settings *settings, const char *output)
     cli_catch_signals();
     CLI_TRY(cli_open_feed(&feed, settings, settings->operand[0]));
     CLI_TRY(cli_wait_for_rows(feed, settings, settings->warm > 0 ? settings->warm : WARM_DEFAULT, &table));
-    CLI_TRY(table != NULL ? THIELE_OK : THIELE_ERROR_CANCELLED);
+    if (table == NULL) {
+        thiele_feed_close(feed);
+        return cli_signal() != NULL ? cli_finish(settings, THIELE_ERROR_CANCELLED)
+                                    : cli_fail("too few rows came before the deadline: nothing was saved");
+    }
     plan(settings, NULL);
     CLI_TRY(thiele_model_fit(&model, settings->ctx, table, options));
     CLI_TRY(thiele_model_save(model, settings->ctx, output));
@@ -171,6 +175,12 @@ static int run(cli_settings *settings)
 {
     if (settings->fit.target == NULL) {
         return cli_misuse("fit needs --target COL, the column to predict (usage: thiele fit %s)", cmd_fit.usage);
+    }
+    const thiele_update_options *later = &settings->update;
+    bool streams =
+        settings->warm > 0 || settings->feed.follow || later->forget > 0.0 || later->window > 0 || later->skip_bad;
+    if (streams && !settings->stream) {
+        return cli_misuse("--warm, --follow, --forget, --window and --skip-bad are for rows that arrive: add --stream");
     }
     if (settings->output != NULL && strcmp(settings->output, "-") == 0) {
         return cli_misuse("a model is not written to standard output: give a file name with -o");

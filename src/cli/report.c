@@ -204,6 +204,8 @@ static void print_evidence(const json_t *json)
         snprintf(of, sizeof of, ", estimated from the blocks that were seen");
     } else if (blocks != NULL && rows < count_of(json, "rows")) {
         snprintf(of, sizeof of, ", of the %lld rows that were learned from", rows);
+    } else if (json_object_get(json, "stream") != NULL) {
+        snprintf(of, sizeof of, ", of the rows of the fit");
     }
     cli_row("evidence", "%s %s%s", kinds[kind].words, number_of(json, kinds[kind].field, number), of);
 }

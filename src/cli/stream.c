@@ -9,6 +9,10 @@
 
 /* How long rows are waited for before the ones that came are learned, and signals are looked at; seconds. */
 static const double PATIENCE = 0.2;
+/* Of the time until a deadline, what may be spent on waiting for all the rows of the first fit; then these are enough.
+ */
+static const double WAITING_SHARE = 0.3;
+enum { LEAST = 20 };
 /* Rows that are asked for at a time, about. */
 enum { CHUNK = 4096 };
 
@@ -25,7 +29,8 @@ thiele_status cli_wait_for_rows(thiele_feed *feed, cli_settings *settings, int64
     thiele_status status = THIELE_OK;
     while (status == THIELE_OK && *table == NULL && !thiele_feed_ended(feed) && cli_signal() == NULL &&
            (deadline == 0.0 || cli_running() < deadline)) {
-        status = thiele_feed_next(feed, settings->ctx, rows, rows, PATIENCE, table);
+        bool enough = deadline > 0.0 && cli_running() > WAITING_SHARE * deadline;
+        status = thiele_feed_next(feed, settings->ctx, enough ? LEAST : rows, rows, PATIENCE, table);
     }
     return status;
 }

@@ -9,7 +9,7 @@
 
 enum {
     ALPHA = 4096,
-    BETA = 256,
+    BETA = 500,
     BATCH = 1024,
     ADDED = 128,
     COLUMNS = 256,
@@ -23,7 +23,7 @@ enum {
 static const double RATES[] = {0.1, 0.01, 0.001};
 enum { RATE_COUNT = sizeof RATES / sizeof *RATES };
 /* Of what is left until the deadline. */
-static const double EXPLORE_SHARE = 0.15, TRIAL_TIME = 0.15;
+static const double EXPLORE_SHARE = 0.15, TRIAL_TIME = 0.15, STEPS_SHARE = 0.5;
 
 /* --- plan ------------------------------------------------------------------------------------------------------------
  */
@@ -111,7 +111,6 @@ static thiele_status first_beta(thi_dfit *fit)
     }
     THI_TRY(thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, fit->sparse, fit->most_beta, &Z, &M, NULL));
     THI_TRY(thi_dfit_add(fit, false, least(M, fit->most_beta), Z));
-    fit->most_alpha = least(fit->most_alpha, fit->source->n);
 out:
     thi_free(Z);
     return status;
@@ -162,24 +161,54 @@ static int64_t trial_steps(int64_t steps)
 /* --- all of it -------------------------------------------------------------------------------------------------------
  */
 
-static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
+/* Sweeps find the weights, and nothing else is learned. */
+static bool only_fills(const thi_dfit *fit)
+{
+    return fit->settings->sweeps >= 0 && !fit->learn && !fit->settings->learn_basis;
+}
+
+/* Given, or the default; where sweeps find the weights and nothing else is learned, so many that the bases are
+ * full. */
+static int64_t steps_of(const thi_dfit *fit)
 {
     bool sweeps = fit->settings->sweeps >= 0;
-    int64_t steps = given_or(fit->sparse->iterations, sweeps ? ITERATIONS : ITERATIONS_ALONE);
-    double last;
-    thiele_status status;
-    THI_TRY(first_values(fit));
-    THI_TRY(thi_dfit_open(fit));
-    THI_TRY(first_beta(fit));
-    fit->result->rate = fit->settings->rate;
-    if (!(fit->result->rate > 0.0)) {
+    if (fit->sparse->iterations > 0) {
+        return fit->sparse->iterations;
+    }
+    if (only_fills(fit)) {
+        return (fit->most_alpha + fit->most_beta) / fit->added + 1;
+    }
+    return sweeps ? ITERATIONS : ITERATIONS_ALONE;
+}
+
+static thiele_status take_steps(thi_dfit *fit)
+{
+    int64_t steps = steps_of(fit);
+    bool sweeps = fit->settings->sweeps >= 0;
+    double deadline = thi_driver_lend(fit->driver, sweeps ? STEPS_SHARE : 1.0), last;
+    thiele_status status = THIELE_OK;
+    fit->result->rate = fit->settings->rate > 0.0 ? fit->settings->rate : RATES[1];
+    if (!(fit->settings->rate > 0.0) && steps >= 2 * LEAST_TRIAL && !only_fills(fit)) {
         THI_TRY(choose_rate(fit, trial_steps(steps), &fit->result->rate));
     }
     thi_driver_phase(fit->driver, "fit", steps);
     THI_TRY(thi_dfit_steps(fit, fit->result->rate, steps, &last));
+out:
+    thi_driver_restore(fit->driver, deadline);
+    return status;
+}
+
+static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
+{
+    int sweeps = fit->settings->sweeps != 0 ? fit->settings->sweeps : SWEEPS;
+    thiele_status status;
+    THI_TRY(first_values(fit));
+    THI_TRY(thi_dfit_open(fit));
+    THI_TRY(first_beta(fit));
+    THI_TRY(take_steps(fit));
     fit->result->fit.stop = THIELE_STOP_ITERATIONS;
-    if (sweeps) {
-        THI_TRY(thi_dfit_sweeps(fit, fit->settings->sweeps > 0 ? fit->settings->sweeps : SWEEPS));
+    if (sweeps > 0 && !thi_driver_stopped(fit->driver)) {
+        THI_TRY(thi_dfit_sweeps(fit, sweeps));
     }
     THI_TRY(thi_dfit_last(fit));
     THI_TRY(thi_decoupled_freeze(fit->engine, fit->ctx, fitted->latent));
@@ -206,7 +235,8 @@ thiele_status thi_fit_decoupled(thiele_context *ctx, thi_driver *driver, thi_spe
                     .settings = settings,
                     .result = result,
                     .kl_alpha = NAN,
-                    .learn = thi_hypers_free(hypers) > 0 && !sparse->condition && sparse->iterations >= 0};
+                    .learn = thi_hypers_free(hypers) > 0 && !sparse->condition && sparse->iterations >= 0 &&
+                             (settings->learn_hypers || settings->median || settings->sweeps < 0)};
     thiele_status status = check(&fit);
     if (status != THIELE_OK) {
         return status;

@@ -13,7 +13,10 @@
  * for, the points and length-scales of the functions end       orthogonal: sites at their optimum given the rest over
  * all rows, or those there is time for
  *
- * Hyperparameters hold still for the first steps. Adam's steps of a and L are divided by k of the function with itself
+ * The bound is a poor judge of hyperparameters where beta is small: what beta leaves of the variance counts as noise,
+ * which then smooths the mean too much. Those that exact regression finds on some rows predict better, so with sweeps
+ * they stay unless asked for otherwise, and the steps only fill the bases. While they are learned, hyperparameters hold
+ * still for the first steps. Adam's steps of a and L are divided by k of the function with itself
  * (the paper's Jacobi preconditioner, remark 2 of appendix A). Memory: (batch + columns + M_beta) x (512 + 4 M_beta)
  * numbers and some 10 D (M_alpha + M_beta), whatever the rows.
  */
@@ -31,14 +34,15 @@ typedef enum thi_decoupled_form {
 /* Zero stands for the default everywhere. */
 typedef struct thi_decoupled_settings {
     int64_t alpha;           /* M_alpha; default 4096, at most the rows */
-    int64_t beta;            /* M_beta; default 256, at most a half of the rows; negative: none */
+    int64_t beta;            /* M_beta; default 500, at most a half of the rows; negative: none */
     int64_t batch;           /* rows a step; default 1024 */
     int64_t added;           /* new functions a step; default 128, or so many that an epoch reaches the limits */
     int64_t columns;         /* of K_alpha that the KL term is estimated from; default 256 */
     thi_decoupled_form form; /* auto: orthogonal when M_alpha > M_beta */
     bool generalised;        /* functions with length-scales of their own; one squared exponential only */
     bool learn_basis;        /* points, and length-scales where generalised */
-    bool median;             /* hyperparameters begin by the median trick */
+    bool median;             /* hyperparameters begin by the median trick, and are learned by the bound from there */
+    bool learn_hypers;       /* by the bound, as always without sweeps; else they stay as exploring found them */
     int sweeps;              /* at most; default 10; negative: none */
     double rate;             /* gamma_0; default: chosen among 0.1, 0.01, 0.001 */
 } thi_decoupled_settings;

@@ -32,18 +32,18 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* New functions from the rows of the batch: first those of the covariance, then those of the mean, no row twice. */
+/* New functions from the rows of the batch. In the orthogonal form one at a point of beta would add nothing. */
 static thiele_status grow(thi_dfit *fit)
 {
     int64_t D = fit->source->dims, n = fit->rows.n;
-    int64_t beta = least(n / 2, least(fit->added, fit->most_beta - fit->n_beta));
-    int64_t alpha = least(n - beta, least(fit->added, fit->most_alpha - fit->n_alpha));
+    int64_t beta = least(n, least(fit->added, fit->most_beta - fit->n_beta)), from = fit->orthogonal ? beta : 0;
+    int64_t alpha = least(n - from, least(fit->added, fit->most_alpha - fit->n_alpha));
     thiele_status status = THIELE_OK;
     if (beta > 0) {
         THI_TRY(thi_dfit_add(fit, false, beta, fit->rows.X));
     }
     if (alpha > 0) {
-        THI_TRY(thi_dfit_add(fit, true, alpha, fit->rows.X + beta * D));
+        THI_TRY(thi_dfit_add(fit, true, alpha, fit->rows.X + from * D));
     }
 out:
     return status;

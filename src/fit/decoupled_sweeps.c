@@ -336,7 +336,7 @@ out:
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
 {
     sweep s;
-    double value, before;
+    double value, before, tolerance = fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE;
     thiele_status status;
     if (fit->n_alpha == 0) {
         return THIELE_OK;
@@ -349,7 +349,7 @@ thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
         THI_TRY(one_sweep(&s, &value));
         thi_driver_report(fit->driver, value);
         THI_TRY(renew_noise(&s));
-        if (value - before < TOLERANCE * (double)fit->source->n) {
+        if (value - before < tolerance * (double)fit->source->n) {
             break;
         }
     }

@@ -9,6 +9,9 @@ const char *thi_online_refuses(const thi_predictor *p)
     if (p->local != NULL) {
         return "its rows belong to blocks (fit by --method pitc or fitc instead)";
     }
+    if (p->mean_basis != NULL || p->log_c != NULL) {
+        return "its mean has a basis of its own (fit by --method collapsed or variational instead)";
+    }
     if (p->components != 1) {
         return "its posterior is a mixture (fit with --posterior full instead)";
     }

@@ -95,11 +95,14 @@ static thiele_status multiply_tile(void *arg, int64_t block, int thread)
     return THIELE_OK;
 }
 
-/* Tiles about an eighth of the side, so that there is work for many threads, within what BLAS does at full speed. */
+/*
+ * Tiles about a quarter of the side: below some 200 BLAS takes kernels for small matrices, which are a third slower
+ * (bench/anytime_cost.c), and far above there is no work for many threads.
+ */
 static int64_t tile_side(int64_t n)
 {
-    int64_t side = (n / 8 + 23) / 24 * 24;
-    return side < 96 ? 96 : side > 240 ? 240 : side;
+    int64_t side = (n / 4 + 23) / 24 * 24;
+    return side < 192 ? 192 : side > 264 ? 264 : side;
 }
 
 /* --- long products: op(A) is flat, op(B) tall -----------------------------------------------------------------------

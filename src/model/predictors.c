@@ -133,18 +133,39 @@ static thiele_status list_local(thi_tensor_list *list, const thi_local *local, i
     return status;
 }
 
+/* What a decoupled posterior has beyond the others: the basis of its mean, and length-scales of basis functions. */
+static thiele_status list_decoupled(thi_tensor_list *list, const thi_predictor *p, int latent)
+{
+    int64_t D = p->kernel->dims;
+    const struct {
+        const char *name;
+        thi_tensor tensor;
+    } all[] = {
+        {"mean_inputs", {.dims = 2, .shape = {p->mean_n, D}, .data = p->mean_basis}},
+        {"mean_stretch", {.dims = 2, .shape = {p->mean_n, D}, .data = p->mean_log_c}},
+        {"stretch", {.dims = 2, .shape = {p->n, D}, .data = p->log_c}},
+    };
+    thiele_status status = THIELE_OK;
+    for (size_t i = 0; status == THIELE_OK && i < sizeof all / sizeof *all; i++) {
+        if (all[i].tensor.data != NULL && all[i].tensor.shape[0] > 0) {
+            status = thi_tensor_add(list, latent, all[i].name, all[i].tensor);
+        }
+    }
+    return status;
+}
+
 thiele_status thi_predictor_list(thi_tensor_list *list, const thi_predictor *p, const thi_predictor *first, int latent)
 {
     int64_t D = p->kernel->dims;
-    int64_t n = p->n;
-    bool basis = first != NULL && first->n == n;
+    int64_t n = p->n, weights = p->mean_basis != NULL ? p->mean_n : n;
+    bool basis = n == 0 || (first != NULL && first->n == n);
     thiele_status status;
-    if (!basis || !same_numbers(p->basis, first->basis, n * D)) {
+    if (!basis || (n > 0 && !same_numbers(p->basis, first->basis, n * D))) {
         THI_TRY(thi_tensor_add(list, latent, "inputs", (thi_tensor){.dims = 2, .shape = {n, D}, .data = p->basis}));
     }
-    THI_TRY(
-        thi_tensor_add(list, latent, "weights", (thi_tensor){.dims = 2, .shape = {p->components, n}, .data = p->a}));
-    if (!basis || !same_triangle(p->L, first->L)) {
+    THI_TRY(thi_tensor_add(list, latent, "weights",
+                           (thi_tensor){.dims = 2, .shape = {p->components, weights}, .data = p->a}));
+    if (!basis || (n > 0 && !same_triangle(p->L, first->L))) {
         THI_TRY(
             thi_tensor_add(list, latent, "factor", (thi_tensor){.dims = 1, .shape = {packed_size(n)}, .lower = p->L}));
     }
@@ -157,6 +178,9 @@ thiele_status thi_predictor_list(thi_tensor_list *list, const thi_predictor *p, 
         list, latent, "mean",
         (thi_tensor){.dims = 1, .shape = {thi_mean_parameters(p->mean, (int)D)}, .data = p->mean_parameter}));
     THI_TRY(list_plus(list, p, latent));
+    if (p->mean_basis != NULL) {
+        THI_TRY(list_decoupled(list, p, latent));
+    }
     if (p->local != NULL) {
         THI_TRY(list_local(list, p->local, latent));
     }
@@ -186,6 +210,10 @@ json_t *thi_predictor_to_json(const thi_predictor *p)
     failed = json == NULL;
     if (!failed && p->conditional != THI_CONDITIONAL_FULL) {
         failed = json_object_set_new(json, "conditional", json_string(conditional_names[p->conditional]));
+    }
+    if (!failed && p->mean_basis != NULL) {
+        failed = json_object_set_new(json, "mean_basis", json_integer(p->mean_n)) ||
+                 json_object_set_new(json, "stretched", json_boolean(p->mean_log_c != NULL));
     }
     if (!failed && p->local != NULL) {
         failed = json_object_set_new(json, "local", local_to_json(p->local));
@@ -352,6 +380,18 @@ static bool read_conditional(thi_predictor *p, const json_t *json)
     return field == NULL || (name != NULL && kind < THI_CONDITIONAL_KINDS && !bare);
 }
 
+/* A mean with a basis of its own, which the covariance may then do without; other predictors have no such field. */
+static bool read_mean_basis(thi_predictor *p, const json_t *json)
+{
+    const json_t *field = json_object_get(json, "mean_basis");
+    if (field == NULL) {
+        return p->n >= 1;
+    }
+    p->mean_n = json_integer_value(field);
+    return json_is_integer(field) && p->mean_n >= 1 && p->mean_n <= INT32_MAX && p->n >= 0 && p->components == 1 &&
+           (p->n > 0 || p->plus == THI_PLUS_NONE) && json_object_get(json, "local") == NULL;
+}
+
 /* The fields that JSON gives. */
 static bool read_facts(thi_predictor *p, const json_t *json, bool *scaled)
 {
@@ -364,8 +404,55 @@ static bool read_facts(thi_predictor *p, const json_t *json, bool *scaled)
     p->n = json_integer_value(basis);
     p->plus = (thi_plus)kind;
     *scaled = json_is_true(json_object_get(json, "scaled"));
-    return plus != NULL && kind < PLUS_KINDS && json_is_integer(basis) && p->n >= 1 && p->n <= INT32_MAX &&
-           read_conditional(p, json);
+    return plus != NULL && kind < PLUS_KINDS && json_is_integer(basis) && p->n <= INT32_MAX &&
+           read_mean_basis(p, json) && read_conditional(p, json);
+}
+
+/* Length-scales of basis functions: logs of factors, none of them out of all proportion. */
+static thiele_status read_stretch(thiele_context *ctx, const thi_tensors *tensors, int latent, const char *part,
+                                  const int64_t *shape, double **out)
+{
+    thiele_status status = take(tensors, ctx, latent, part, 2, shape, out);
+    for (int64_t i = 0; status == THIELE_OK && i < shape[0] * shape[1]; i++) {
+        if (fabs((*out)[i]) > 100.0) {
+            status =
+                thi_fail(ctx, THIELE_ERROR_FORMAT, "its length-scales of basis functions are out of all proportion");
+        }
+    }
+    return status;
+}
+
+static thiele_status read_decoupled(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors, int latent,
+                                    const json_t *json)
+{
+    int64_t mean[2] = {p->mean_n, p->kernel->dims}, own[2] = {p->n, p->kernel->dims};
+    thiele_status status;
+    THI_TRY(take(tensors, ctx, latent, "mean_inputs", 2, mean, &p->mean_basis));
+    if (!json_is_true(json_object_get(json, "stretched"))) {
+        return THIELE_OK;
+    }
+    if (!thi_functions_may_stretch(p->kernel)) {
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "its basis functions have length-scales that its kernel has not");
+    }
+    THI_TRY(read_stretch(ctx, tensors, latent, "mean_stretch", mean, &p->mean_log_c));
+    if (p->n > 0) {
+        THI_TRY(read_stretch(ctx, tensors, latent, "stretch", own, &p->log_c));
+    } else {
+        THI_TRY(thi_alloc(ctx, &p->log_c, 0, sizeof *p->log_c));
+    }
+out:
+    return status;
+}
+
+/* The basis of the covariance; there may be none. */
+static thiele_status read_basis(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors, int latent,
+                                const int64_t *shape)
+{
+    if (p->n == 0) {
+        return thi_alloc(ctx, &p->basis, 0, sizeof *p->basis);
+    }
+    thiele_status status = take(tensors, ctx, latent, "inputs", 2, shape, &p->basis);
+    return status == THIELE_OK ? read_triangle(ctx, tensors, latent, "factor", p->n, &p->L) : status;
 }
 
 thiele_status thi_predictor_read(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors,
@@ -380,9 +467,9 @@ thiele_status thi_predictor_read(thi_predictor *p, thiele_context *ctx, const th
         return thi_fail(ctx, THIELE_ERROR_FORMAT, "its field 'latents' is absent or makes no sense");
     }
     int64_t shape[2] = {p->n, D};
-    int64_t weights[2] = {components, p->n};
+    int64_t weights[2] = {components, p->mean_n > 0 ? p->mean_n : p->n};
     thiele_status status;
-    THI_TRY(take(tensors, ctx, latent, "inputs", 2, shape, &p->basis));
+    THI_TRY(read_basis(p, ctx, tensors, latent, shape));
     THI_TRY(take(tensors, ctx, latent, "weights", 2, weights, &p->a));
     THI_TRY(take(tensors, ctx, latent, "mean", 1, &means, &p->mean_parameter));
     if (scaled) {
@@ -390,7 +477,9 @@ thiele_status thi_predictor_read(thi_predictor *p, thiele_context *ctx, const th
     }
     THI_TRY(thi_kernel_copy(&p->kernel, ctx, prior->kernel));
     THI_TRY(read_theta(p, ctx, tensors, latent));
-    THI_TRY(read_triangle(ctx, tensors, latent, "factor", p->n, &p->L));
+    if (p->mean_n > 0) {
+        THI_TRY(read_decoupled(p, ctx, tensors, latent, json));
+    }
     THI_TRY(read_plus(p, ctx, tensors, latent, json_object_get(json, "plus_rows")));
     THI_TRY(thi_predictor_finish(p, ctx));
     if (json_object_get(json, "local") != NULL) {

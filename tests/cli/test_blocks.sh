@@ -134,6 +134,23 @@ run info killed.thiele
 expect_done
 rm -f killed.thiele*
 
+# --- many rows at once are predicted as they are a few at a time
+fit --method pic --blocks 30
+run predict m.thiele large.csv -o all.csv
+expect_done
+check "all of them" test "$(wc -l <all.csv)" -eq 20001
+{ head -1 large.csv; sed -n 9002,9101p large.csv; } >part.csv
+run predict m.thiele part.csv -o some.csv
+sed -n 9002,9101p all.csv >want.csv
+sed 1d some.csv >got.csv
+check "the same predictions" python3 -c '
+for got, want in zip(open("got.csv"), open("want.csv"), strict=True):
+    for g, w in zip(got.split(","), want.split(",")):
+        assert abs(float(g) - float(w)) < 1e-7 * abs(float(w)), (got, want)'
+run score m.thiele large.csv --json
+expect_done
+expect_that "$out" 'd["rows"] == 20000 and d["rmse"] < 3'
+
 # --- a deadline ends it near, with a model
 for method in fitc pic; do
     # shellcheck disable=SC2086

@@ -23,8 +23,10 @@ expect_json "$out"
 expect_that "$out" 'd["rows"] == 5000 and d["skipped"] == 0 and d["model"]["stream"]["rows"] == 5000'
 expect_that "$out" 'd["model"]["stream"]["prequential"][0]["rmse"] < 2 and d["saved"] == "stdin.thiele"'
 check "file and standard input should give the same model" cmp file.thiele stdin.thiele
-run update base.thiele more.csv -o threads.thiele --threads 1
-check "one thread should give the same model" cmp file.thiele threads.thiele
+for threads in 1 3; do
+    run update base.thiele more.csv -o threads.thiele --threads $threads
+    check "$threads threads should give the same model" cmp file.thiele threads.thiele
+done
 run score base.thiele test.csv --json
 cp "$out" before.json
 run score file.thiele test.csv --json
@@ -66,7 +68,6 @@ expect_refusal 1 'standard input, row 1000 \(line 1001\): 3 fields where 5 are e
 run info bad.thiele
 expect_out '^stream  *999 rows'
 sed -e '1001s/^[^,]*,[^,]*/nothing,nothing/' -e '1501s/^[^,]*,[^,]*/1e999,1e999/' -e '2001s/.*/"/' more.csv >text.csv
-head -1 more.csv >names
 run_from text.csv update base.thiele - -o bad.thiele
 expect_refusal 1 "standard input, line 1001: column '.*', row 1000: 'nothing' is not a number" '999 rows before it'
 run update base.thiele text.csv --skip-bad -o bad.thiele --json
@@ -107,6 +108,9 @@ expect_refusal 1 'standard input is empty'
 expect_no_file none.thiele
 run update base.thiele more.csv --forget 0.5
 expect_refusal 2 'forget'
+run fit first.csv --target strength --ignore row --forget 100 -o none.thiele
+expect_refusal 2 'add --stream'
+expect_no_file none.thiele
 
 # A file that grows, until SIGTERM: that is its end, not a failure.
 head -1001 more.csv >grow.csv
@@ -173,8 +177,8 @@ for delay in 0.4 0.7 1.0; do
 done
 rm -f ./*.tmp* killed.thiele.*
 
-# Memory does not grow with the stream.
-if have_python; then
+# Memory does not grow with the stream. (AddressSanitizer keeps what is freed for a while.)
+if have_python && ! grep -q __asan_init "$THIELE"; then
     cat >memory.py <<'END'
 """The largest resident size in KB of a command that is fed generated rows, looked up while it runs."""
 import re, subprocess, sys, time

@@ -109,6 +109,54 @@ static void test_pipe(void **state)
     close(ends[0]);
 }
 
+/* Appends a random field, plain or quoted with whatever may be inside. */
+static void add_field(char *text, uint64_t seed, uint64_t *index)
+{
+    static const char *const parts[] = {"1", "2.5", "a", "", " ", "\n", ",", "\"\"", "\r\n", "x"};
+    thi_stream s = {seed, THI_RANDOM_DEMO, 9};
+    bool quoted = thi_random_bits(s, (*index)++) % 3 == 0;
+    int count = (int)(thi_random_bits(s, (*index)++) % 4);
+    strcat(text, quoted ? "\"" : "");
+    for (int i = 0; i < count; i++) {
+        strcat(text, parts[thi_random_bits(s, (*index)++) % (quoted ? 10 : 5)]);
+    }
+    strcat(text, quoted ? "\"" : "z");
+}
+
+/* Random tables, whole and through a feed in random portions: the same cells. */
+static void test_random_tables(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        char text[8192] = "first,second\n", cell[2][256];
+        thi_stream s = {seed, THI_RANDOM_DEMO, 10};
+        uint64_t index = 0;
+        for (int r = 0; r < 20; r++) {
+            add_field(text, seed, &index);
+            strcat(text, ",");
+            add_field(text, seed, &index);
+            strcat(text, thi_random_bits(s, (uint64_t)r) % 2 == 0 ? "\n" : "\r\n\n");
+        }
+        thiele_table *whole = NULL, *part = NULL;
+        thiele_feed *feed = open_feed(write_file("random.csv", text, "w"), 0, 0, 0);
+        assert_ok(ctx, thiele_table_open(&whole, ctx, path_of("random.csv"), NULL));
+        for (int64_t row = 0; !thiele_feed_ended(feed);) {
+            assert_ok(ctx, thiele_feed_next(feed, ctx, 1, 1 + (int64_t)(thi_random_bits(s, index++) % 7), 0.0, &part));
+            for (int64_t r = 0; part != NULL && r < thiele_table_rows(part); r++, row++) {
+                for (int c = 0; c < 2; c++) {
+                    assert_ok(ctx, thiele_table_cell(whole, ctx, row, c, cell[0], sizeof cell[0]));
+                    assert_ok(ctx, thiele_table_cell(part, ctx, r, c, cell[1], sizeof cell[1]));
+                    assert_string_equal(cell[0], cell[1]);
+                }
+            }
+            thiele_table_destroy(part);
+        }
+        assert_int_equal(thiele_feed_rows(feed), thiele_table_rows(whole));
+        thiele_feed_close(feed);
+        thiele_table_destroy(whole);
+    }
+}
+
 static void test_bad_lines(void **state)
 {
     (void)state;
@@ -246,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_follow),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_random_tables),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -6,6 +6,7 @@
 
 #include "data/data.h"
 #include "fit/decoupled.h"
+#include "posterior/exact.h"
 
 enum { D = 2, MOST = 3000, TESTS = 500 };
 
@@ -14,6 +15,7 @@ typedef struct setting {
     thi_spec spec;
     thi_hypers hypers;
     thi_rows rows;
+    double tolerance;
     thi_predictor latent;
     thi_decoupled_result result;
     thi_fitted fitted;
@@ -60,7 +62,7 @@ static thiele_status try_fit(setting *s, int iterations, const thi_decoupled_set
 {
     thi_source source;
     thi_driver driver;
-    thi_variational_settings sparse = {.iterations = iterations};
+    thi_variational_settings sparse = {.iterations = iterations, .tolerance = s->tolerance};
     thi_predictor_clear(&s->latent);
     s->fitted = (thi_fitted){.latent = &s->latent};
     thi_source_of_rows(&source, &s->rows);
@@ -108,7 +110,7 @@ static void test_ahead(void **state)
     double shared = error_of(&s.latent, ctx), bound = s.fitted.value;
     close_setting(&s);
     open_setting(&s, ctx, "gaussian", MOST, near_values);
-    thi_decoupled_settings settings = {.alpha = 600, .beta = FEW, .batch = 500};
+    thi_decoupled_settings settings = {.alpha = 600, .beta = FEW, .batch = 500, .learn_hypers = true};
     assert_ok(ctx, try_fit(&s, 300, &settings, 0.0));
     assert_true(s.result.orthogonal);
     assert_int_equal(s.result.alpha, 600);
@@ -117,12 +119,58 @@ static void test_ahead(void **state)
     double own = error_of(&s.latent, ctx);
     print_message("nMSE %.4f against %.4f, bound %.1f against %.1f, rate %g\n", own, shared, s.fitted.value, bound,
                   s.result.rate);
-    assert_true(own < 0.5 * shared);
+    assert_true(own < 0.1 * shared);
     assert_true(s.fitted.value > bound);
+    /* Without sweeps it is further behind, but ahead of it still. */
+    double swept = s.fitted.value;
+    settings.sweeps = -1;
+    close_setting(&s);
+    open_setting(&s, ctx, "gaussian", MOST, near_values);
+    assert_ok(ctx, try_fit(&s, 300, &settings, 0.0));
+    assert_true(error_of(&s.latent, ctx) < 0.5 * shared);
+    assert_true(s.fitted.value < swept);
     close_setting(&s);
 }
 
-/* Every way gets somewhere: the bound is above that of no steps, the error below that of the mean of y. */
+/* With a function at every row, sweeps end at the mean of exact regression, whatever the form. */
+static void check_exact(const thi_decoupled_settings *settings)
+{
+    enum { SMALL = 200 };
+    setting s;
+    thi_exact exact;
+    thi_predictor predictor;
+    double mean[2][SMALL], variance[SMALL];
+    int64_t clipped = 0;
+    open_setting(&s, ctx, "gaussian", SMALL, "lengthscale=0.3, variance=0.5, noise=0.05");
+    s.tolerance = 1e-12;
+    assert_ok(ctx, try_fit(&s, 10, settings, 0.0));
+    assert_ok(ctx, thi_predictor_marginals(&s.latent, ctx, SMALL, s.rows.X, mean[0], variance, &clipped));
+    assert_ok(ctx, thi_exact_open(&exact, ctx, SMALL, s.rows.X, s.rows.y));
+    assert_ok(ctx, thi_exact_condition(&exact, ctx, s.spec.latents.prior, 0.05));
+    assert_true(s.fitted.value < exact.log_marginal);
+    assert_ok(ctx, thi_predictor_freeze(&predictor, ctx, &exact, s.spec.latents.prior));
+    assert_ok(ctx, thi_predictor_marginals(&predictor, ctx, SMALL, s.rows.X, mean[1], variance, &clipped));
+    /* What so many sweeps leave is in directions that the rows hardly tell apart; the mean is some 0.5 in size. */
+    assert_all_near(mean[0], mean[1], SMALL, 0.0, 2e-3);
+    thi_predictor_clear(&predictor);
+    close_setting(&s);
+}
+
+static void test_exact(void **state)
+{
+    (void)state;
+    check_exact(
+        &(thi_decoupled_settings){.alpha = 200, .beta = 30, .batch = 100, .added = 100, .rate = 0.01, .sweeps = 200});
+    check_exact(&(thi_decoupled_settings){.alpha = 200,
+                                          .beta = 30,
+                                          .batch = 100,
+                                          .added = 100,
+                                          .rate = 0.01,
+                                          .sweeps = 200,
+                                          .form = THI_DECOUPLED_PLAIN});
+}
+
+/* Every way gets somewhere by steps alone: the bound is above that of few, the error below that of the mean of y. */
 static void test_ways(void **state)
 {
     (void)state;
@@ -141,6 +189,7 @@ static void test_ways(void **state)
         settings.beta = settings.beta < 0 ? -1 : 25;
         settings.batch = 250;
         settings.columns = 100;
+        settings.sweeps = -1;
         assert_ok(ctx, try_fit(&s, 5, &settings, 0.0));
         double first = s.fitted.value;
         assert_ok(ctx, try_fit(&s, 120, &settings, 0.0));
@@ -168,7 +217,8 @@ static void test_classes(void **state)
         wrong += mean[i] * s.rows.y[i] < 0.0;
     }
     print_message("%lld of %d on the wrong side\n", (long long)wrong, TESTS);
-    assert_true(wrong < TESTS / 4);
+    /* Labels are noisy: some 14% are wrong of the best answer. */
+    assert_true(wrong < TESTS / 5);
     close_setting(&s);
 }
 
@@ -247,8 +297,13 @@ static void test_failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ahead),   cmocka_unit_test(test_ways),    cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_conduct), cmocka_unit_test(test_threads), cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_conduct),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_failing_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
