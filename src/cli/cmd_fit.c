@@ -93,7 +93,7 @@ static thiele_status print_result(cli_settings *settings, const thiele_model *mo
  */
 static void plan(cli_settings *settings, const char *output)
 {
-    static const double SHARE = 0.05, LEAST = 0.02, MOST = 1.0, NEVER_LESS = 0.01;
+    static const double SHARE = 0.03, LEAST = 0.02, MOST = 1.0, NEVER_LESS = 0.01;
     double deadline = settings->fit.deadline;
     if (deadline > 0.0) {
         double saving = LEAST + SHARE * deadline < MOST ? LEAST + SHARE * deadline : MOST;
@@ -215,7 +215,7 @@ const cli_command cmd_fit = {
                 "  thiele fit visits.csv --target count --likelihood poisson --exposure hours\n"
                 "  thiele fit iris.csv --target species --likelihood softmax\n"
                 "  thiele fit log.csv --target -1 --set 'noise=0.1' --deadline 30 --json\n"
-                "  thiele fit flights.csv --target delay --method pic --anytime --deadline 60 --snapshot 5\n"
+                "  thiele fit flights.csv --target delay --method pic --anytime --deadline 60\n"
                 "  sensor | thiele fit - --stream --target y --snapshot 10 -o live.thiele\n",
     .run = run,
 };

@@ -253,16 +253,13 @@ static void print_sparse(const json_t *sparse)
 
 static void print_blocks(const json_t *blocks)
 {
-    char number[CLI_NUMBER_MAX], learn[32], cut[32];
+    char number[CLI_NUMBER_MAX];
     if (blocks == NULL) {
         return;
     }
-    cli_duration(json_number_value(json_object_get(blocks, "learn_seconds")), learn, sizeof learn);
-    cli_duration(json_number_value(json_object_get(blocks, "partition_seconds")), cut, sizeof cut);
     cli_row("blocks", "%lld inducing inputs, %lld blocks of at most %lld rows, %s passes over them%s",
             count_of(blocks, "inducing"), count_of(blocks, "blocks"), count_of(blocks, "largest"),
             number_of(blocks, "passes", number), json_is_true(json_object_get(blocks, "anytime")) ? " (anytime)" : "");
-    cli_row(NULL, "%s for the partition, %s for the hyperparameters", cut, learn);
     if (json_is_number(json_object_get(blocks, "held_out_rmse"))) {
         cli_row(NULL, "RMSE %s on rows held out of some blocks", number_of(blocks, "held_out_rmse", number));
     }

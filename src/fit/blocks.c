@@ -8,7 +8,7 @@
 
 enum { EXPLORE_ROWS = 1000, LEAST_EXPLORE_ROWS = 100, EXPLORE_EVALUATIONS = 60, MOST_INDUCING = 500 };
 /* Of what is left until the deadline. */
-static const double EXPLORE_SHARE = 0.15;
+static const double EXPLORE_SHARE = 0.2;
 /* A look at the held-out rows may take this share of the time. */
 static const double LOOK_SHARE = 0.05;
 
@@ -19,7 +19,7 @@ static int64_t explore_rows(const thi_driver *driver)
         return EXPLORE_ROWS;
     }
     double left = fmax(0.0, driver->deadline - (thi_seconds() - driver->started));
-    double rows = cbrt(EXPLORE_SHARE * left * 1e10 / EXPLORE_EVALUATIONS);
+    double rows = cbrt(EXPLORE_SHARE * left * 2e10 / EXPLORE_EVALUATIONS);
     return (int64_t)fmin(EXPLORE_ROWS, fmax(LEAST_EXPLORE_ROWS, rows));
 }
 

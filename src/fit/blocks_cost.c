@@ -6,7 +6,7 @@
 
 #include "fit/blocks_state.h"
 
-static const double FIRST_RATE = 1e10, BYTES_A_SECOND = 5e8;
+static const double FIRST_RATE = 2e10, BYTES_A_SECOND = 1e9;
 /* How much of a new rate counts. */
 static const double SHARE_OF_NEW = 0.3;
 

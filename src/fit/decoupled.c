@@ -23,7 +23,7 @@ enum {
 static const double RATES[] = {0.1, 0.01, 0.001};
 enum { RATE_COUNT = sizeof RATES / sizeof *RATES };
 /* Of what is left until the deadline. */
-static const double EXPLORE_SHARE = 0.15, TRIAL_TIME = 0.15, STEPS_SHARE = 0.5;
+static const double EXPLORE_SHARE = 0.15, VARIATIONAL_SHARE = 0.6, TRIAL_TIME = 0.15, STEPS_SHARE = 0.5;
 
 /* --- plan ------------------------------------------------------------------------------------------------------------
  */
@@ -36,6 +36,12 @@ static int64_t given_or(int64_t given, int64_t standard)
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+/* Sweeps find the weights, and nothing else is learned. */
+static bool only_fills(const thi_dfit *fit)
+{
+    return fit->settings->sweeps >= 0 && !fit->learn && !fit->settings->learn_basis;
 }
 
 static thiele_status check(const thi_dfit *fit)
@@ -87,6 +93,31 @@ out:
     return status;
 }
 
+/* Hyperparameters and beta by a variational fit, which may have been given inducing inputs of its own. */
+static thiele_status variational_first(thi_dfit *fit)
+{
+    thi_variational_settings settings = *fit->sparse;
+    thi_variational_result result;
+    thi_predictor latent = {0};
+    thi_fitted fitted = {.latent = &latent};
+    double deadline = thi_driver_lend(fit->driver, VARIATIONAL_SHARE);
+    thiele_status status;
+    settings.inducing = fit->most_beta;
+    settings.optimizer = "natural";
+    settings.batch = fit->settings->batch;
+    settings.rate = 0.0;
+    THI_TRY(
+        thi_fit_variational(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, &settings, &result, &fitted));
+    fit->result->fit.evaluations += result.fit.evaluations;
+    fit->Z = latent.basis;
+    fit->Z_count = latent.n;
+    latent.basis = NULL;
+out:
+    thi_driver_restore(fit->driver, deadline);
+    thi_predictor_clear(&latent);
+    return status;
+}
+
 static thiele_status first_values(thi_dfit *fit)
 {
     const thi_method *method = fit->hypers->noise >= 0 ? &thi_method_exact : &thi_method_dense;
@@ -96,11 +127,14 @@ static thiele_status first_values(thi_dfit *fit)
     if (fit->settings->median) {
         return median_trick(fit);
     }
+    if (only_fills(fit) && fit->orthogonal && fit->most_beta > 0 && !fit->settings->explore_only) {
+        return variational_first(fit);
+    }
     return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, method, method->subset,
                              EXPLORE_SHARE, fit->sparse, &fit->result->fit);
 }
 
-/* Orthogonal: all of beta at once. */
+/* Orthogonal: all of beta at once, where a variational fit had it or chosen among some rows. */
 static thiele_status first_beta(thi_dfit *fit)
 {
     double *Z = NULL;
@@ -108,6 +142,9 @@ static thiele_status first_beta(thi_dfit *fit)
     thiele_status status;
     if (!fit->orthogonal || fit->most_beta == 0) {
         return THIELE_OK;
+    }
+    if (fit->Z != NULL) {
+        return thi_dfit_add(fit, false, least(fit->Z_count, fit->most_beta), fit->Z);
     }
     THI_TRY(thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, fit->sparse, fit->most_beta, &Z, &M, NULL));
     THI_TRY(thi_dfit_add(fit, false, least(M, fit->most_beta), Z));
@@ -161,24 +198,14 @@ static int64_t trial_steps(int64_t steps)
 /* --- all of it -------------------------------------------------------------------------------------------------------
  */
 
-/* Sweeps find the weights, and nothing else is learned. */
-static bool only_fills(const thi_dfit *fit)
-{
-    return fit->settings->sweeps >= 0 && !fit->learn && !fit->settings->learn_basis;
-}
-
 /* Given, or the default; where sweeps find the weights and nothing else is learned, so many that the bases are
  * full. */
 static int64_t steps_of(const thi_dfit *fit)
 {
-    bool sweeps = fit->settings->sweeps >= 0;
-    if (fit->sparse->iterations > 0) {
-        return fit->sparse->iterations;
-    }
     if (only_fills(fit)) {
         return (fit->most_alpha + fit->most_beta) / fit->added + 1;
     }
-    return sweeps ? ITERATIONS : ITERATIONS_ALONE;
+    return given_or(fit->sparse->iterations, fit->settings->sweeps >= 0 ? ITERATIONS : ITERATIONS_ALONE);
 }
 
 static thiele_status take_steps(thi_dfit *fit)

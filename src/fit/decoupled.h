@@ -3,22 +3,24 @@
  * orthogonal form): a mean with M_alpha basis functions, a covariance with M_beta, any likelihood with one latent
  * function, posterior/decoupled.h for the formulas.
  *
- *   phase     what
- *   explore   hyperparameters by exact regression or a dense method on some rows, or the median trick on one batch
- *   basis     orthogonal: beta among some rows
- *   rate      a few steps with each of several rates from the same start, where none was given: the one whose bound is
- *             highest at their end is taken
- *   fit       a step a minibatch: new functions from its rows up to the limits (alpha; plain: beta too), a natural step
- *             of the sites (orthogonal), Adam with rate/(1 + 0.1 sqrt t) for a, L, hyperparameters and, where asked
- * for, the points and length-scales of the functions end       orthogonal: sites at their optimum given the rest over
- * all rows, or those there is time for
+ *   phase       what
+ *   explore     hyperparameters by exact regression or a dense method on some rows, or the median trick on one batch
+ *   basis       orthogonal: beta among some rows
+ *   rate        a few steps with each of several rates from the same start, where none was given: the one whose bound
+ *               is highest at their end is taken
+ *   fit         a step a minibatch: new functions from its rows up to the limits (alpha; plain: beta too), a natural
+ *               step of the sites (orthogonal), Adam with rate/(1 + 0.1 sqrt t) for a, L, hyperparameters and, where
+ *               asked for, the points and length-scales of the functions
+ *   sweeps      the weights of the mean at their optimum for these hyperparameters (decoupled_sweeps.c)
+ *   end         orthogonal: sites at their optimum given the rest over all rows, or those there is time for
  *
- * The bound is a poor judge of hyperparameters where beta is small: what beta leaves of the variance counts as noise,
- * which then smooths the mean too much. Those that exact regression finds on some rows predict better, so with sweeps
- * they stay unless asked for otherwise, and the steps only fill the bases. While they are learned, hyperparameters hold
- * still for the first steps. Adam's steps of a and L are divided by k of the function with itself
+ * The bound of a decoupled posterior is a poor judge of hyperparameters where beta is small: what beta leaves of the
+ * variance counts as noise, which then smooths the mean too much. So with sweeps hyperparameters and beta are those of
+ * a variational fit with as many inducing inputs (phase "fit" of variational.h before this one's), or of exploring
+ * alone, and the steps only fill the bases; sweeps then raise the bound from there. While they are learned,
+ * hyperparameters hold still for the first steps. Adam's steps of a and L are divided by k of the function with itself
  * (the paper's Jacobi preconditioner, remark 2 of appendix A). Memory: (batch + columns + M_beta) x (512 + 4 M_beta)
- * numbers and some 10 D (M_alpha + M_beta), whatever the rows.
+ * numbers and some 10 D (M_alpha + M_beta), whatever the rows; sweeps: max(32,768, 4 M_alpha) rows x max(M_beta, 192).
  */
 #ifndef THI_FIT_DECOUPLED_H
 #define THI_FIT_DECOUPLED_H
@@ -42,7 +44,8 @@ typedef struct thi_decoupled_settings {
     bool generalised;        /* functions with length-scales of their own; one squared exponential only */
     bool learn_basis;        /* points, and length-scales where generalised */
     bool median;             /* hyperparameters begin by the median trick, and are learned by the bound from there */
-    bool learn_hypers;       /* by the bound, as always without sweeps; else they stay as exploring found them */
+    bool learn_hypers;       /* by this bound, as always without sweeps; from where exploring led */
+    bool explore_only;       /* hyperparameters stay as exploring found them; beta is chosen among some rows */
     int sweeps;              /* at most; default 10; negative: none */
     double rate;             /* gamma_0; default: chosen among 0.1, 0.01, 0.001 */
 } thi_decoupled_settings;

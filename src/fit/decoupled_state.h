@@ -33,6 +33,8 @@ typedef struct thi_dfit {
     const thi_decoupled_settings *settings;
     thi_decoupled_result *result;
     bool learn; /* hyperparameters */
+    double *Z;  /* of a variational fit, D x Z_count: beta; NULL: there was none */
+    int64_t Z_count;
     bool orthogonal;
     int64_t most_alpha, most_beta; /* the limits */
     int64_t n_alpha, n_beta;       /* functions so far */

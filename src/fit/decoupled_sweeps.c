@@ -292,13 +292,13 @@ out:
     return status;
 }
 
-/* Where Gaussian noise is learned: its optimum at the present f. */
+/* Where Gaussian noise is that of a bound: its optimum at the present f. What exploring found stays. */
 static thiele_status renew_noise(sweep *s)
 {
     thi_dfit *fit = s->fit;
     thi_hyper *noise = fit->hypers->noise >= 0 ? &fit->hypers->hyper[fit->hypers->noise] : NULL;
     double sum = 0.0;
-    if (noise == NULL || noise->fixed || !fit->learn) {
+    if (noise == NULL || noise->fixed || !(fit->learn || fit->Z != NULL) || fit->sparse->iterations < 0) {
         return THIELE_OK;
     }
     for (int64_t i = 0; i < s->rows.n; i++) {
@@ -306,8 +306,10 @@ static thiele_status renew_noise(sweep *s)
         sum += gap * gap + s->v[i];
     }
     noise->value = log(fmax(sum / (double)s->rows.n - noise->floor, 1e-300));
-    thi_hypers_pack(fit->hypers, thi_dfit_part(fit, THI_DPART_HYPER));
-    return thi_dfit_apply(fit);
+    if (fit->learn) {
+        thi_hypers_pack(fit->hypers, thi_dfit_part(fit, THI_DPART_HYPER));
+    }
+    return thi_hypers_apply(fit->hypers, fit->ctx, fit->spec);
 }
 
 /* One sweep; *value is the bound before and after it. A step too long is halved. */

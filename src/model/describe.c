@@ -186,15 +186,14 @@ static int add_sparse(const thiele_model *model, json_t *json)
 static int add_blocks(const thiele_model *model, json_t *json)
 {
     const thi_blocks_report *b = &model->blocks;
-    return b->blocks == 0 ? 0
-                          : json_object_set_new(
-                                json, "blocks",
-                                json_pack("{s:b, s:I, s:I, s:I, s:o, s:I, s:b, s:o, s:o, s:o}", "anytime",
-                                          (int)b->anytime, "blocks", (json_int_t)b->blocks, "largest",
-                                          (json_int_t)b->largest, "inducing", (json_int_t)b->inducing, "passes",
-                                          number(b->passes), "evidence_rows", (json_int_t)b->evidence_rows, "estimate",
-                                          (int)b->estimate, "held_out_rmse", number(b->held_out), "partition_seconds",
-                                          number(b->partition_seconds), "learn_seconds", number(b->learn_seconds)));
+    return b->blocks == 0
+               ? 0
+               : json_object_set_new(json, "blocks",
+                                     json_pack("{s:b, s:I, s:I, s:I, s:o, s:I, s:b, s:o}", "anytime", (int)b->anytime,
+                                               "blocks", (json_int_t)b->blocks, "largest", (json_int_t)b->largest,
+                                               "inducing", (json_int_t)b->inducing, "passes", number(b->passes),
+                                               "evidence_rows", (json_int_t)b->evidence_rows, "estimate",
+                                               (int)b->estimate, "held_out_rmse", number(b->held_out)));
 }
 
 json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
@@ -420,8 +419,6 @@ static thiele_status take_blocks(thiele_model *model, thiele_context *ctx, const
     THI_TRY(take_count(ctx, blocks, "inducing", INT64_MAX, &b->inducing));
     THI_TRY(take_count(ctx, blocks, "evidence_rows", INT64_MAX, &b->evidence_rows));
     THI_TRY(take_number(ctx, blocks, "passes", 0.0, &b->passes));
-    THI_TRY(take_number(ctx, blocks, "partition_seconds", 0.0, &b->partition_seconds));
-    THI_TRY(take_number(ctx, blocks, "learn_seconds", 0.0, &b->learn_seconds));
     if (!json_is_null(json_object_get(blocks, "held_out_rmse"))) {
         THI_TRY(take_number(ctx, blocks, "held_out_rmse", 0.0, &b->held_out));
     }

@@ -34,7 +34,6 @@ typedef struct thi_blocks_report {
     double passes, held_out; /* NaN: no rows were held out; else in the units of the data */
     int64_t evidence_rows;   /* that the model's value is of */
     bool estimate;           /* the value, because some rows stand for others */
-    double partition_seconds, learn_seconds;
 } thi_blocks_report;
 
 /* What was learned since the fit; rows and skipped 0: nothing. */

@@ -98,13 +98,11 @@ thiele_status thi_run_blocks(thi_fitting *f, const thi_source *source, bool lear
     thi_variational_settings sparse = f->settings;
     sparse.condition = !learn;
     f->driver.unit = f->model->encoder.target->scale;
-    double learned = f->block_outcome.learn_seconds;
     thiele_status status = thi_fit_blocks(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse, &f->block_settings,
                                           &f->block_outcome, fitted);
     if (learn || f->driver.stopped) {
         f->result = f->block_outcome.fit;
     }
-    f->block_outcome.learn_seconds += learned;
     /* The units of all rows will be taken into account: not those of rows that it is not of. */
     fitted->value += ((double)source->n - f->block_outcome.rows) * log(f->driver.unit);
     return status;
@@ -120,7 +118,5 @@ void thi_report_blocks(thi_fitting *f)
                                            .passes = r->passes,
                                            .evidence_rows = (int64_t)round(r->rows),
                                            .estimate = r->estimate,
-                                           .held_out = r->held_error * f->driver.unit,
-                                           .partition_seconds = r->partition_seconds,
-                                           .learn_seconds = r->learn_seconds};
+                                           .held_out = r->held_error * f->driver.unit};
 }

@@ -96,7 +96,7 @@ static void test_unbiased(void **state)
         double exact = world_bound(&w, ctx, &bar);
         bar = gradient_bar(&sum, models[k].orthogonal, models[k].general);
         for (int64_t i = 0; i < ALPHA; i++) {
-            double value;
+            double value = 0.0;
             assert_ok(ctx, world_value(&w, ctx, (thi_decoupled_columns){1, &i}, &value, &bar));
             total += value / ALPHA;
         }
