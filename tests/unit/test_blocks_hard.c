@@ -116,7 +116,8 @@ static void test_deadline(void **state)
                                    (thi_blocks_settings){.anytime = i < 2}, deadlines[i % 2]));
             /* Far less than it takes without; a busy machine needs room. */
             assert_true(thi_seconds() - began < 5.0);
-            assert_true(s.result.fit.stop == THIELE_STOP_DEADLINE);
+            /* A fast machine is done with all blocks in the longer time. */
+            assert_true(s.result.fit.stop == THIELE_STOP_DEADLINE || (i % 2 == 1 && s.result.passes == 1.0));
             ask(&s);
             close_setting(&s);
         }

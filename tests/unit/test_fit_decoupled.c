@@ -214,11 +214,11 @@ static void test_classes(void **state)
     assert_ok(ctx, try_fit(&s, 150, &settings, 0.0));
     assert_ok(ctx, thi_predictor_marginals(&s.latent, ctx, TESTS, s.rows.X, mean, variance, &clipped));
     for (int i = 0; i < TESTS; i++) {
-        wrong += mean[i] * s.rows.y[i] < 0.0;
+        wrong += mean[i] * wave(s.rows.X + i * D) < 0.0;
     }
-    print_message("%lld of %d on the wrong side\n", (long long)wrong, TESTS);
-    /* Labels are noisy: some 14% are wrong of the best answer. */
-    assert_true(wrong < TESTS / 5);
+    print_message("%lld of %d on the wrong side of the function\n", (long long)wrong, TESTS);
+    /* Of the function itself: 18% of the labels are on the wrong side of it. */
+    assert_true(wrong < TESTS / 8);
     close_setting(&s);
 }
 
