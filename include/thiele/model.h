@@ -36,7 +36,7 @@ typedef struct thiele_fit_options {
     int raw;                 /* 1: do not standardise inputs and target */
     const char *method;      /* NULL: "auto"; "exact", "dense", "collapsed", "variational", "augmented";
                                 to sample at learned values: "gibbs", "ess", "hmc", "mh"; sparse by blocks: "sor",
-                                "dtc", "fitc", "fic", "pitc", "pic", "0.3 fitc + 0.7 dtc" */
+                                "dtc", "fitc", "fic", "pitc", "pic", "0.3 fitc + 0.7 dtc"; "decoupled" */
     const char *kernel;      /* NULL: "matern52(ard)"; see kernel.h. Values in the units of the data */
     const char *mean;        /* NULL: "zero" or "constant", as suits the likelihood. "linear" */
     const char *set;         /* "lengthscale[age]=2, noise~0.1": = fixes, ~ gives a first guess; units of the data */
@@ -76,12 +76,16 @@ typedef struct thiele_fit_options {
         schedule; /* "rho_0, tau, kappa" of steps rho_0/(1 + tau rho_0 t)^kappa; NULL: q is that of the blocks so far */
     const char *snapshot;  /* anytime: a file that always has a whole model, from soon after the start; NULL: none */
     double snapshot_every; /* seconds between two of them; 0: 1 */
+    int64_t mean_inducing; /* of decoupled: basis functions of the mean (inducing: those of the covariance); 0: 4096 */
+    int64_t growth;        /* of decoupled: new basis functions a step; 0: 128, or so many that one pass is enough */
+    const char *decoupled; /* its form: NULL: "orthogonal" where the mean has more functions; "plain" */
+    int own_scales;        /* 1: decoupled basis functions have length-scales of their own, learned; for se kernels */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0                                            \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0                                \
     }
 
 /*

@@ -101,7 +101,7 @@ void cli_overview(FILE *stream, const cli_command *const *commands);
 
 extern const cli_option cli_column_options[], cli_model_options[], cli_search_options[], cli_table_options[],
     cli_machine_options[], cli_output_options[], cli_own_options[], cli_log_options[], cli_sparse_options[],
-    cli_sampling_options[], cli_block_options[], cli_stream_options[];
+    cli_sampling_options[], cli_block_options[], cli_decoupled_options[], cli_stream_options[];
 
 /* --- messages.c --------------------------------------------------------------------------------------------------- */
 

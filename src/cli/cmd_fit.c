@@ -29,6 +29,7 @@ static const cli_group groups[] = {
     {"Model", cli_model_options},
     {"Large tables", cli_sparse_options},
     {"Blocks", cli_block_options},
+    {"Decoupled bases", cli_decoupled_options},
     {"Sampling", cli_sampling_options},
     {"Streams", stream_options},
     {"While rows arrive", cli_stream_options},

@@ -44,7 +44,7 @@ const cli_option cli_model_options[] = {
      "exact and collapsed (Gaussian noise), dense and variational (any likelihood); the second of each is for more "
      "rows; augmented (auxiliary variables: bernoulli, student-t, laplace and others, any number of rows); to sample "
      "the posterior at learned values: gibbs, ess, hmc, mh; sparse regression by blocks: sor, dtc, fitc, fic, pitc, "
-     "pic, or a sum such as '0.3 fitc + 0.7 dtc' (default: auto)",
+     "pic, or a sum such as '0.3 fitc + 0.7 dtc'; decoupled: a large basis for the mean (default: auto)",
      0, 0},
     {"kernel", 0, cli_parse_text, CLI_AT(fit.kernel), "TEXT",
      "covariance function, one for each latent function with ';' between them or one for all: sums and products of se, "
@@ -81,6 +81,17 @@ const cli_option cli_sparse_options[] = {
     {"rate", 0, cli_parse_real, CLI_AT(fit.rate), "R", "step length of adam, adadelta or momentum", 0, 1e6},
     {"tolerance", 0, cli_parse_real, CLI_AT(fit.tolerance), "NATS",
      "stop when fewer nats a row are gained (default: 1e-5)", 0, 1e6},
+    {0},
+};
+
+const cli_option cli_decoupled_options[] = {
+    {"mean-inducing", 0, cli_parse_int64, CLI_AT(fit.mean_inducing), "M",
+     "basis functions of the mean; --inducing has those of the covariance (default: 4096)", 1, 1e8},
+    {"growth", 0, cli_parse_int64, CLI_AT(fit.growth), "N", "new ones a step (default: 128)", 1, 1e8},
+    {"decoupled", 0, cli_parse_text, CLI_AT(fit.decoupled), "FORM",
+     "plain, or orthogonal, whose steps are stable (default: orthogonal where the mean has more functions)", 0, 0},
+    {"own-scales", 0, NULL, CLI_AT(fit.own_scales), NULL,
+     "basis functions with length-scales of their own, which are learned (se kernels)", 0, 0},
     {0},
 };
 

@@ -247,6 +247,9 @@ static void print_sparse(const json_t *sparse)
     if (sparse != NULL) {
         cli_row("sparse", "%lld inducing inputs, posterior %s, optimizer %s", count_of(sparse, "inducing"),
                 text_of(sparse, "posterior"), text_of(sparse, "optimizer"));
+        if (count_of(sparse, "mean_inducing") > count_of(sparse, "inducing")) {
+            cli_row(NULL, "%lld basis functions of the mean", count_of(sparse, "mean_inducing"));
+        }
         cli_row(NULL, "%lld rows a step, %s epochs", count_of(sparse, "batch"), number_of(sparse, "epochs", number));
     }
 }

@@ -171,14 +171,21 @@ static int add_likelihood(const thiele_model *model, thiele_context *ctx, json_t
     return failed | json_object_set_new(json, "likelihood", json_string(thiele_likelihood_name(model->lik)));
 }
 
+/* How many basis functions the mean has. */
+static int64_t mean_functions(const thi_predictor *p)
+{
+    return p->mean_basis != NULL ? p->mean_n : p->n;
+}
+
 /* How a sparse method went about it. */
 static int add_sparse(const thiele_model *model, json_t *json)
 {
     return model->optimizer == NULL
                ? 0
                : json_object_set_new(json, "sparse",
-                                     json_pack("{s:s, s:s, s:I, s:I, s:o}", "posterior", model->posterior, "optimizer",
-                                               model->optimizer, "inducing", (json_int_t)model->latent->n, "batch",
+                                     json_pack("{s:s, s:s, s:I, s:I, s:I, s:o}", "posterior", model->posterior,
+                                               "optimizer", model->optimizer, "inducing", (json_int_t)model->latent->n,
+                                               "mean_inducing", (json_int_t)mean_functions(model->latent), "batch",
                                                (json_int_t)model->batch, "epochs", number(model->epochs)));
 }
 

@@ -43,13 +43,14 @@ static thiele_status run_sparse(thi_fitting *f, const thi_rows *rows, bool learn
     thi_variational_settings settings = f->settings;
     thi_source memory;
     thi_source_of_rows(&memory, rows);
-    if (f->by_blocks) {
-        return thi_run_blocks(f, f->streamed ? &f->stream.source : &memory, learn, fitted);
+    const thi_source *source = f->streamed ? &f->stream.source : &memory;
+    if (f->by_blocks || f->is_decoupled) {
+        return f->by_blocks ? thi_run_blocks(f, source, learn, fitted) : thi_run_decoupled(f, source, learn, fitted);
     }
     settings.condition = !learn;
     thi_variational_result outcome = {0};
-    thiele_status status = thi_fit_variational(f->ctx, &f->driver, &f->spec, f->streamed ? &f->stream.source : &memory,
-                                               &f->hypers, &settings, &outcome, fitted);
+    thiele_status status =
+        thi_fit_variational(f->ctx, &f->driver, &f->spec, source, &f->hypers, &settings, &outcome, fitted);
     if (learn) {
         f->outcome = outcome;
         f->result = outcome.fit;
@@ -182,7 +183,8 @@ static void find_worst(thiele_model *model, const double *target, const int64_t 
 static thiele_status report_sparse(thi_fitting *f)
 {
     thiele_model *model = f->model;
-    const char *posterior = f->options->posterior != NULL ? f->options->posterior : "full";
+    const char *family = f->options->posterior != NULL ? f->options->posterior : "full";
+    const char *posterior = f->is_decoupled ? "decoupled" : family;
     thiele_status status = thi_strdup(f->ctx, &model->optimizer, f->outcome.optimizer);
     model->batch = f->outcome.batch;
     model->epochs = f->outcome.epochs;

@@ -3,6 +3,7 @@
 #define THI_SPECIFY_H
 
 #include "fit/blocks.h"
+#include "fit/decoupled.h"
 #include "model/model.h"
 #include "model/table_stream.h"
 
@@ -17,7 +18,9 @@ typedef struct thi_fitting {
     const char *expectation;  /* as the method has it; NULL: as the options do */
     thi_variational_settings settings;
     thi_variational_result outcome;
-    bool by_blocks; /* a sparse method, by these settings: */
+    bool is_decoupled; /* a sparse method, by these settings: */
+    thi_decoupled_settings decoupled_settings;
+    bool by_blocks; /* likewise: */
     thi_blocks_settings block_settings;
     thi_blocks_result block_outcome;
     double *Z; /* given inducing inputs */
@@ -42,6 +45,10 @@ thiele_status thi_specify_blocks(thi_fitting *f, const char *method);
 /* Learns by blocks, or only conditions. */
 thiele_status thi_run_blocks(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted);
 void thi_report_blocks(thi_fitting *f);
+
+/* --- decoupled.c: the same for decoupled bases --- */
+thiele_status thi_specify_decoupled(thi_fitting *f);
+thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted);
 
 /* --- specify.c --- */
 /* Refuses fit options that make no sense. */
