@@ -78,7 +78,7 @@ typedef struct thiele_fit_options {
     double snapshot_every; /* seconds between two of them; 0: 1 */
     int64_t mean_inducing; /* of decoupled: basis functions of the mean (inducing: those of the covariance); 0: 4096 */
     int64_t growth;        /* of decoupled: new basis functions a step; 0: 128, or so many that one pass is enough */
-    const char *decoupled; /* its form: NULL: "orthogonal" where the mean has more functions; "plain" */
+    const char *decoupled; /* its form: NULL: "orthogonal"; "plain" */
     int own_scales;        /* 1: decoupled basis functions have length-scales of their own, learned; for se kernels */
 } thiele_fit_options;
 

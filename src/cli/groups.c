@@ -89,7 +89,7 @@ const cli_option cli_decoupled_options[] = {
      "basis functions of the mean; --inducing has those of the covariance (default: 4096)", 1, 1e8},
     {"growth", 0, cli_parse_int64, CLI_AT(fit.growth), "N", "new ones a step (default: 128)", 1, 1e8},
     {"decoupled", 0, cli_parse_text, CLI_AT(fit.decoupled), "FORM",
-     "plain, or orthogonal, whose steps are stable (default: orthogonal where the mean has more functions)", 0, 0},
+     "plain, or orthogonal, whose steps are stable (default: orthogonal)", 0, 0},
     {"own-scales", 0, NULL, CLI_AT(fit.own_scales), NULL,
      "basis functions with length-scales of their own, which are learned (se kernels)", 0, 0},
     {0},

@@ -69,7 +69,7 @@ thiele_status thi_dfit_last(thi_dfit *fit)
     THI_TRY(thi_dfit_know_kl(fit));
     THI_TRY(pass(fit, from, count, sites, &rows));
     thi_driver_report(fit->driver, fit->bound);
-    for (int i = 0; sites && i < steps && !thi_driver_stopped(fit->driver); i++) {
+    for (int i = 0; sites && i < steps && (i == 0 || !thi_driver_stopped(fit->driver)); i++) {
         double bound = fit->bound, expected = fit->expected, kl = fit->kl;
         step(fit, rows, size_of(fit, rows));
         status = pass(fit, from, count, true, &rows);

@@ -160,7 +160,8 @@ thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *
     double sum = 0.0, count = 0.0;
     thiele_status status;
     THI_TRY(loop_open(&l, fit, rate));
-    for (; l.t < steps && !thi_driver_stopped(fit->driver); l.t++) {
+    /* One step at least: without any there is no model. */
+    for (; l.t < steps && (l.t == 0 || !thi_driver_stopped(fit->driver)); l.t++) {
         THI_TRY(step(&l));
         if (4 * (l.t + 1) > 3 * steps) {
             sum += fit->bound + fit->log_prior;

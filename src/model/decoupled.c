@@ -3,26 +3,66 @@
 
 #include "model/specify.h"
 
-thiele_status thi_specify_decoupled(thi_fitting *f)
+/* Of the time until the deadline where rows are held out: the rest is for the fit of all rows that follows. */
+static const double LEARN_SHARE = 0.6;
+
+/*
+ * Orthogonal unless plain was asked for, also where the mean has fewer functions than the covariance: then the plain
+ * form would have sweeps for its mean and nothing for its covariance.
+ */
+static thiele_status read_form(thi_fitting *f, thi_decoupled_form *form)
 {
-    static const char *const forms[] = {"auto", "plain", "orthogonal"};
+    const char *text = f->options->decoupled;
+    bool plain = text != NULL && strcmp(text, "plain") == 0;
+    *form = plain ? THI_DECOUPLED_PLAIN : THI_DECOUPLED_ORTHOGONAL;
+    if (text != NULL && !plain && strcmp(text, "orthogonal") != 0) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "'%s' is no form of decoupled bases: there are plain and orthogonal", text);
+    }
+    return THIELE_OK;
+}
+
+/* Options that a form would leave unused are refused. */
+static thiele_status check_form(const thi_fitting *f, thi_decoupled_form form)
+{
     const thiele_fit_options *o = f->options;
-    const char *text = o->decoupled != NULL ? o->decoupled : "auto";
-    int form = 0;
-    while (form < 3 && strcmp(text, forms[form]) != 0) {
-        form++;
-    }
-    if (form == 3) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "'%s' is no form of decoupled bases: plain or orthogonal", text);
-    }
+    bool plain = form == THI_DECOUPLED_PLAIN;
     if (o->mean_inducing < 0 || o->growth < 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "numbers of basis functions must not be negative");
+    }
+    if (o->own_scales && o->fixed_basis) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "basis functions with length-scales of their own are learned, and cannot be fixed");
+    }
+    if (plain && o->basis != NULL) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "plain decoupled bases come from the rows of the steps: a choice of where they come from is "
+                        "for the orthogonal form");
+    }
+    if (!plain && !o->own_scales && o->rate > 0.0) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "orthogonal decoupled bases have no rate: it is for the plain form, or for length-scales of "
+                        "their own");
+    }
+    return THIELE_OK;
+}
+
+thiele_status thi_specify_decoupled(thi_fitting *f)
+{
+    const thiele_fit_options *o = f->options;
+    thi_decoupled_form form;
+    thiele_status status = read_form(f, &form);
+    if (status == THIELE_OK) {
+        status = check_form(f, form);
+    }
+    if (status != THIELE_OK) {
+        return status;
     }
     f->decoupled_settings = (thi_decoupled_settings){.alpha = o->mean_inducing,
                                                      .beta = o->inducing,
                                                      .batch = o->batch,
                                                      .added = o->growth,
-                                                     .form = (thi_decoupled_form)form,
+                                                     .form = form,
                                                      .generalised = o->own_scales != 0,
                                                      .learn_basis = o->own_scales != 0,
                                                      .sweeps = form == THI_DECOUPLED_PLAIN || o->own_scales ? -1 : 0,
@@ -30,13 +70,28 @@ thiele_status thi_specify_decoupled(thi_fitting *f)
     return THIELE_OK;
 }
 
+/* Stopped before the first step: what there is would predict as if there were no rows. */
+static thiele_status nothing_yet(thi_fitting *f)
+{
+    return f->driver.reason == THIELE_STOP_CANCELLED
+               ? thi_fail(f->ctx, THIELE_ERROR_CANCELLED, "stopped before the first step with decoupled bases")
+               : thi_fail(f->ctx, THIELE_ERROR_CANCELLED,
+                          "the deadline came before the first step with decoupled bases: they need more time, or fewer "
+                          "basis functions of the covariance");
+}
+
 thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted)
 {
     thi_variational_settings sparse = f->settings;
     thi_decoupled_result outcome;
     sparse.condition = !learn;
+    bool halves = learn && f->options->holdout > 0.0;
+    double deadline = halves ? thi_driver_lend(&f->driver, LEARN_SHARE) : 0.0;
     thiele_status status = thi_fit_decoupled(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse,
                                              &f->decoupled_settings, &outcome, fitted);
+    if (status == THIELE_OK && f->driver.stopped && outcome.alpha == 0) {
+        status = nothing_yet(f);
+    }
     if (status == THIELE_OK && (learn || f->driver.stopped)) {
         f->result = outcome.fit;
         f->outcome = (thi_variational_result){.fit = outcome.fit,
@@ -44,6 +99,9 @@ thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool l
                                               .optimizer = outcome.orthogonal ? "natural" : "adam",
                                               .epochs = (double)outcome.fit.iterations * (double)outcome.batch /
                                                         (double)source->n};
+    }
+    if (halves) {
+        thi_driver_restore(&f->driver, deadline);
     }
     return status;
 }

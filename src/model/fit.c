@@ -306,7 +306,7 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
         THI_TRY(learn_with_holdout(f));
     }
     /* Steps that are cancelled before the first would leave less than there is. */
-    bool keep = held && f->by_blocks && thi_driver_stopped(&f->driver);
+    bool keep = held && (f->by_blocks || f->is_decoupled) && thi_driver_stopped(&f->driver);
     if (!keep) {
         THI_TRY(exact ? finish_exact(f, !held) : run_method(f, &f->rows, !held, NULL, NULL));
     }

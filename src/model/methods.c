@@ -206,8 +206,8 @@ static thiele_status check_decoupled(const thi_fitting *f, int chosen)
     if (strcmp(methods[chosen].name, "decoupled") != 0) {
         bool asked = o->mean_inducing > 0 || o->growth > 0 || o->decoupled != NULL || o->own_scales != 0;
         return asked ? thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                                "method '%s' has one basis: basis functions of the mean, their growth and their own "
-                                "scales are for the method decoupled",
+                                "method '%s' has one basis: basis functions of the mean, their growth, form and own "
+                                "scales are for the method decoupled (--method decoupled)",
                                 methods[chosen].name)
                      : THIELE_OK;
     }

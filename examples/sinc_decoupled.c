@@ -93,7 +93,9 @@ int main(int argc, char **argv)
     small.inducing = SMALL;
     thiele_fit_options decoupled = small, large = small;
     decoupled.method = "decoupled";
-    decoupled.mean_inducing = LARGE;
+    decoupled.decoupled = "orthogonal";
+    decoupled.mean_inducing = LARGE; /* beside .inducing of the covariance */
+    decoupled.growth = LARGE;        /* all of them in the first step */
     large.inducing = LARGE;
     const thiele_fit_options *const fits[MODELS] = {&small, &decoupled, &large};
     thiele_context *ctx;
