@@ -137,16 +137,20 @@ static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
     bool whole = fit->settings->form.weight[THI_RESIDUAL_BLOCK] != 0.0;
     thiele_status status;
     THI_TRY(first_phases(fit));
-    if (fit->learn && !fit->settings->anytime) {
+    bool anytime = fit->settings->anytime;
+    if (fit->learn && (!anytime || thi_bfit_climbs(fit))) {
         THI_TRY(thi_bfit_learn(fit));
-        if (whole) {
+        fit->climbed = true;
+        if (whole && !anytime) {
             THI_TRY(open_blocks(fit)); /* in the distances of what was learned */
         }
     }
     if (fit->settings->form.local) {
         THI_TRY(thi_bfit_gather(fit));
     }
-    THI_TRY(fit->settings->anytime ? thi_bfit_steps(fit) : thi_bfit_pass(fit));
+    /* A fit that was cancelled while it climbed still takes the first blocks of a pass. */
+    bool steps = anytime && !(fit->climbed && thi_driver_stopped(fit->driver));
+    THI_TRY(steps ? thi_bfit_steps(fit) : thi_bfit_pass(fit));
     THI_TRY(thi_bfit_freeze(fit, fitted));
     fit->local = NULL; /* the predictor's now */
     if (fit->held.n > 0 && thi_bfit_affords(fit, probe_flops(fit))) {

@@ -102,6 +102,15 @@ out:
 
 static const thi_method evidence_of_blocks = {.name = "blocks", .evaluate = evaluate};
 
+bool thi_bfit_climbs(const thi_bfit *fit)
+{
+    const thi_driver *driver = fit->driver;
+    int64_t P = fit->partition.blocks;
+    double flops = 0.5 * ITERATIONS * (thi_bfit_sum_flops(fit, P) + thi_bfit_pull_flops(fit, P));
+    double left = driver->deadline - (thi_seconds() - driver->started);
+    return flops <= (driver->deadline > 0.0 ? LEARN_SHARE * left * fit->rate : 0.5 * ITERATIONS * FLOPS);
+}
+
 thiele_status thi_bfit_learn(thi_bfit *fit)
 {
     chosen_blocks c = {0};

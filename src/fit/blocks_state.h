@@ -19,7 +19,8 @@ typedef struct thi_bfit {
     const thi_variational_settings *sparse;
     const thi_blocks_settings *settings;
     thi_blocks_result *result;
-    bool learn; /* hyperparameters */
+    bool learn;   /* hyperparameters */
+    bool climbed; /* and they are learned */
     double *Z;
     int64_t M;
     thi_partition partition;
@@ -62,6 +63,8 @@ void thi_bfit_plan(thi_bfit *fit);
 thiele_status thi_bfit_prepare(thi_bfit *fit);
 /* L-BFGS on the log evidence of some blocks. */
 thiele_status thi_bfit_learn(thi_bfit *fit);
+/* Whether there is time for that on all blocks: then an anytime fit learns so too. */
+bool thi_bfit_climbs(const thi_bfit *fit);
 
 /* --- blocks_steps.c --- */
 /* All blocks in one pass; a deadline or a stop ends it with what it has. */

@@ -11,8 +11,9 @@
 #include "fit/blocks_state.h"
 #include "optim/rules.h"
 
-enum { STEP_ROWS = 2000, LEARN_STEPS = 200 };
-/* While hyperparameters move, a step forgets this share of those before it: they were taken at other values. */
+/* LEARN_STEPS: at most, and with a deadline those that its share has time for. */
+enum { STEP_ROWS = 2000, LEARN_STEPS = 200, MOST_LEARN_STEPS = 10000 };
+/* While hyperparameters move, a step forgets at least this share of those before it: taken at other values. */
 static const double FADE = 0.05;
 static const double RATE = 0.02;
 /* Of the time until the deadline, for steps that learn hyperparameters. */
@@ -163,7 +164,9 @@ static thiele_status move(walk *w, bool learning, int64_t rows, double *size)
         thi_sparse_sums_mix(&fit->sums, 1.0 - rho, &fit->step, rho * scale);
         return THIELE_OK;
     }
-    double keep = learning ? 1.0 - FADE : 1.0;
+    /* q is never that of more blocks than there are. */
+    double fade = fmax(FADE, (double)w->count / (double)fit->partition.blocks);
+    double keep = learning ? 1.0 - fade : 1.0;
     thi_sparse_sums_mix(&fit->sums, keep, &fit->step, 1.0);
     w->weight = keep * w->weight + (double)w->count;
     fit->result->rows = keep * fit->result->rows + (double)rows;
@@ -226,12 +229,13 @@ static thiele_status learn(walk *w)
     double rate = fit->sparse->rate > 0.0 ? fit->sparse->rate : RATE;
     thi_schedule schedule;
     thiele_status status;
-    thi_driver_phase(fit->driver, "learn", LEARN_STEPS);
+    int steps = fit->driver->deadline > 0.0 ? MOST_LEARN_STEPS : LEARN_STEPS;
+    thi_driver_phase(fit->driver, "learn", steps);
     THI_TRY(thi_alloc(fit->ctx, &w->x, (size_t)free, sizeof *w->x));
     THI_TRY(thi_alloc(fit->ctx, &w->gradient, (size_t)fit->hypers->count, sizeof *w->gradient));
     THI_TRY(thi_schedule_make(&schedule, fit->ctx, "sqrt", rate, 0.0, 0.0));
     THI_TRY(thi_rule_open(&w->rule, fit->ctx, "adam", &schedule, 1, &free));
-    for (int t = 0; t < LEARN_STEPS && goes_on(w, true); t++) {
+    for (int t = 0; t < steps && goes_on(w, true); t++) {
         THI_TRY(one_step(w, true));
         THI_TRY(thi_bfit_look(fit));
     }
@@ -289,7 +293,7 @@ thiele_status thi_bfit_steps(thi_bfit *fit)
     thiele_status status;
     thi_sparse_sums_zero(&fit->sums);
     THI_TRY(thi_bfit_prepare(fit));
-    if (fit->learn) {
+    if (fit->learn && !fit->climbed) {
         THI_TRY(learn(&w));
         if (!thi_driver_stopped(fit->driver)) {
             begin_anew(&w);

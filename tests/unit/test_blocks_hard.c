@@ -135,7 +135,7 @@ static int stop_after(const thiele_progress *progress, void *user)
 static void test_cancelled(void **state)
 {
     (void)state;
-    static const int calls[] = {1, 3, 20, 60, 120};
+    static const int calls[] = {1, 3, 12, 30, 50};
     for (int f = 2; f < FORMS; f += 3) {
         for (int i = 0; i < 5; i++) {
             int left = calls[i];
