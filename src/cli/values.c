@@ -124,7 +124,8 @@ bool cli_parse_burn_in(cli_settings *settings, const cli_option *option, const c
     if (!read_integer(option, text, &value)) {
         return false;
     }
-    store(settings, option, &(int64_t){value == 0 ? -1 : value}, sizeof(int64_t));
+    int64_t kept = value == 0 ? -1 : value;
+    store(settings, option, &kept, sizeof kept);
     return true;
 }
 

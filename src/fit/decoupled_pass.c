@@ -129,7 +129,10 @@ thiele_status thi_dfit_end(thi_dfit *fit, int64_t t, thi_dwanted wanted)
 {
     thi_decoupled_bar bar = make_bar(fit, wanted);
     bool known = !isnan(fit->kl_alpha);
-    thi_decoupled_columns columns = known ? (thi_decoupled_columns){0} : draw_columns(fit, t);
+    thi_decoupled_columns columns = {0};
+    if (!known) {
+        columns = draw_columns(fit, t);
+    }
     thiele_status status =
         thi_decoupled_end(fit->engine, fit->ctx, &columns, &fit->kl, wanted.q || wanted.prior ? &bar : NULL);
     if (status != THIELE_OK) {
