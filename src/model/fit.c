@@ -314,6 +314,11 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
     if (f->method == NULL) {
         if (f->by_blocks) {
             thi_report_blocks(f);
+            if (f->model->blocks.passes == 0.0) {
+                thi_log(f->ctx, THIELE_LOG_WARNING,
+                        "the deadline came before any block was learned: the model knows little more than its first "
+                        "guesses");
+            }
         } else {
             THI_TRY(report_sparse(f));
         }

@@ -103,10 +103,6 @@ thiele_status thi_run_blocks(thi_fitting *f, const thi_source *source, bool lear
     if (learn || f->driver.stopped) {
         f->result = f->block_outcome.fit;
     }
-    if (status == THIELE_OK && f->block_outcome.passes == 0.0) {
-        thi_log(f->ctx, THIELE_LOG_WARNING,
-                "the deadline came before any block was learned: the model knows little more than its first guesses");
-    }
     /* The units of all rows will be taken into account: not those of rows that it is not of. */
     fitted->value += ((double)source->n - f->block_outcome.rows) * log(f->driver.unit);
     return status;

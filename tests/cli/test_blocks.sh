@@ -162,7 +162,7 @@ for method in fitc pic; do
 done
 # --- so do rows that join after they were held out
 # shellcheck disable=SC2086
-run fit large.csv $columns --method fitc --inducing 300 --anytime --holdout 0.2 --deadline 1 -o d.thiele --json
+run fit large.csv $columns --method fitc --inducing 300 --anytime --holdout 0.2 --deadline 3 -o d.thiele --json
 expect_done
 run score d.thiele test.csv --json
 expect_that "$out" 'd["rmse"] < 6'
