@@ -18,7 +18,7 @@ static bool has_blocks(const thi_bfit *fit)
 double thi_bfit_sum_flops(const thi_bfit *fit, int64_t blocks)
 {
     double M = (double)fit->M, n = (double)fit->typical;
-    return (double)blocks * (2.0 * M * M * n + (has_blocks(fit) ? n * n * n / 3.0 + 2.0 * M * n * n + M * M * n : 0.0));
+    return (double)blocks * (2.0 * M * M * n + (has_blocks(fit) ? n * n * n / 3.0 + 2.0 * M * n * n : 0.0));
 }
 
 double thi_bfit_pull_flops(const thi_bfit *fit, int64_t blocks)

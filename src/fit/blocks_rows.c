@@ -12,53 +12,69 @@ static const double PARTITION_SHARE = 0.1;
 /* --- the kernel's own distances --------------------------------------------------------------------------------------
  */
 
+/* value_i = k(a_i, b_i) of rows that count as different ones: without white noise. K: n x n of work space. */
+static thiele_status fill_pairs(const thiele_kernel *kernel, thiele_context *ctx, const thi_inputs *A,
+                                const thi_inputs *B, thi_matrix K, double *value)
+{
+    thiele_status status = thi_kernel_fill(kernel, ctx, A, B, K, false);
+    for (int64_t i = 0; status == THIELE_OK && i < K.rows; i++) {
+        value[i] = K.data[i + i * K.ld];
+    }
+    return status;
+}
+
 /*
- * How fast the kernel falls along each column, as 1/l of a squared exponential with the same fall over a quarter of
- * a standard deviation: correlation = exp(-(step scale)^2 / 2) there. Columns that it does not heed get 0.
+ * How fast the kernel falls along column d, as 1/l of a squared exponential with the same fall over a quarter of a
+ * standard deviation: correlation = exp(-(step scale)^2 / 2) there. A column that it does not heed gets 0. work: n x D,
+ * then 3 n.
  */
+static thiele_status kernel_scale(const thiele_kernel *kernel, thiele_context *ctx, const thi_inputs *A, int d,
+                                  thi_matrix K, double *work, double *scale)
+{
+    static const double STEP = 0.25;
+    int64_t n = A->n, D = kernel->dims;
+    double *X = work, *here = X + n * D, *there = here + n, *between = there + n, total = 0.0;
+    thi_inputs B = {0};
+    thiele_status status;
+    memcpy(X, A->X, (size_t)(n * D) * sizeof *X);
+    for (int64_t i = 0; i < n; i++) {
+        X[i * D + d] += STEP;
+    }
+    THI_TRY(thi_inputs_make(&B, ctx, kernel, n, X));
+    THI_TRY(fill_pairs(kernel, ctx, A, A, K, here));
+    THI_TRY(fill_pairs(kernel, ctx, &B, &B, K, there));
+    THI_TRY(fill_pairs(kernel, ctx, A, &B, K, between));
+    for (int64_t i = 0; i < n; i++) {
+        double correlation = between[i] / sqrt(here[i] * there[i]);
+        total -= 2.0 * log(fmin(1.0, fmax(correlation, 1e-6)));
+    }
+    *scale = sqrt(total / (double)n) / STEP;
+out:
+    thi_inputs_clear(&B);
+    return status;
+}
+
 static thiele_status kernel_scales(const thi_bfit *fit, double *scale)
 {
     const thiele_kernel *kernel = fit->spec->latents.kernel[0];
-    static const double STEP = 0.25;
     int D = fit->source->dims;
     thi_rows sample = {0};
     thi_matrix K = {0};
-    thi_inputs A = {0}, B = {0};
-    double *diagonal = NULL;
+    thi_inputs A = {0};
+    double *work = NULL;
     thiele_status status;
     THI_TRY(thi_source_sample(fit->source, fit->ctx, PROBES, THI_SAMPLE_BLOCKS, &sample));
-    int64_t n = sample.n;
-    THI_TRY(thi_matrix_alloc(&K, fit->ctx, n, n));
-    THI_TRY(thi_alloc(fit->ctx, &diagonal, (size_t)(2 * n), sizeof *diagonal));
-    double *moved = diagonal + n;
-    double *X = NULL;
-    THI_TRY(thi_alloc(fit->ctx, &X, (size_t)(n * D), sizeof *X));
-    for (int d = 0; d < D && status == THIELE_OK; d++) {
-        memcpy(X, sample.X, (size_t)(n * D) * sizeof *X);
-        for (int64_t i = 0; i < n; i++) {
-            X[i * D + d] += STEP;
-        }
-        thi_inputs_clear(&A);
-        thi_inputs_clear(&B);
-        status = thi_inputs_make(&A, fit->ctx, kernel, n, sample.X);
-        status = status == THIELE_OK ? thi_inputs_make(&B, fit->ctx, kernel, n, X) : status;
-        status = status == THIELE_OK ? thi_kernel_fill(kernel, fit->ctx, &A, &B, K, false) : status;
-        status = status == THIELE_OK ? thi_kernel_fill_diagonal(kernel, fit->ctx, &A, diagonal) : status;
-        status = status == THIELE_OK ? thi_kernel_fill_diagonal(kernel, fit->ctx, &B, moved) : status;
-        double total = 0.0;
-        for (int64_t i = 0; i < n; i++) {
-            double correlation = K.data[i + i * n] / sqrt(diagonal[i] * moved[i]);
-            total += -2.0 * log(fmin(1.0, fmax(correlation, 1e-6)));
-        }
-        scale[d] = sqrt(total / (double)n) / STEP;
+    THI_TRY(thi_inputs_make(&A, fit->ctx, kernel, sample.n, sample.X));
+    THI_TRY(thi_matrix_alloc(&K, fit->ctx, sample.n, sample.n));
+    THI_TRY(thi_alloc(fit->ctx, &work, (size_t)(sample.n * (D + 3)), sizeof *work));
+    for (int d = 0; d < D; d++) {
+        THI_TRY(kernel_scale(kernel, fit->ctx, &A, d, K, work, &scale[d]));
     }
-    thi_free(X);
 out:
     thi_inputs_clear(&A);
-    thi_inputs_clear(&B);
     thi_rows_free(&sample);
     thi_free(K.data);
-    thi_free(diagonal);
+    thi_free(work);
     return status;
 }
 

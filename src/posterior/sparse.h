@@ -84,7 +84,7 @@ thiele_status thi_sparse_prepare(thi_sparse *sparse, thiele_context *ctx, const 
                                  double noise);
 /*
  * Adds scale times the sums over some blocks. For a block of n rows 2 M^2 n flops and, with kind BLOCK,
- * n^3/3 + 2 M n^2 + M^2 n more.
+ * n^3/3 + 2 M n^2 more.
  */
 thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
                              double scale, thi_sparse_sums *sums);

@@ -1,40 +1,6 @@
 /* Predictors of decoupled posteriors to files and back, to the last bit, and forged ones that must be refused. */
 #include "decoupled_testing.h"
-#include "model/predictors.h"
-
-/* Writes predictor and text as a file, and reads what the file holds. */
-static thiele_status through_file(thiele_context *ctx, const world *w, thi_tensor_list *list, const json_t *json,
-                                  thi_predictor *out)
-{
-    char path[] = "/tmp/thiele-decoupled-XXXXXX";
-    char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    thi_file file = {0};
-    thi_tensors tensors;
-    thi_prior prior = world_prior(w);
-    int handle = mkstemp(path);
-    assert_true(handle >= 0);
-    close(handle);
-    assert_ok(ctx, thi_file_begin(&file, ctx, path));
-    assert_ok(ctx, thi_tensors_write(ctx, &file, text, list->count, thi_tensor_list_named(list)));
-    assert_ok(ctx, thi_file_commit(&file, ctx));
-    FILE *stream = fopen(path, "rb");
-    assert_non_null(stream);
-    assert_int_equal(fseek(stream, 0, SEEK_END), 0);
-    size_t length = (size_t)ftell(stream);
-    rewind(stream);
-    unsigned char *bytes = malloc(length);
-    assert_int_equal(fread(bytes, 1, length, stream), length);
-    fclose(stream);
-    unlink(path);
-    assert_ok(ctx, thi_tensors_read(&tensors, ctx, path, bytes, length));
-    json_t *back = json_loads(tensors.model_json, 0, NULL);
-    thiele_status status = thi_predictor_read(out, ctx, &tensors, NULL, 0, &prior, 1, back);
-    json_decref(back);
-    thi_tensors_clear(&tensors);
-    free(bytes);
-    free(text);
-    return status;
-}
+#include "predictor_testing.h"
 
 static void freeze(world *w, thiele_context *ctx, thi_predictor *p)
 {
@@ -59,7 +25,7 @@ static void test_round_trip(void **state)
         freeze(&w, ctx, &p);
         assert_ok(ctx, thi_predictor_list(&list, &p, NULL, 0));
         json_t *json = thi_predictor_to_json(&p);
-        assert_ok(ctx, through_file(ctx, &w, &list, json, &back));
+        assert_ok(ctx, through_file(ctx, world_prior(&w), &list, json, &back));
         assert_int_equal(back.mean_n, p.mean_n);
         assert_ok(ctx, thi_predictor_marginals(&p, ctx, TESTS, w.Xtest, mean[0], variance[0], &clipped));
         assert_ok(ctx, thi_predictor_marginals(&back, ctx, TESTS, w.Xtest, mean[1], variance[1], &clipped));
@@ -118,7 +84,8 @@ static void test_forged(void **state)
             }
         }
         assert_true((number != NULL) == (forgeries[i].tensor != NULL));
-        assert_fails(ctx, through_file(ctx, &w, &list, json, &back), THIELE_ERROR_FORMAT, forgeries[i].message);
+        assert_fails(ctx, through_file(ctx, world_prior(&w), &list, json, &back), THIELE_ERROR_FORMAT,
+                     forgeries[i].message);
         thi_predictor_clear(&back);
         if (number != NULL) {
             *number = kept;
@@ -147,7 +114,8 @@ static void test_other_kernel(void **state)
     json_t *json = thi_predictor_to_json(&p);
     thiele_kernel_destroy(w.kernel);
     assert_ok(ctx, thiele_kernel_parse(&w.kernel, ctx, "matern32(ard)", DIMS, NULL));
-    assert_fails(ctx, through_file(ctx, &w, &list, json, &back), THIELE_ERROR_FORMAT, "that its kernel has not");
+    assert_fails(ctx, through_file(ctx, world_prior(&w), &list, json, &back), THIELE_ERROR_FORMAT,
+                 "that its kernel has not");
     thi_predictor_clear(&back);
     json_decref(json);
     thi_tensor_list_clear(&list);

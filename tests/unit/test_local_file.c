@@ -1,40 +1,6 @@
 /* Predictors of sparse regression to files and back, to the last bit, and forged ones that must be refused. */
-#include "model/predictors.h"
+#include "predictor_testing.h"
 #include "sparse_testing.h"
-
-/* Writes predictor and text as a file, and reads what the file holds. */
-static thiele_status through_file(thiele_context *ctx, const world *w, thi_tensor_list *list, const json_t *json,
-                                  thi_predictor *out)
-{
-    char path[] = "/tmp/thiele-local-XXXXXX";
-    char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    thi_file file = {0};
-    thi_tensors tensors;
-    thi_prior prior = world_prior(w);
-    int handle = mkstemp(path);
-    assert_true(handle >= 0);
-    close(handle);
-    assert_ok(ctx, thi_file_begin(&file, ctx, path));
-    assert_ok(ctx, thi_tensors_write(ctx, &file, text, list->count, thi_tensor_list_named(list)));
-    assert_ok(ctx, thi_file_commit(&file, ctx));
-    FILE *stream = fopen(path, "rb");
-    assert_non_null(stream);
-    assert_int_equal(fseek(stream, 0, SEEK_END), 0);
-    size_t length = (size_t)ftell(stream);
-    rewind(stream);
-    unsigned char *bytes = malloc(length);
-    assert_int_equal(fread(bytes, 1, length, stream), length);
-    fclose(stream);
-    unlink(path);
-    assert_ok(ctx, thi_tensors_read(&tensors, ctx, path, bytes, length));
-    json_t *back = json_loads(tensors.model_json, 0, NULL);
-    thiele_status status = thi_predictor_read(out, ctx, &tensors, NULL, 0, &prior, 1, back);
-    json_decref(back);
-    thi_tensors_clear(&tensors);
-    free(bytes);
-    free(text);
-    return status;
-}
 
 static void test_round_trip(void **state)
 {
@@ -53,7 +19,7 @@ static void test_round_trip(void **state)
         }
         assert_ok(ctx, thi_predictor_list(&list, &p, NULL, 0));
         json_t *json = thi_predictor_to_json(&p);
-        assert_ok(ctx, through_file(ctx, &w, &list, json, &back));
+        assert_ok(ctx, through_file(ctx, world_prior(&w), &list, json, &back));
         assert_int_equal(back.conditional, p.conditional);
         assert_int_equal(back.local != NULL, p.local != NULL);
         pic_predict(&p, ctx, w.Xtest, &want);
@@ -130,7 +96,7 @@ static void test_forged(void **state)
             kept = *place;
             *place = f->value;
         }
-        assert_fails(ctx, through_file(ctx, &w, &list, json, &back), THIELE_ERROR_FORMAT, f->message);
+        assert_fails(ctx, through_file(ctx, world_prior(&w), &list, json, &back), THIELE_ERROR_FORMAT, f->message);
         if (place != NULL) {
             *place = kept;
         }
