@@ -94,9 +94,9 @@ def mnist(folder, most):
 READERS = {"protein": read_parts, "airline": airline, "mnist": mnist}
 
 
-def choose_Z(X):
+def choose_Z(X, count=INDUCING):
     from sklearn.cluster import MiniBatchKMeans
-    return MiniBatchKMeans(INDUCING, batch_size=4096, n_init=1, random_state=0).fit(X).cluster_centers_
+    return MiniBatchKMeans(count, batch_size=4096, n_init=1, random_state=0).fit(X).cluster_centers_
 
 
 @dataclass

@@ -76,9 +76,10 @@ typedef struct thiele_update_options {
 
 /*
  * From a model with inducing inputs and one Gaussian posterior for each latent function (methods collapsed,
- * variational, augmented on larger tables, sor, dtc, fitc, fic, pitc). Hyperparameters, inducing inputs and the scaling
- * of columns stay as they are. The model is copied; options may be NULL. Errors: UNSUPPORTED (another kind of model:
- * the message says what to fit instead), ARGUMENT, MEMORY.
+ * variational, augmented on larger tables, decoupled, sor, dtc, fitc, fic, pitc). Hyperparameters, inducing inputs and
+ * the scaling of columns stay as they are; of decoupled ones also what the mean has beyond the covariance's basis. The
+ * model is copied; options may be NULL. Errors: UNSUPPORTED (another kind of model: the message says what to fit
+ * instead), ARGUMENT, MEMORY.
  */
 THIELE_API thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, const thiele_model *model,
                                              const thiele_update_options *options);

@@ -44,7 +44,9 @@ const cli_option cli_model_options[] = {
      "exact and collapsed (Gaussian noise), dense and variational (any likelihood); the second of each is for more "
      "rows; augmented (auxiliary variables: bernoulli, student-t, laplace and others, any number of rows); to sample "
      "the posterior at learned values: gibbs, ess, hmc, mh; sparse regression by blocks: sor, dtc, fitc, fic, pitc, "
-     "pic, or a sum such as '0.3 fitc + 0.7 dtc'; decoupled: a large basis for the mean (default: auto)",
+     "pic, or a sum such as '0.3 fitc + 0.7 dtc'; decoupled: a large basis for the mean; incremental: a basis that "
+     "grows "
+     "(default: auto)",
      0, 0},
     {"kernel", 0, cli_parse_text, CLI_AT(fit.kernel), "TEXT",
      "covariance function, one for each latent function with ';' between them or one for all: sums and products of se, "

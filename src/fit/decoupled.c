@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "fit/decoupled_state.h"
-#include "fit/start.h"
 
 enum {
     ALPHA = 4096,
@@ -23,7 +22,7 @@ enum {
 static const double RATES[] = {0.1, 0.01, 0.001};
 enum { RATE_COUNT = sizeof RATES / sizeof *RATES };
 /* Of what is left until the deadline. */
-static const double EXPLORE_SHARE = 0.15, VARIATIONAL_SHARE = 0.6, TRIAL_TIME = 0.15, STEPS_SHARE = 0.5;
+static const double TRIAL_TIME = 0.15, STEPS_SHARE = 0.5;
 
 /* --- plan ------------------------------------------------------------------------------------------------------------
  */
@@ -36,12 +35,6 @@ static int64_t given_or(int64_t given, int64_t standard)
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-/* Sweeps find the weights, and nothing else is learned. */
-static bool only_fills(const thi_dfit *fit)
-{
-    return fit->settings->sweeps >= 0 && !fit->learn && !fit->settings->learn_basis;
 }
 
 static thiele_status check(const thi_dfit *fit)
@@ -62,9 +55,9 @@ static void plan(thi_dfit *fit)
 {
     const thi_decoupled_settings *s = fit->settings;
     int64_t n = fit->source->n;
-    fit->most_alpha = least(given_or(s->alpha, ALPHA), n);
+    fit->most_alpha = s->shared ? 0 : least(given_or(s->alpha, ALPHA), n);
     fit->most_beta = s->beta < 0 ? 0 : least(given_or(s->beta, BETA), (n + 1) / 2);
-    fit->orthogonal = s->form == THI_DECOUPLED_ORTHOGONAL ||
+    fit->orthogonal = s->shared || s->form == THI_DECOUPLED_ORTHOGONAL ||
                       (s->form == THI_DECOUPLED_AUTO && fit->most_alpha > fit->most_beta && fit->most_beta > 0);
     fit->columns = least(given_or(s->columns, COLUMNS), fit->most_alpha);
     /* Epoch by epoch another order; other uses of this purpose number their streams from 0. */
@@ -75,82 +68,6 @@ static void plan(thi_dfit *fit)
     fit->added = s->added > 0 ? s->added : needed > ADDED ? needed : ADDED;
     fit->result->batch = fit->batches.largest;
     fit->result->orthogonal = fit->orthogonal;
-}
-
-/* --- first values ----------------------------------------------------------------------------------------------------
- */
-
-static thiele_status median_trick(thi_dfit *fit)
-{
-    thi_rows sample = {0};
-    double spread;
-    thiele_status status;
-    THI_TRY(thi_source_sample(fit->source, fit->ctx, fit->batches.largest, THI_SAMPLE_EXPLORE, &sample));
-    THI_TRY(thi_start_guess(fit->hypers, fit->ctx, fit->spec, &sample, &spread));
-    THI_TRY(thi_hypers_apply(fit->hypers, fit->ctx, fit->spec));
-out:
-    thi_rows_free(&sample);
-    return status;
-}
-
-/* Hyperparameters and beta by a variational fit, which may have been given inducing inputs of its own. */
-static thiele_status variational_first(thi_dfit *fit)
-{
-    thi_variational_settings settings = *fit->sparse;
-    thi_variational_result result;
-    thi_predictor latent = {0};
-    thi_fitted fitted = {.latent = &latent};
-    double deadline = thi_driver_lend(fit->driver, VARIATIONAL_SHARE);
-    thiele_status status;
-    settings.inducing = fit->most_beta;
-    settings.optimizer = "natural";
-    settings.batch = fit->settings->batch;
-    settings.rate = 0.0;
-    THI_TRY(
-        thi_fit_variational(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, &settings, &result, &fitted));
-    fit->result->fit.evaluations += result.fit.evaluations;
-    fit->Z = latent.basis;
-    fit->Z_count = latent.n;
-    latent.basis = NULL;
-out:
-    thi_driver_restore(fit->driver, deadline);
-    thi_predictor_clear(&latent);
-    return status;
-}
-
-static thiele_status first_values(thi_dfit *fit)
-{
-    const thi_method *method = fit->hypers->noise >= 0 ? &thi_method_exact : &thi_method_dense;
-    if (fit->sparse->condition) {
-        return THIELE_OK;
-    }
-    if (fit->settings->median) {
-        return median_trick(fit);
-    }
-    if (only_fills(fit) && fit->orthogonal && fit->most_beta > 0 && !fit->settings->explore_only) {
-        return variational_first(fit);
-    }
-    return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, method, method->subset,
-                             EXPLORE_SHARE, fit->sparse, &fit->result->fit);
-}
-
-/* Orthogonal: all of beta at once, where a variational fit had it or chosen among some rows. */
-static thiele_status first_beta(thi_dfit *fit)
-{
-    double *Z = NULL;
-    int64_t M;
-    thiele_status status;
-    if (!fit->orthogonal || fit->most_beta == 0) {
-        return THIELE_OK;
-    }
-    if (fit->Z != NULL) {
-        return thi_dfit_add(fit, false, least(fit->Z_count, fit->most_beta), fit->Z);
-    }
-    THI_TRY(thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, fit->sparse, fit->most_beta, &Z, &M, NULL));
-    THI_TRY(thi_dfit_add(fit, false, least(M, fit->most_beta), Z));
-out:
-    thi_free(Z);
-    return status;
 }
 
 /* --- the rate --------------------------------------------------------------------------------------------------------
@@ -202,7 +119,7 @@ static int64_t trial_steps(int64_t steps)
  * full. */
 static int64_t steps_of(const thi_dfit *fit)
 {
-    if (only_fills(fit)) {
+    if (thi_dfit_only_fills(fit)) {
         return (fit->most_alpha + fit->most_beta) / fit->added + 1;
     }
     return given_or(fit->sparse->iterations, fit->settings->sweeps >= 0 ? ITERATIONS : ITERATIONS_ALONE);
@@ -215,7 +132,7 @@ static thiele_status take_steps(thi_dfit *fit)
     double deadline = thi_driver_lend(fit->driver, sweeps ? STEPS_SHARE : 1.0), last;
     thiele_status status = THIELE_OK;
     fit->result->rate = fit->settings->rate > 0.0 ? fit->settings->rate : RATES[1];
-    if (!(fit->settings->rate > 0.0) && steps >= 2 * LEAST_TRIAL && !only_fills(fit)) {
+    if (!(fit->settings->rate > 0.0) && steps >= 2 * LEAST_TRIAL && !thi_dfit_only_fills(fit)) {
         THI_TRY(choose_rate(fit, trial_steps(steps), &fit->result->rate));
     }
     thi_driver_phase(fit->driver, "fit", steps);
@@ -229,9 +146,9 @@ static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
 {
     int sweeps = fit->settings->sweeps != 0 ? fit->settings->sweeps : SWEEPS;
     thiele_status status;
-    THI_TRY(first_values(fit));
+    THI_TRY(thi_dfit_first_values(fit));
     THI_TRY(thi_dfit_open(fit));
-    THI_TRY(first_beta(fit));
+    THI_TRY(thi_dfit_first_beta(fit));
     THI_TRY(take_steps(fit));
     fit->result->fit.stop = THIELE_STOP_ITERATIONS;
     if (sweeps > 0 && !thi_driver_stopped(fit->driver)) {

@@ -19,8 +19,14 @@
  * a variational fit with as many inducing inputs (phase "fit" of variational.h before this one's), or of exploring
  * alone, and the steps only fill the bases; sweeps then raise the bound from there. While they are learned,
  * hyperparameters hold still for the first steps. Adam's steps of a and L are divided by k of the function with itself
- * (the paper's Jacobi preconditioner, remark 2 of appendix A). Memory: (batch + columns + M_beta) x (512 + 4 M_beta)
- * numbers and some 10 D (M_alpha + M_beta), whatever the rows; sweeps: max(32,768, 4 M_alpha) rows x max(M_beta, 192).
+ * (the paper's Jacobi preconditioner, remark 2 of appendix A).
+ *
+ * Shared: incremental sparse regression (iVSGPR; Cheng and Boots 2016). Mirror ascent with the KL as its divergence is
+ * the natural step of the sites. K_beta's Cholesky factor of more points begins with that of fewer, and so do the
+ * coordinates w: where T = 0 for the new ones q is as it was before, whatever the points.
+ *
+ * Memory: (batch + columns + M_beta) x (512 + 4 M_beta)
+ * numbers and some 10 D (M_alpha + M_beta), whatever the rows; sweeps: max(32,768, 4 M_alpha) rows x max(M_beta, 512).
  */
 #ifndef THI_FIT_DECOUPLED_H
 #define THI_FIT_DECOUPLED_H
@@ -41,6 +47,7 @@ typedef struct thi_decoupled_settings {
     int64_t added;           /* new functions a step; default 128, or so many that an epoch reaches the limits */
     int64_t columns;         /* of K_alpha that the KL term is estimated from; default 256 */
     thi_decoupled_form form; /* auto: orthogonal when M_alpha > M_beta */
+    bool shared;             /* one basis, beta, for both; it grows from the rows of the steps */
     bool generalised;        /* functions with length-scales of their own; one squared exponential only */
     bool learn_basis;        /* points, and length-scales where generalised */
     bool median;             /* hyperparameters begin by the median trick, and are learned by the bound from there */

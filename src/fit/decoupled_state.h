@@ -32,8 +32,9 @@ typedef struct thi_dfit {
     const thi_variational_settings *sparse;
     const thi_decoupled_settings *settings;
     thi_decoupled_result *result;
-    bool learn; /* hyperparameters */
-    double *Z;  /* of a variational fit, D x Z_count: beta; NULL: there was none */
+    bool learn;       /* hyperparameters */
+    double *Z;        /* of a variational fit, D x Z_count: beta; NULL: there was none */
+    bool bound_noise; /* the noise is that of a variational bound */
     int64_t Z_count;
     bool orthogonal;
     int64_t most_alpha, most_beta; /* the limits */
@@ -60,6 +61,15 @@ typedef struct thi_dfit {
     /* Of the last evaluation. */
     double expected, kl, bound, log_prior;
 } thi_dfit;
+
+/* --- decoupled_first.c --- */
+/* Sweeps find the weights, and nothing else is learned. */
+bool thi_dfit_only_fills(const thi_dfit *fit);
+/* The hyperparameters that a fit begins with, or those that it ends with where it only fills the bases. */
+thiele_status thi_dfit_first_values(thi_dfit *fit);
+/* Orthogonal: all of beta at once, where a variational fit had it or chosen among some rows. One that is shared grows.
+ */
+thiele_status thi_dfit_first_beta(thi_dfit *fit);
 
 /* --- decoupled_state.c --- */
 /* Room for everything; the limits and the form are set before. */

@@ -5,7 +5,14 @@
 #include "fit/variational.h"
 
 /* Which sample of the rows serves what; basis.h numbers its own streams below these. */
-enum { THI_SAMPLE_EXPLORE = 1 << 24, THI_SAMPLE_BASIS, THI_SAMPLE_WARM, THI_SAMPLE_PHI, THI_SAMPLE_BLOCKS };
+enum {
+    THI_SAMPLE_EXPLORE = 1 << 24,
+    THI_SAMPLE_BASIS,
+    THI_SAMPLE_WARM,
+    THI_SAMPLE_PHI,
+    THI_SAMPLE_BLOCKS,
+    THI_SAMPLE_JUDGE
+};
 
 /*
  * First guesses, improved by a dense method on at most `rows` rows within a share of the time that is left; a

@@ -9,8 +9,8 @@ const char *thi_online_refuses(const thi_predictor *p)
     if (p->local != NULL) {
         return "its rows belong to blocks (fit by --method pitc or fitc instead)";
     }
-    if (p->mean_basis != NULL || p->log_c != NULL) {
-        return "its mean has a basis of its own (fit by --method collapsed or variational instead)";
+    if (p->n == 0) {
+        return "its covariance has no basis functions (fit with --inducing M instead)";
     }
     if (p->components != 1) {
         return "its posterior is a mixture (fit with --posterior full instead)";
@@ -19,6 +19,70 @@ const char *thi_online_refuses(const thi_predictor *p)
         return "it keeps its training rows, not inducing inputs (fit with --inducing M instead)";
     }
     return NULL;
+}
+
+/* --- decoupled posteriors --------------------------------------------------------------------------------------------
+ */
+
+/* Functions of the mean before those of the covariance: alpha. */
+static int64_t outside(const thi_predictor *p)
+{
+    return p->mean_basis != NULL ? p->mean_n - p->n : 0;
+}
+
+static bool ends_in_basis(const thi_predictor *p)
+{
+    int64_t at = outside(p) * p->kernel->dims;
+    size_t bytes = (size_t)(p->n * p->kernel->dims) * sizeof(double);
+    return at >= 0 && memcmp(p->mean_basis + at, p->basis, bytes) == 0 &&
+           (p->log_c == NULL || memcmp(p->mean_log_c + at, p->log_c, bytes) == 0);
+}
+
+static thiele_status append(thiele_context *ctx, double **to, size_t count, const double *from, size_t added)
+{
+    thiele_status status = thi_grow(ctx, to, count + added, sizeof **to);
+    if (status == THIELE_OK) {
+        memcpy(*to + count, from, added * sizeof **to);
+    }
+    return status;
+}
+
+thiele_status thi_online_prepare(thi_predictor *p, thiele_context *ctx)
+{
+    size_t D = (size_t)p->kernel->dims, count = D * (size_t)p->mean_n, added = D * (size_t)p->n;
+    thiele_status status;
+    if (p->mean_basis == NULL || ends_in_basis(p)) {
+        return THIELE_OK;
+    }
+    THI_TRY(append(ctx, &p->mean_basis, count, p->basis, added));
+    if (p->log_c != NULL) {
+        THI_TRY(append(ctx, &p->mean_log_c, count, p->log_c, added));
+    }
+    THI_TRY(thi_grow(ctx, &p->a, (size_t)(p->mean_n + p->n), sizeof *p->a));
+    p->mean_n += p->n;
+    THI_TRY(thi_predictor_finish(p, ctx));
+out:
+    return status;
+}
+
+/* c = L^-1 k(beta, alpha) a */
+static thiele_status project(thi_online_latent *l, thiele_context *ctx)
+{
+    const thi_predictor *p = l->basis;
+    int64_t alpha = outside(p), most = alpha < THI_PREDICT_PORTION ? alpha : THI_PREDICT_PORTION;
+    thi_matrix room = {0};
+    thiele_status status;
+    THI_TRY(thi_matrix_alloc(&room, ctx, p->n, most));
+    for (int64_t first = 0; first < alpha; first += most) {
+        thi_functions part = thi_functions_part(&p->mean_functions, first, alpha - first < most ? alpha - first : most);
+        thi_matrix K = thi_matrix_view(room.data, p->n, part.n, p->n);
+        THI_TRY(thi_functions_cross(&p->functions, &part, ctx, K, false));
+        thi_blas_gemv(THI_N, 1.0, K, p->a + first, 1.0, l->c);
+    }
+    thi_blas_trsv(THI_N, p->L, l->c);
+out:
+    thi_free(room.data);
+    return status;
 }
 
 /* --- opening ---------------------------------------------------------------------------------------------------------
@@ -50,7 +114,7 @@ out:
     return status;
 }
 
-/* Natural parameters from the frozen form: m = L'a, t = B m, T = B - I. */
+/* Natural parameters from the frozen form: m = L'a + c with the weights a of the basis, t = B m, T = B - I. */
 static thiele_status recover(thi_online_latent *l, thiele_context *ctx)
 {
     const thi_predictor *p = l->basis;
@@ -63,8 +127,9 @@ static thiele_status recover(thi_online_latent *l, thiele_context *ctx)
     if (status != THIELE_OK) {
         return status;
     }
-    memcpy(l->m, p->a, (size_t)M * sizeof *l->m);
+    memcpy(l->m, p->a + outside(p), (size_t)M * sizeof *l->m);
     thi_blas_trmm(THI_LEFT, THI_T, 1.0, p->L, m);
+    thi_blas_axpy(M, 1.0, l->c, l->m);
     thi_blas_symm(THI_LEFT, 1.0, l->T, m, 0.0, thi_matrix_view(l->t, M, 1, M));
     for (int64_t i = 0; i < M; i++) {
         l->T.data[i + i * M] -= 1.0;
@@ -103,6 +168,11 @@ static thiele_status latent_open(thi_online_latent *l, thiele_context *ctx, cons
     THI_TRY(thi_alloc(ctx, &l->m, (size_t)M, sizeof *l->m));
     THI_TRY(thi_alloc(ctx, &l->old, (size_t)M, sizeof *l->old));
     THI_TRY(thi_alloc(ctx, &l->left, (size_t)capacity, sizeof *l->left));
+    THI_TRY(thi_alloc(ctx, &l->c, (size_t)M, sizeof *l->c));
+    if (p->mean_basis != NULL) {
+        THI_TRY(thi_alloc(ctx, &l->room, (size_t)capacity * THI_PREDICT_PORTION, sizeof *l->room));
+        THI_TRY(project(l, ctx));
+    }
     THI_TRY(recover(l, ctx));
     THI_TRY(thi_online_factor(l, ctx, l->T, l->t));
 out:
@@ -121,6 +191,8 @@ static void latent_close(thi_online_latent *l)
     thi_free(l->m);
     thi_free(l->old);
     thi_free(l->left);
+    thi_free(l->c);
+    thi_free(l->room);
 }
 
 enum { ARRAYS = 11 }; /* of Q x capacity numbers */
@@ -171,7 +243,7 @@ static thi_matrix columns(thi_matrix A, int64_t n)
     return thi_matrix_view(A.data, A.rows, n, A.ld);
 }
 
-/* V, what it leaves of k(x, x), and the prior mean of the batch. */
+/* V, what it leaves of k(x, x), and the prior mean of the batch with o. */
 static thiele_status load(thi_online *o, thiele_context *ctx, int j, const double *X)
 {
     thi_online_latent *l = &o->latent[j];
@@ -181,7 +253,7 @@ static thiele_status load(thi_online *o, thiele_context *ctx, int j, const doubl
     thi_inputs inputs = {0};
     thiele_status status;
     THI_TRY(thi_inputs_make(&inputs, ctx, p->kernel, n, X));
-    THI_TRY(thi_kernel_fill(p->kernel, ctx, &p->inputs, &inputs, V, false));
+    THI_TRY(thi_predictor_fill(p, ctx, &inputs, l->room, V));
     THI_TRY(thi_kernel_fill_diagonal(p->kernel, ctx, &inputs, l->left));
     THI_TRY(thi_tri_solve(ctx, THI_N, p->L, V));
     for (int64_t i = 0; i < n; i++) {
@@ -189,6 +261,10 @@ static thiele_status load(thi_online *o, thiele_context *ctx, int j, const doubl
         l->left[i] = fmax(0.0, l->left[i] - thi_blas_dot(p->n, w, w));
     }
     thi_mean_fill(p->mean, p->mean_parameter, n, p->kernel->dims, X, o->E);
+    if (outside(p) > 0) {
+        THI_TRY(thi_predictor_add_mean(p, ctx, outside(p), p->a, &inputs, l->room, o->E));
+        thi_blas_gemv(THI_T, -1.0, V, l->c, 1.0, o->E);
+    }
     for (int64_t i = 0; i < n; i++) {
         o->shift[i * o->latents + j] = o->E[i];
     }
@@ -243,6 +319,7 @@ thiele_status thi_online_freeze(const thi_online *o, thiele_context *ctx, int la
 {
     const thi_online_latent *l = &o->latent[latent];
     int64_t M = l->T.rows;
+    double *a = out->a + outside(out);
     thi_matrix B = {0}, Ls = {0};
     thiele_status status;
     THI_TRY(thi_matrix_alloc(&B, ctx, M, M));
@@ -256,8 +333,9 @@ thiele_status thi_online_freeze(const thi_online *o, thiele_context *ctx, int la
     out->R[0] = Ls;
     Ls = (thi_matrix){0};
     out->plus = THI_PLUS_TRIANGLE;
-    memcpy(out->a, l->m, (size_t)M * sizeof *out->a);
-    thi_blas_trsv(THI_T, l->basis->L, out->a);
+    memcpy(a, l->m, (size_t)M * sizeof *a);
+    thi_blas_axpy(M, -1.0, l->c, a);
+    thi_blas_trsv(THI_T, l->basis->L, a);
 out:
     thi_free(B.data);
     thi_free(Ls.data);

@@ -7,11 +7,17 @@
  * of other likelihoods they are found by natural-gradient rounds on the batch's bound sum_n E_n - KL(q || q_old),
  * damped so that it never falls.
  *
+ * Decoupled posteriors (posterior/decoupled.h): w is of the covariance's basis beta. Of their mean what is outside of
+ * its span, o(x) = k(x, alpha) a - V'c with c = L^-1 k(beta, alpha) a, stays as it is and is added to the prior mean;
+ * the functions of beta in the mean's basis get the weights L^-T (m - c). KL(q || q_old) is theorem 1, equation 13, of
+ * Cheng and Boots 2017 at equal alpha, a and beta.
+ *
  * Forgetting: before a batch of n rows T and t are multiplied by exp(-n / forget). What was learned fades towards the
- * prior, and the last `forget` rows or so are what counts.
+ * prior, and the last `forget` rows or so are what counts; o does not fade.
  *
  * Cost of a batch of n rows, per latent function: fill of k(Z, X), 3 n M^2 + M^3/3 flops; of other likelihoods 2 n M^2
- * + M^3/3 a round. Matrices are allocated by thi_online_open only. The same bits on any number of threads.
+ * + M^3/3 a round; of decoupled ones fill of k(alpha, X). Matrices are allocated by thi_online_open only. The same bits
+ * on any number of threads.
  */
 #ifndef THI_FIT_ONLINE_H
 #define THI_FIT_ONLINE_H
@@ -30,13 +36,15 @@ typedef struct thi_online_settings {
 
 /* One latent function. */
 typedef struct thi_online_latent {
-    const thi_predictor *basis;   /* kernel, mean, Z, L; borrowed */
+    const thi_predictor *basis;   /* kernel, mean, Z, L, what o is made of; borrowed */
     thi_matrix T, next;           /* lower triangles; next: with the batch */
     double *t, *t_next, *m, *old; /* old: m without the batch */
     thi_matrix root;              /* chol(I + T) */
     double log_det;               /* log|I + T| without the batch */
     thi_matrix V, W;              /* M x capacity: L^-1 k(Z, X), and work */
     double *left;                 /* capacity: k(x, x) - |V|^2 */
+    double *c;                    /* M; 0 unless decoupled */
+    double *room;                 /* decoupled: capacity x THI_PREDICT_PORTION */
 } thi_online_latent;
 
 typedef struct thi_online {
@@ -45,14 +53,23 @@ typedef struct thi_online {
     int latents;
     thi_online_latent *latent;
     int64_t n; /* rows of the present batch */
-    /* Q x capacity each: prior mean with the row's offset, marginals, sites now, where a round goes, and a trial. */
+    /* Q x capacity each: prior mean with o and the row's offset, marginals, sites now, where a round goes, and a trial.
+     */
     double *shift, *mu, *v, *lambda, *nu, *lambda_to, *nu_to, *lambda_try, *nu_try, *g, *h;
-    double *E; /* capacity */
+    double *E;    /* capacity */
+    double bound; /* of the batch that was learned last, unless noise is Gaussian */
 } thi_online;
 
 /* Why a posterior is of no kind that learns like this, or NULL. */
 const char *thi_online_refuses(const thi_predictor *latent);
-/* From frozen predictors (`latents` of them, borrowed, none refused). M^3 flops. Errors: NUMERIC, MEMORY. */
+/*
+ * Makes sure that a mean with a basis of its own has the functions of the covariance as its last ones: unless they are
+ * there they are added with weights 0. After an error the predictor is to be cleared.
+ */
+thiele_status thi_online_prepare(thi_predictor *latent, thiele_context *ctx);
+/*
+ * From frozen predictors (`latents` of them, borrowed, none refused, all prepared). M^3 flops. Errors: NUMERIC, MEMORY.
+ */
 thiele_status thi_online_open(thi_online *online, thiele_context *ctx, int latents, const thi_predictor *latent,
                               const thiele_likelihood *lik, const thi_online_settings *settings);
 void thi_online_close(thi_online *online);
@@ -67,7 +84,7 @@ thiele_status thi_online_predict(thi_online *online, thiele_context *ctx, int64_
  * draws. After an error the posterior is without the batch.
  */
 thiele_status thi_online_learn(thi_online *online, thiele_context *ctx, const double *y, int64_t row);
-/* Puts the present q of a latent function into a predictor of the same basis. On failure it is as it was. */
+/* Puts the present q of a latent function into a predictor of the same bases. On failure it is as it was. */
 thiele_status thi_online_freeze(const thi_online *online, thiele_context *ctx, int latent, thi_predictor *out);
 
 /* --- what online.c and online_learn.c share --- */

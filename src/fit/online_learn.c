@@ -249,6 +249,7 @@ static thiele_status learn_rounds(thi_online *o, thiele_context *ctx, const doub
     if (!present) {
         THI_TRY(set_all(o, ctx, o->lambda, o->nu));
     }
+    o->bound = bound;
 out:
     return status;
 }

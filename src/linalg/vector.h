@@ -24,6 +24,9 @@ typedef enum thi_profile {
     THI_PROFILE_COUNT
 } thi_profile;
 
+/* Rows of a panel (linalg/panels.h): the widest vector, and a multiple of every other one. */
+enum { THI_PANEL = 8 };
+
 /* scale: the variance; shape: alpha or offset; degree: of the polynomial. */
 typedef struct thi_profile_args {
     double scale, shape;
@@ -54,6 +57,15 @@ typedef struct thi_vector_ops {
     void (*combine)(int64_t n, double a, const double *g, const double *x, const double *h, bool add, double *y);
     /* w = scale a b, entry by entry; sum += w likewise; returns the total of w. w may be a or b. */
     double (*weigh)(int64_t n, double scale, const double *a, const double *b, double *w, double *sum);
+    /*
+     * One point against n others, a multiple of THI_PANEL, that are given feature by feature (Z: n x F, columns
+     * `stride` apart): t_i = sum_f ((x_f - Z_if) s_f)^2, and t_i = sum_f x_f Z_if.
+     */
+    void (*point_distances)(int64_t n, int F, int64_t stride, const double *Z, const double *x, const double *s,
+                            double *t);
+    void (*point_products)(int64_t n, int F, int64_t stride, const double *Z, const double *x, double *t);
+    /* y (THI_PANEL) = A x, A: THI_PANEL x columns, the columns a multiple of THI_PANEL. */
+    void (*panel)(int64_t columns, const double *A, const double *x, double *y);
     /* k = scale * profile(t); k may be t. */
     void (*profile[THI_PROFILE_COUNT])(int64_t n, thi_profile_args args, const double *t, double *k);
     /* The same with dk = scale * d profile/dt and dshape = scale * d profile/d log shape (0 where there is no shape).

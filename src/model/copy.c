@@ -19,15 +19,33 @@ static thiele_status copy_block(thiele_context *ctx, void *out, const void *from
     return status;
 }
 
+/* What a decoupled posterior has beyond the others; its weights are of the mean's basis. */
+static thiele_status copy_mean_basis(thiele_context *ctx, thi_predictor *to, const thi_predictor *from)
+{
+    size_t D = (size_t)from->kernel->dims, mean_n = (size_t)from->mean_n;
+    thiele_status status;
+    to->mean_n = from->mean_n;
+    THI_TRY(copy_block(ctx, &to->mean_basis, from->mean_basis, D * mean_n, sizeof *to->mean_basis));
+    THI_TRY(copy_block(ctx, &to->mean_log_c, from->mean_log_c, D * mean_n, sizeof *to->mean_log_c));
+    THI_TRY(copy_block(ctx, &to->log_c, from->log_c, D * (size_t)from->n, sizeof *to->log_c));
+    THI_TRY(thi_grow(ctx, &to->a, mean_n * (size_t)from->components, sizeof *to->a));
+    THI_TRY(thi_predictor_finish(to, ctx));
+out:
+    return status;
+}
+
 static thiele_status copy_predictor(thiele_context *ctx, thi_predictor *to, const thi_predictor *from)
 {
     thi_prior prior = {from->kernel, from->mean, from->mean_parameter};
-    size_t n = (size_t)from->n;
+    size_t n = (size_t)from->n, weights = from->mean_basis != NULL ? (size_t)from->mean_n : n;
     thiele_status status;
     THI_TRY(thi_predictor_begin(to, ctx, &prior, from->n, from->basis, from->components));
+    if (from->mean_basis != NULL) {
+        THI_TRY(copy_mean_basis(ctx, to, from));
+    }
     to->plus = from->plus;
     to->conditional = from->conditional;
-    memcpy(to->a, from->a, n * (size_t)from->components * sizeof *to->a);
+    memcpy(to->a, from->a, weights * (size_t)from->components * sizeof *to->a);
     memcpy(to->L.data, from->L.data, n * n * sizeof *to->L.data);
     THI_TRY(copy_block(ctx, &to->scale, from->scale, n, sizeof *to->scale));
     if (from->R == NULL) {

@@ -1,4 +1,4 @@
-/* Fits with decoupled bases: their settings from the options, and what is said of them. */
+/* Fits with bases that grow, decoupled or shared: their settings from the options, and what is said of them. */
 #include <string.h>
 
 #include "model/specify.h"
@@ -23,7 +23,7 @@ static thiele_status read_form(thi_fitting *f, thi_decoupled_form *form)
 }
 
 /* Options that a form would leave unused are refused. */
-static thiele_status check_form(const thi_fitting *f, thi_decoupled_form form)
+static thiele_status check_form(const thi_fitting *f, thi_decoupled_form form, bool shared)
 {
     const thiele_fit_options *o = f->options;
     bool plain = form == THI_DECOUPLED_PLAIN;
@@ -34,12 +34,13 @@ static thiele_status check_form(const thi_fitting *f, thi_decoupled_form form)
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "basis functions with length-scales of their own are learned, and cannot be fixed");
     }
-    if (plain && o->basis != NULL) {
+    if ((plain || shared) && o->basis != NULL) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "plain decoupled bases come from the rows of the steps: a choice of where they come from is "
-                        "for the orthogonal form");
+                        "%s come from the rows of the steps: a choice of where they come from is for the orthogonal "
+                        "form of decoupled bases",
+                        plain ? "plain decoupled bases" : "incremental basis functions");
     }
-    if (!plain && !o->own_scales && o->rate > 0.0) {
+    if (!plain && !shared && !o->own_scales && o->rate > 0.0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "orthogonal decoupled bases have no rate: it is for the plain form, or for length-scales of "
                         "their own");
@@ -47,25 +48,28 @@ static thiele_status check_form(const thi_fitting *f, thi_decoupled_form form)
     return THIELE_OK;
 }
 
-thiele_status thi_specify_decoupled(thi_fitting *f)
+thiele_status thi_specify_decoupled(thi_fitting *f, bool shared)
 {
     const thiele_fit_options *o = f->options;
     thi_decoupled_form form;
     thiele_status status = read_form(f, &form);
     if (status == THIELE_OK) {
-        status = check_form(f, form);
+        status = check_form(f, form, shared);
     }
     if (status != THIELE_OK) {
         return status;
     }
+    bool steps_alone = form == THI_DECOUPLED_PLAIN || o->own_scales || shared;
     f->decoupled_settings = (thi_decoupled_settings){.alpha = o->mean_inducing,
                                                      .beta = o->inducing,
                                                      .batch = o->batch,
                                                      .added = o->growth,
                                                      .form = form,
+                                                     .shared = shared,
+                                                     .median = shared,
                                                      .generalised = o->own_scales != 0,
                                                      .learn_basis = o->own_scales != 0,
-                                                     .sweeps = form == THI_DECOUPLED_PLAIN || o->own_scales ? -1 : 0,
+                                                     .sweeps = steps_alone ? -1 : 0,
                                                      .rate = o->rate};
     return THIELE_OK;
 }
@@ -74,10 +78,11 @@ thiele_status thi_specify_decoupled(thi_fitting *f)
 static thiele_status nothing_yet(thi_fitting *f)
 {
     return f->driver.reason == THIELE_STOP_CANCELLED
-               ? thi_fail(f->ctx, THIELE_ERROR_CANCELLED, "stopped before the first step with decoupled bases")
-               : thi_fail(f->ctx, THIELE_ERROR_CANCELLED,
-                          "the deadline came before the first step with decoupled bases: they need more time, or fewer "
-                          "basis functions of the covariance");
+               ? thi_fail(f->ctx, THIELE_ERROR_CANCELLED, "stopped before the first step")
+               : thi_fail(
+                     f->ctx, THIELE_ERROR_CANCELLED,
+                     "the deadline came before the first step: it needs more time, or fewer basis functions of the "
+                     "covariance (--inducing)");
 }
 
 thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted)
@@ -89,7 +94,7 @@ thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool l
     double deadline = halves ? thi_driver_lend(&f->driver, LEARN_SHARE) : 0.0;
     thiele_status status = thi_fit_decoupled(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse,
                                              &f->decoupled_settings, &outcome, fitted);
-    if (status == THIELE_OK && f->driver.stopped && outcome.alpha == 0) {
+    if (status == THIELE_OK && f->driver.stopped && outcome.alpha == 0 && outcome.beta == 0) {
         status = nothing_yet(f);
     }
     if (status == THIELE_OK && (learn || f->driver.stopped)) {

@@ -183,7 +183,7 @@ static thiele_status read_file(thiele_context *ctx, const char *path, FILE *stre
         return thi_fail(ctx, THIELE_ERROR_IO, "cannot read model %s: it is not a file", path);
     }
     *length = (size_t)info.st_size;
-    thiele_status status = thi_alloc(ctx, bytes, *length, 1);
+    thiele_status status = thi_alloc_bare(ctx, bytes, *length, 1);
     if (status == THIELE_OK && fread(*bytes, 1, *length, stream) != *length) {
         status = thi_fail(ctx, THIELE_ERROR_IO, "cannot read model %s: it is shorter than it was a moment ago", path);
     }

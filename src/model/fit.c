@@ -184,7 +184,7 @@ static thiele_status report_sparse(thi_fitting *f)
 {
     thiele_model *model = f->model;
     const char *family = f->options->posterior != NULL ? f->options->posterior : "full";
-    const char *posterior = f->is_decoupled ? "decoupled" : family;
+    const char *posterior = f->is_decoupled && !f->decoupled_settings.shared ? "decoupled" : family;
     thiele_status status = thi_strdup(f->ctx, &model->optimizer, f->outcome.optimizer);
     model->batch = f->outcome.batch;
     model->epochs = f->outcome.epochs;

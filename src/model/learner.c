@@ -111,17 +111,29 @@ out:
     return status;
 }
 
+/* The learner's own model, in the form that it will be frozen into. */
+static thiele_status open_model(thiele_learner *l, thiele_context *ctx, const thiele_model *model)
+{
+    thiele_status status;
+    THI_TRY(thi_model_copy(&l->model, ctx, model));
+    for (int j = 0; j < model->latents; j++) {
+        THI_TRY(thi_online_prepare(&l->model->latent[j], ctx));
+    }
+    if (model->posterior != NULL && strcmp(model->posterior, "decoupled") != 0) {
+        thi_free(l->model->posterior);
+        l->model->posterior = NULL;
+        THI_TRY(thi_strdup(ctx, &l->model->posterior, "full"));
+    }
+out:
+    return status;
+}
+
 static thiele_status learner_start(thiele_learner *l, thiele_context *ctx, const thiele_model *model)
 {
     const thi_encoder *encoder = &model->encoder;
     size_t latents = (size_t)l->batch * (size_t)model->latents;
     thiele_status status;
-    THI_TRY(thi_model_copy(&l->model, ctx, model));
-    if (l->model->posterior != NULL) {
-        thi_free(l->model->posterior);
-        l->model->posterior = NULL;
-        THI_TRY(thi_strdup(ctx, &l->model->posterior, "full"));
-    }
+    THI_TRY(open_model(l, ctx, model));
     if (l->options.snapshot != NULL) {
         THI_TRY(thi_strdup(ctx, &l->snapshot, l->options.snapshot));
     }

@@ -58,6 +58,7 @@ static const struct {
     {"pitc", NULL, true, 0, NULL, NULL, NULL, NULL},
     {"pic", NULL, true, 0, NULL, NULL, NULL, NULL},
     {"decoupled", NULL, false, 0, NULL, NULL, NULL, NULL},
+    {"incremental", NULL, false, 0, NULL, NULL, NULL, NULL},
     {"variational", NULL, false, INT64_MAX, "the table is large", NULL, NULL, NULL},
 };
 enum { METHODS = sizeof methods / sizeof *methods };
@@ -199,23 +200,31 @@ static thiele_status check_blocks(const thi_fitting *f, int chosen)
     return extra == NULL ? THIELE_OK : thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has no %s", name, extra);
 }
 
-/* What is for decoupled bases alone, and what is not for them. */
+/* What is for bases that grow alone, decoupled ones or one that is shared, and what is not for them. */
 static thiele_status check_decoupled(const thi_fitting *f, int chosen)
 {
     const thiele_fit_options *o = f->options;
-    if (strcmp(methods[chosen].name, "decoupled") != 0) {
-        bool asked = o->mean_inducing > 0 || o->growth > 0 || o->decoupled != NULL || o->own_scales != 0;
-        return asked ? thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                                "method '%s' has one basis: basis functions of the mean, their growth, form and own "
-                                "scales are for the method decoupled (--method decoupled)",
-                                methods[chosen].name)
-                     : THIELE_OK;
+    const char *name = methods[chosen].name;
+    bool decoupled = strcmp(name, "decoupled") == 0;
+    if (!decoupled && (o->mean_inducing > 0 || o->decoupled != NULL)) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "method '%s' has one basis: basis functions of the mean and their form are for the method "
+                        "decoupled (--method decoupled)",
+                        name);
+    }
+    if (!decoupled && strcmp(name, "incremental") != 0) {
+        return o->growth > 0 || o->own_scales != 0
+                   ? thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                              "method '%s' has a basis of points that does not grow: growth and scales of their own "
+                              "are for the methods decoupled and incremental",
+                              name)
+                   : THIELE_OK;
     }
     const char *extra = o->posterior != NULL || o->plain ? "posterior families"
                         : o->optimizer != NULL           ? "choice of optimizer"
                         : o->epochs > 0                  ? "epochs but iterations (--iterations)"
                                                          : NULL;
-    return extra == NULL ? THIELE_OK : thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method 'decoupled' has no %s", extra);
+    return extra == NULL ? THIELE_OK : thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has no %s", name, extra);
 }
 
 static thiele_status check_method(const thi_fitting *f, int chosen, int64_t n)
@@ -315,7 +324,7 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
         return thi_fail(
             f->ctx, THIELE_ERROR_ARGUMENT,
             "no method '%s' in this version: it has auto, exact, collapsed, dense, variational, augmented, gibbs, "
-            "ess, hmc, mh, sor, dtc, fitc, fic, pitc, pic and decoupled",
+            "ess, hmc, mh, sor, dtc, fitc, fic, pitc, pic, decoupled and incremental",
             name);
     }
     THI_TRY(check_settings(f));
@@ -334,9 +343,10 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
                                              .tolerance = o->tolerance,
                                              .restarts = o->restarts};
     THI_TRY(read_posterior(f));
-    f->is_decoupled = strcmp(methods[chosen].name, "decoupled") == 0;
+    bool shared = strcmp(methods[chosen].name, "incremental") == 0;
+    f->is_decoupled = shared || strcmp(methods[chosen].name, "decoupled") == 0;
     if (f->is_decoupled) {
-        THI_TRY(thi_specify_decoupled(f));
+        THI_TRY(thi_specify_decoupled(f, shared));
     }
     f->by_blocks = thi_blocks_is_form(name);
     if (f->by_blocks) {

@@ -104,7 +104,7 @@ bool thi_model_is_gaussian(const thiele_model *model);
 thiele_status thi_model_need_likelihood(const thiele_model *model, thiele_context *ctx);
 
 /* --- copy.c --- */
-/* Of a model that can be updated, which has no leave-one-out predictions, local parts or bases of functions. */
+/* Of a model that can be updated, which has no leave-one-out predictions and no local parts. */
 thiele_status thi_model_copy(thiele_model **out, thiele_context *ctx, const thiele_model *model);
 
 /* --- marginals.c --- */

@@ -184,6 +184,13 @@ out:
     return status;
 }
 
+thiele_status thi_outputs_observe(thi_outputs *o, thi_expect *expect, thiele_context *ctx, int64_t n,
+                                  const int64_t *row, const double *mu, const double *v)
+{
+    job j = {o, n, row, mu, v};
+    return observe(expect, ctx, 0, n, &j);
+}
+
 /* --- latent functions ------------------------------------------------------------------------------------------------
  */
 

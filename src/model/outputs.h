@@ -5,6 +5,7 @@
 #ifndef THI_OUTPUTS_H
 #define THI_OUTPUTS_H
 
+#include "expect/expect.h"
 #include "model/model.h"
 
 typedef struct thi_outputs {
@@ -23,6 +24,13 @@ void thi_outputs_close(thi_outputs *outputs);
 /* mu, v: Q x n x K; row: the numbers of the rows, which draws depend on; may be NULL without them. */
 thiele_status thi_outputs_make(thi_outputs *outputs, thiele_context *ctx, int64_t n, const int64_t *row,
                                const double *mu, const double *v);
+
+/*
+ * The same for observations, at most THI_EXPECT_BLOCK rows, on the calling thread with a provider of the caller's.
+ * Nothing is allocated, but for draws.
+ */
+thiele_status thi_outputs_observe(thi_outputs *outputs, thi_expect *expect, thiele_context *ctx, int64_t n,
+                                  const int64_t *row, const double *mu, const double *v);
 
 /* Room for the marginals of the block of rows that begins with `first`; NULL for one component. */
 double *thi_gathered_part(const thi_outputs *outputs, int64_t first);

@@ -18,7 +18,7 @@ typedef struct thi_fitting {
     const char *expectation;  /* as the method has it; NULL: as the options do */
     thi_variational_settings settings;
     thi_variational_result outcome;
-    bool is_decoupled; /* a sparse method, by these settings: */
+    bool is_decoupled; /* a sparse method whose basis grows, by these settings: */
     thi_decoupled_settings decoupled_settings;
     bool by_blocks; /* likewise: */
     thi_blocks_settings block_settings;
@@ -46,8 +46,8 @@ thiele_status thi_specify_blocks(thi_fitting *f, const char *method);
 thiele_status thi_run_blocks(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted);
 void thi_report_blocks(thi_fitting *f);
 
-/* --- decoupled.c: the same for decoupled bases --- */
-thiele_status thi_specify_decoupled(thi_fitting *f);
+/* --- decoupled.c: the same for decoupled bases, or one that is shared by mean and covariance and grows --- */
+thiele_status thi_specify_decoupled(thi_fitting *f, bool shared);
 thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted);
 
 /* --- specify.c --- */

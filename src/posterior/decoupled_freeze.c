@@ -1,7 +1,8 @@
 /*
  * A decoupled posterior as a predictor (MATH.md section 7). The covariance of the plain form is that of sites T = Lb'B
  * Lb (Woodbury: Lb'(B^-1 + K_beta)^-1 Lb = I - (I + T)^-1), so both are frozen as sparse posteriors are. The mean has a
- * basis of its own: alpha, and in the orthogonal form beta with the weights Lb^-T (m - c) beside it.
+ * basis of its own: alpha, and in the orthogonal form beta with the weights Lb^-T (m - c) beside it. Without alpha and
+ * with plain points that is a sparse posterior, and is frozen as one.
  */
 #include <string.h>
 
@@ -72,7 +73,9 @@ thiele_status thi_decoupled_freeze(thi_decoupled *d, thiele_context *ctx, thi_pr
         thi_sparse view = {.shape = {.M = M}, .prior = d->prior, .Z = d->q.beta.X, .L = Lb, .root = root, .m = d->lean};
         THI_TRY(thi_sparse_freeze(&view, ctx, THI_CONDITIONAL_FULL, out));
     }
-    THI_TRY(freeze_mean(d, ctx, orthogonal, out));
+    if (M == 0 || !orthogonal || d->q.alpha.n > 0 || d->q.beta.log_c != NULL) {
+        THI_TRY(freeze_mean(d, ctx, orthogonal, out));
+    }
 out:
     if (status != THIELE_OK) {
         thi_predictor_clear(out);

@@ -106,8 +106,6 @@ typedef struct space {
     thi_matrix K, R, portion;
 } space;
 
-enum { PORTION = 256 };
-
 static int64_t most_rows(const thi_predictor *p)
 {
     int64_t rows = 0;
@@ -125,7 +123,7 @@ static thiele_status space_open(space *s, thiele_context *ctx, const thi_predict
         status = thi_matrix_alloc(&s->R, ctx, most_rows(p), columns);
     }
     if (status == THIELE_OK && p->mean_basis != NULL) {
-        status = thi_matrix_alloc(&s->portion, ctx, columns, PORTION);
+        status = thi_matrix_alloc(&s->portion, ctx, columns, THI_PREDICT_PORTION);
     }
     return status;
 }
@@ -235,13 +233,12 @@ static int64_t at_most(int64_t n, int64_t limit)
     return n < limit ? n : limit;
 }
 
-/* mean (n) += k(x, mean_basis) a, by portions of the basis. */
-static thiele_status add_own_mean(const thi_predictor *p, thiele_context *ctx, const double *a,
-                                  const thi_inputs *inputs, const space *s, double *mean)
+thiele_status thi_predictor_add_mean(const thi_predictor *p, thiele_context *ctx, int64_t count, const double *a,
+                                     const thi_inputs *inputs, double *room, double *mean)
 {
-    for (int64_t first = 0; first < p->mean_n; first += PORTION) {
-        thi_functions part = thi_functions_part(&p->mean_functions, first, at_most(p->mean_n - first, PORTION));
-        thi_matrix K = thi_matrix_view(s->portion.data, inputs->n, part.n, inputs->n);
+    for (int64_t first = 0; first < count; first += THI_PREDICT_PORTION) {
+        thi_functions part = thi_functions_part(&p->mean_functions, first, at_most(count - first, THI_PREDICT_PORTION));
+        thi_matrix K = thi_matrix_view(room, inputs->n, part.n, inputs->n);
         thiele_status status = thi_functions_fill(&part, ctx, inputs, K);
         if (status != THIELE_OK) {
             return status;
@@ -257,28 +254,28 @@ static thiele_status one_mean(const thi_predictor *p, thiele_context *ctx, int c
 {
     thi_mean_fill(p->mean, p->mean_parameter, inputs->n, p->kernel->dims, inputs->X, mean);
     if (p->mean_basis != NULL) {
-        return add_own_mean(p, ctx, p->a + component * p->mean_n, inputs, s, mean);
+        return thi_predictor_add_mean(p, ctx, p->mean_n, p->a + component * p->mean_n, inputs, s->portion.data, mean);
     }
     thi_blas_gemv(THI_T, 1.0, s->K, p->a + component * p->n, 1.0, mean);
     return THIELE_OK;
 }
 
-/* K = k(basis, x) */
-static thiele_status fill_basis(const thi_predictor *p, thiele_context *ctx, const thi_inputs *inputs, const space *s)
+thiele_status thi_predictor_fill(const thi_predictor *p, thiele_context *ctx, const thi_inputs *inputs, double *room,
+                                 thi_matrix K)
 {
     int64_t n = inputs->n;
     if (p->mean_basis == NULL) {
-        return thi_kernel_fill(p->kernel, ctx, &p->inputs, inputs, s->K, false);
+        return thi_kernel_fill(p->kernel, ctx, &p->inputs, inputs, K, false);
     }
-    for (int64_t first = 0; first < p->n; first += PORTION) {
-        thi_functions part = thi_functions_part(&p->functions, first, at_most(p->n - first, PORTION));
-        thiele_status status = thi_functions_fill(&part, ctx, inputs, thi_matrix_view(s->portion.data, n, part.n, n));
+    for (int64_t first = 0; first < p->n; first += THI_PREDICT_PORTION) {
+        thi_functions part = thi_functions_part(&p->functions, first, at_most(p->n - first, THI_PREDICT_PORTION));
+        thiele_status status = thi_functions_fill(&part, ctx, inputs, thi_matrix_view(room, n, part.n, n));
         if (status != THIELE_OK) {
             return status;
         }
         for (int64_t j = 0; j < n; j++) {
             for (int64_t i = 0; i < part.n; i++) {
-                s->K.data[first + i + j * s->K.ld] = s->portion.data[j + i * n];
+                K.data[first + i + j * K.ld] = room[j + i * n];
             }
         }
     }
@@ -294,7 +291,7 @@ static thiele_status block_marginals(const thi_predictor *p, thiele_context *ctx
     if (status != THIELE_OK) {
         return status;
     }
-    THI_TRY(fill_basis(p, ctx, &inputs, s));
+    THI_TRY(thi_predictor_fill(p, ctx, &inputs, s->portion.data, s->K));
     for (int k = 0; k < p->components; k++) {
         THI_TRY(one_mean(p, ctx, k, &inputs, s, mean + k * n));
     }
@@ -325,33 +322,108 @@ static void place(int64_t count, int components, const double *block, int64_t n,
     }
 }
 
+/* What a thread that works on blocks of its own has; one works on all of them where each is the work of all threads. */
+typedef struct worker {
+    thiele_context ctx; /* the caller's, for one thread and with a message of its own */
+    space s;
+    double *block; /* mean and variance of a block */
+    int64_t clipped;
+    int64_t failed; /* the lowest block that failed, or INT64_MAX */
+} worker;
+
+typedef struct task {
+    const thi_predictor *p;
+    int64_t n, columns;
+    const double *X;
+    double *mean, *variance;
+    worker *workers;
+} task;
+
+static thiele_status do_block(const task *t, thiele_context *ctx, worker *w, int64_t index)
+{
+    int D = t->p->kernel->dims, K = t->p->components;
+    int64_t first = index * THI_PREDICT_BLOCK, count = at_most(t->n - first, THI_PREDICT_BLOCK);
+    space part = {first_columns(w->s.K, t->p->n, count), w->s.R, w->s.portion};
+    double *variance = t->variance != NULL ? w->block + t->columns * K : NULL;
+    thiele_status status = block_marginals(t->p, ctx, count, t->X + first * D, &part, w->block, variance);
+    if (status != THIELE_OK) {
+        w->failed = index < w->failed ? index : w->failed;
+        return status;
+    }
+    place(count, K, w->block, t->n, first, t->mean, NULL);
+    if (variance != NULL) {
+        place(count, K, variance, t->n, first, t->variance, &w->clipped);
+    }
+    return THIELE_OK;
+}
+
+static thiele_status one_of_many(void *arg, int64_t index, int thread)
+{
+    const task *t = arg;
+    worker *w = &t->workers[thread];
+    return do_block(t, &w->ctx, w, index);
+}
+
+/* Each thread a block at a time; of several failures the message is that of the lowest block, as is the status. */
+static thiele_status many_blocks(const task *t, thiele_context *ctx, int64_t blocks)
+{
+    int64_t lowest = INT64_MAX;
+    for (int i = 0; i < ctx->threads; i++) {
+        t->workers[i].ctx = *ctx;
+        t->workers[i].ctx.threads = 1;
+        t->workers[i].ctx.pool = NULL;
+    }
+    thiele_status status = thi_parallel(ctx, blocks, one_of_many, (void *)t);
+    for (int i = 0; i < ctx->threads; i++) {
+        if (t->workers[i].failed < lowest) {
+            lowest = t->workers[i].failed;
+            memcpy(ctx->message, t->workers[i].ctx.message, sizeof ctx->message);
+        }
+    }
+    return status;
+}
+
+/*
+ * Blocks are cut by the same rule whether one thread does a block or all do it together: no bit depends on this. Many
+ * blocks of a small basis wait less for each other; few, or those that take much memory, are the work of all threads.
+ */
+static int workers_of(const thi_predictor *p, const thiele_context *ctx, int64_t blocks)
+{
+    enum { SMALL = 2048 };
+    return ctx->threads > 1 && blocks >= 2 * (int64_t)ctx->threads && p->n <= SMALL ? ctx->threads : 1;
+}
+
 thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                                       double *mean, double *variance, int64_t *clipped)
 {
-    int D = predictor->kernel->dims;
-    int K = predictor->components;
-    int64_t columns = n < THI_PREDICT_BLOCK ? n : THI_PREDICT_BLOCK;
-    double *block = NULL;
-    space s = {0};
+    int64_t blocks = (n + THI_PREDICT_BLOCK - 1) / THI_PREDICT_BLOCK;
+    int count = workers_of(predictor, ctx, blocks);
+    task t = {predictor, n, at_most(n, THI_PREDICT_BLOCK), X, mean, variance, NULL};
     thiele_status status;
     if (predictor->local != NULL) {
         return thi_local_marginals(predictor, ctx, n, X, mean, variance, clipped);
     }
-    THI_TRY(space_open(&s, ctx, predictor, columns, variance != NULL));
-    THI_TRY(thi_alloc(ctx, &block, (size_t)(2 * columns * K), sizeof *block));
-    for (int64_t first = 0; first < n; first += THI_PREDICT_BLOCK) {
-        int64_t count = n - first < THI_PREDICT_BLOCK ? n - first : THI_PREDICT_BLOCK;
-        space part = {first_columns(s.K, predictor->n, count), s.R, s.portion};
-        double *block_variance = variance != NULL ? block + columns * K : NULL;
-        THI_TRY(block_marginals(predictor, ctx, count, X + first * D, &part, block, block_variance));
-        place(count, K, block, n, first, mean, NULL);
-        if (variance != NULL) {
-            place(count, K, block_variance, n, first, variance, clipped);
-        }
+    THI_TRY(thi_alloc(ctx, &t.workers, (size_t)count, sizeof *t.workers));
+    for (int i = 0; i < count; i++) {
+        t.workers[i].failed = INT64_MAX;
+        THI_TRY(space_open(&t.workers[i].s, ctx, predictor, t.columns, variance != NULL));
+        THI_TRY(thi_alloc(ctx, &t.workers[i].block, (size_t)(2 * t.columns * predictor->components), sizeof(double)));
+    }
+    if (count > 1) {
+        THI_TRY(many_blocks(&t, ctx, blocks));
+    }
+    for (int64_t index = 0; count == 1 && index < blocks; index++) {
+        THI_TRY(do_block(&t, ctx, t.workers, index));
+    }
+    for (int i = 0; variance != NULL && i < count; i++) {
+        *clipped += t.workers[i].clipped;
     }
 out:
-    space_close(&s);
-    thi_free(block);
+    for (int i = 0; t.workers != NULL && i < count; i++) {
+        space_close(&t.workers[i].s);
+        thi_free(t.workers[i].block);
+    }
+    thi_free(t.workers);
     return status;
 }
 
@@ -409,7 +481,7 @@ thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context
     }
     THI_TRY(thi_inputs_make(&inputs, ctx, predictor->kernel, n, X));
     THI_TRY(space_open(&s, ctx, predictor, n, true));
-    THI_TRY(fill_basis(predictor, ctx, &inputs, &s));
+    THI_TRY(thi_predictor_fill(predictor, ctx, &inputs, s.portion.data, s.K));
     THI_TRY(one_mean(predictor, ctx, component, &inputs, &s, mean));
     THI_TRY(joint_prior(predictor, ctx, &inputs, C));
     if (predictor->n == 0) {

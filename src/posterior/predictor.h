@@ -73,13 +73,22 @@ void thi_predictor_clear(thi_predictor *predictor);
 enum { THI_PREDICT_BLOCK = 512, THI_PREDICT_WINDOW = 128 * THI_PREDICT_BLOCK };
 /*
  * Mean and, unless variance is NULL, variance of f at the n columns of X (D x n), n x components each. A variance that
- * rounding made negative is set to zero and counted in *clipped. n (basis) x THI_PREDICT_BLOCK doubles; 2 D + n_basis
- * flops an entry of k(basis, X), and as many again as R has.
+ * rounding made negative is set to zero and counted in *clipped. n (basis) x THI_PREDICT_BLOCK doubles a thread; 2 D +
+ * n_basis flops an entry of k(basis, X), and as many again as R has.
  */
 thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                                       double *mean, double *variance, int64_t *clipped);
 /* Mean and covariance (n x n, full symmetric) of f at all columns of X together, of one component. */
 thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context *ctx, int component, int64_t n,
                                   const double *X, double *mean, double *covariance);
+
+/* Functions of separate bases whose covariances are made at a time; room for rows x so many numbers, else unused. */
+enum { THI_PREDICT_PORTION = 256 };
+/* K (n x rows) = k(basis, x) */
+thiele_status thi_predictor_fill(const thi_predictor *predictor, thiele_context *ctx, const thi_inputs *rows,
+                                 double *room, thi_matrix K);
+/* mean (rows) += k(x, f) a of the first `count` functions f of mean_basis. */
+thiele_status thi_predictor_add_mean(const thi_predictor *predictor, thiele_context *ctx, int64_t count,
+                                     const double *a, const thi_inputs *rows, double *room, double *mean);
 
 #endif

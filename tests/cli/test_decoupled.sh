@@ -196,6 +196,23 @@ run fit gaussian.csv --target y --method decoupled --mean-inducing 1000 --induci
 expect_done
 expect_that "$out" 'd["model"]["sparse"]["inducing"] == 150 and d["model"]["sparse"]["mean_inducing"] == 450'
 
+# --- incremental: one basis that grows, and an ordinary sparse model at the end
+run fit gaussian.csv --target y --method incremental --inducing 40 --growth 15 --batch 100 --iterations 400 --json -o m.thiele
+expect_done
+expect_that "$out" 'd["model"]["method"] == "incremental" and d["model"]["sparse"]["posterior"] == "full"'
+expect_that "$out" 'd["model"]["sparse"]["inducing"] == 40'
+run score m.thiele gaussian.test.csv --json
+expect_that "$out" 'd["rmse"] < 0.15 and d["coverage90"] > 0.75'
+run fit bernoulli.csv --target y --likelihood bernoulli --method incremental --inducing 20 --own-scales --kernel se \
+    --iterations 100 -o m.thiele
+expect_done
+run score m.thiele bernoulli.test.csv --json
+expect_that "$out" 'd["error_rate"] < 0.3'
+run fit gaussian.csv --target y --method incremental --mean-inducing 40 -o m.thiele
+expect_refusal 2 "^thiele: method 'incremental' has one basis"
+run fit gaussian.csv --target y --method incremental --inducing-from random -o m.thiele
+expect_refusal 2 'incremental basis functions come from the rows of the steps'
+
 # --- what is refused, in one sentence
 rm -f m.thiele
 run fit gaussian.csv --target a,b --method decoupled -o m.thiele
@@ -206,7 +223,7 @@ for option in '--growth 4' '--mean-inducing 4' '--decoupled plain' --own-scales;
     for method in exact variational pic auto; do
         # shellcheck disable=SC2086
         run fit gaussian.csv --target y --method $method $option -o m.thiele
-        expect_refusal 2 'are for the method decoupled'
+        expect_refusal 2 'are for the methods? decoupled'
     done
 done
 fit gaussian.csv --decoupled nonsense

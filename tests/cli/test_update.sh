@@ -61,6 +61,47 @@ run_from first.csv fit - --stream --target strength --ignore row --iterations 5 
 expect_done
 expect_that "$out" 'd["rows"] == 0 and d["model"]["rows"] == 600'
 
+# Decoupled bases: from the beginning of a stream, then from files, both forms; forgetting; any number of threads.
+bases='--method decoupled --mean-inducing 80 --inducing 30'
+for form in orthogonal plain; do
+    # shellcheck disable=SC2086
+    run_from more.csv fit - --stream --warm 60 --target strength --ignore row $bases --decoupled $form --iterations 30 \
+        --window 1000 --log steps.jsonl -o d.thiele --json
+    expect_done
+    expect_that "$out" 'd["rows"] == 4940 and d["model"]["rows"] == 60 and d["model"]["method"] == "decoupled"'
+    expect_that "$out" 'd["model"]["sparse"]["posterior"] == "decoupled" and d["model"]["sparse"]["mean_inducing"] == 90'
+    if have_python; then
+        check "the prequential error of $form bases should fall" python3 -c '
+import json
+error = [row["prequential_error"] for row in map(json.loads, open("steps.jsonl")) if row["phase"] == "stream"]
+assert error[-1] < 0.9 * error[0], error'
+    fi
+    # shellcheck disable=SC2086
+    run fit first.csv --target strength --ignore row $bases --decoupled $form --iterations 30 -o d.thiele
+    expect_done
+    for threads in 1 3; do
+        run update d.thiele more.csv -o d$threads.thiele --threads $threads
+        expect_done
+        expect_out 'posterior decoupled'
+        expect_out '^ +110 basis functions of the mean$'
+        expect_out '^stream  *5000 rows learned since the fit$'
+    done
+    check "the same $form model with any number of threads" cmp d1.thiele d3.thiele
+    run score d.thiele test.csv --json
+    cp "$out" before.json
+    run score d1.thiele test.csv --json
+    expect_that "$out" 'd["nlpd"] < json.load(open("before.json"))["nlpd"]'
+    # By halves, in place; the second half forgets.
+    run update d.thiele half1.csv
+    expect_done
+    run_from half2.csv update d.thiele - --forget 1000
+    expect_done
+    expect_out '^stream  *5000 rows learned since the fit; about the last 1000 count$'
+    run score d.thiele test.csv
+    expect_done
+done
+expect_clean
+
 # Lines that are no rows: those before are learned and saved.
 sed '1001s/.*/1,2,3/' more.csv >ragged.csv
 run_from ragged.csv update base.thiele - -o bad.thiele

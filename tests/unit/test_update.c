@@ -1,6 +1,6 @@
 /*
  * Models that go on learning (include/thiele/stream.h): batches, tables and files in the middle make no difference;
- * prequential scores; what cannot be updated; bad rows; drift; deadlines; snapshots; failing allocations.
+ * copies; prequential scores; what cannot be updated; bad rows; drift; deadlines; snapshots; failing allocations.
  */
 #include "model_testing.h"
 
@@ -56,6 +56,25 @@ static thiele_model *fit_table(const thiele_table *table, const char *method, co
     return fitted(ctx, table, &options);
 }
 
+/* Decoupled bases: orthogonal, plain, and orthogonal with length-scales of their own. */
+enum { FORMS = 3 };
+static thiele_model *fit_decoupled(const thiele_table *table, int form, const char *likelihood)
+{
+    thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
+    options.target = "y";
+    options.method = "decoupled";
+    options.likelihood = likelihood;
+    options.kernel = "se(ard)";
+    options.set = likelihood == NULL ? "lengthscale=1, variance=1, noise=0.01" : NULL;
+    options.decoupled = form == 1 ? "plain" : NULL;
+    options.own_scales = form == 2;
+    options.inducing = 12;
+    options.mean_inducing = 30;
+    options.iterations = form == 0 ? 12 : 300;
+    options.rate = form == 0 ? 0.0 : 0.05;
+    return fitted(ctx, table, &options);
+}
+
 static thiele_model *update(const thiele_model *model, const thiele_table *table, int64_t batch)
 {
     thiele_update_options options = THIELE_UPDATE_OPTIONS_INIT;
@@ -88,6 +107,36 @@ static void assert_same(const thiele_model *a, const thiele_model *b, double tol
 
 /* --- equal ends --------------------------------------------------------------------------------------------------- */
 
+/* The whole at once, by small batches, and by halves with a file in the middle. Takes the model. */
+static void check_ends(thiele_model *model, const thiele_table *more, const thiele_table *head,
+                       const thiele_table *tail)
+{
+    thiele_model *half, *loaded = NULL;
+    thiele_model *once = update(model, more, 0), *small = update(model, more, 7);
+    half = update(model, head, 64);
+    assert_ok(ctx, thiele_model_save(half, ctx, in_folder("half.thiele")));
+    assert_ok(ctx, thiele_model_load(&loaded, ctx, in_folder("half.thiele")));
+    assert_same(loaded, half, 0.0);
+    thiele_model *both = update(loaded, tail, 50);
+    assert_same(small, once, 1e-7);
+    /* The natural parameters pass through the frozen factor and back. */
+    assert_same(both, once, 1e-6);
+    thiele_stream_facts one, two;
+    thiele_model_stream(once, &one);
+    thiele_model_stream(both, &two);
+    assert_int_equal(one.rows, 300);
+    assert_int_equal(two.rows, 300);
+    assert_int_equal(two.all->rows, 300);
+    assert_int_equal(two.recent->rows, 170);
+    assert_true(one.all->rmse > 0.05 && one.all->rmse < 0.3 && two.all->rmse < 0.3);
+    thiele_model_destroy(model);
+    thiele_model_destroy(half);
+    thiele_model_destroy(loaded);
+    thiele_model_destroy(both);
+    thiele_model_destroy(once);
+    thiele_model_destroy(small);
+}
+
 /* Gaussian noise: the cut into batches, tables and files does not matter. */
 static void test_same_ends(void **state)
 {
@@ -103,34 +152,34 @@ static void test_same_ends(void **state)
     assert_ok(ctx, thiele_table_select(&head, ctx, more, order, 130));
     assert_ok(ctx, thiele_table_select(&tail, ctx, more, order + 130, 170));
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-        thiele_model *model = fit_table(first, methods[i], NULL), *half, *loaded = NULL;
-        thiele_model *once = update(model, more, 0), *small = update(model, more, 7);
-        half = update(model, head, 64);
-        assert_ok(ctx, thiele_model_save(half, ctx, in_folder("half.thiele")));
-        assert_ok(ctx, thiele_model_load(&loaded, ctx, in_folder("half.thiele")));
-        thiele_model *both = update(loaded, tail, 50);
-        assert_same(small, once, 1e-7);
-        /* The natural parameters pass through the frozen factor and back. */
-        assert_same(both, once, 1e-6);
-        thiele_stream_facts one, two;
-        thiele_model_stream(once, &one);
-        thiele_model_stream(both, &two);
-        assert_int_equal(one.rows, 300);
-        assert_int_equal(two.rows, 300);
-        assert_int_equal(two.all->rows, 300);
-        assert_int_equal(two.recent->rows, 170);
-        assert_true(one.all->rmse > 0.05 && one.all->rmse < 0.3 && two.all->rmse < 0.3);
-        thiele_model_destroy(model);
-        thiele_model_destroy(half);
-        thiele_model_destroy(loaded);
-        thiele_model_destroy(both);
-        thiele_model_destroy(once);
-        thiele_model_destroy(small);
+        check_ends(fit_table(first, methods[i], NULL), more, head, tail);
+    }
+    for (int form = 0; form < FORMS; form++) {
+        check_ends(fit_decoupled(first, form, NULL), more, head, tail);
     }
     thiele_table_destroy(head);
     thiele_table_destroy(tail);
     thiele_table_destroy(first);
     thiele_table_destroy(more);
+}
+
+/* A copy predicts as the original does, to the last bit. */
+static void test_copies(void **state)
+{
+    (void)state;
+    thiele_table *table = make_table(200, 1, 1.0, "number");
+    for (int form = -1; form < FORMS; form++) {
+        thiele_model *model = form < 0 ? fit_table(table, "fitc", NULL) : fit_decoupled(table, form, NULL), *copy;
+        assert_ok(ctx, thi_model_copy(&copy, ctx, model));
+        assert_same(copy, model, 0.0);
+        thiele_model_destroy(model);
+        assert_ok(ctx, thiele_model_save(copy, ctx, in_folder("copy.thiele")));
+        assert_ok(ctx, thiele_model_load(&model, ctx, in_folder("copy.thiele")));
+        assert_same(copy, model, 0.0);
+        thiele_model_destroy(model);
+        thiele_model_destroy(copy);
+    }
+    thiele_table_destroy(table);
 }
 
 /* A diagonal posterior becomes a full one; the description says what was learned, and a file keeps it. */
@@ -166,6 +215,31 @@ static void test_description(void **state)
     thiele_table_destroy(more);
 }
 
+/* The covariance's functions are in the mean's basis, once: the plain form gets them there at the first update. */
+static void test_decoupled_description(void **state)
+{
+    (void)state;
+    thiele_table *first = make_table(200, 1, 1.0, "number"), *more = make_table(100, 2, 1.0, "number");
+    for (int form = 0; form < FORMS; form++) {
+        thiele_model *model = fit_decoupled(first, form, NULL);
+        for (int round = 0; round < 2; round++) {
+            thiele_model *next = update(model, more, 0);
+            char *text = NULL;
+            thiele_model_destroy(model);
+            model = next;
+            assert_ok(ctx, thiele_model_describe(model, ctx, &text));
+            json_t *json = json_loads(text, 0, NULL), *sparse = json_object_get(json, "sparse");
+            assert_string_equal(json_string_value(json_object_get(sparse, "posterior")), "decoupled");
+            assert_int_equal(json_integer_value(json_object_get(sparse, "mean_inducing")), 30 + 12);
+            json_decref(json);
+            thiele_free(text);
+        }
+        thiele_model_destroy(model);
+    }
+    thiele_table_destroy(first);
+    thiele_table_destroy(more);
+}
+
 /* --- other likelihoods -------------------------------------------------------------------------------------------- */
 
 /* Rows that are new make predictions better, whatever the likelihood; several latent functions too. */
@@ -175,14 +249,22 @@ static void test_likelihoods(void **state)
     static const struct {
         const char *likelihood, *method, *kind;
     } cases[] = {
-        {"poisson", "variational", "count"},          {"bernoulli", "augmented", "label"},
-        {"bernoulli", "variational", "label"},        {"student-t", "augmented", "number"},
-        {"heteroscedastic", "variational", "number"}, {"softmax", "variational", "three"},
+        {"poisson", "variational", "count"},
+        {"bernoulli", "augmented", "label"},
+        {"bernoulli", "variational", "label"},
+        {"student-t", "augmented", "number"},
+        {"heteroscedastic", "variational", "number"},
+        {"softmax", "variational", "three"},
+        {"poisson", "decoupled", "count"},
+        {"bernoulli", "decoupled", "label"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         thiele_table *first = make_table(60, 1, 1.0, cases[i].kind), *more = make_table(800, 2, 1.0, cases[i].kind);
         thiele_table *test = make_table(400, 3, 1.0, cases[i].kind);
-        thiele_model *model = fit_table(first, cases[i].method, cases[i].likelihood), *new = update(model, more, 200);
+        bool decoupled = strcmp(cases[i].method, "decoupled") == 0;
+        thiele_model *model = decoupled ? fit_decoupled(first, 0, cases[i].likelihood)
+                                        : fit_table(first, cases[i].method, cases[i].likelihood);
+        thiele_model *new = update(model, more, 200);
         thiele_scores before, after;
         thiele_stream_facts facts;
         assert_ok(ctx, thiele_model_score(model, ctx, test, NULL, &before));
@@ -391,11 +473,13 @@ static void test_stops(void **state)
 static void test_failing_allocations(void **state)
 {
     (void)state;
-    static const char *const likelihoods[] = {NULL, "poisson"};
-    for (int k = 0; k < 2; k++) {
-        const char *kind = k == 0 ? "number" : "count";
+    static const char *const likelihoods[] = {NULL, "poisson", NULL, NULL};
+    for (int k = 0; k < 4; k++) {
+        const char *kind = likelihoods[k] == NULL ? "number" : "count";
         thiele_table *table = make_table(60, 1, 1.0, kind), *more = make_table(50, 2, 1.0, kind);
-        thiele_model *model = fit_table(table, "variational", likelihoods[k]), *out = NULL;
+        thiele_model *model =
+            k < 2 ? fit_table(table, "variational", likelihoods[k]) : fit_decoupled(table, k - 1, NULL);
+        thiele_model *out = NULL;
         thiele_update_options options = THIELE_UPDATE_OPTIONS_INIT;
         options.batch = 20;
         options.skip_bad = 1;
@@ -422,7 +506,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_ends),
+        cmocka_unit_test(test_copies),
         cmocka_unit_test(test_description),
+        cmocka_unit_test(test_decoupled_description),
         cmocka_unit_test(test_likelihoods),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_options),

@@ -306,6 +306,63 @@ static double weigh(int64_t n, double scale, const double *a, const double *b, d
     return all;
 }
 
+static inline vd apart_squared(double x, vd z, double s)
+{
+    vd apart = (x - z) * s;
+    return apart * apart;
+}
+
+/*
+ * t_i = sum_f term(x_f, Z_if, s_f), SOME vectors at a time, so that their sums need not wait for each other, and then
+ * one by one.
+ */
+enum { SOME = 4 };
+#define POINT_SUMS(count, term)                                                                                        \
+    for (; i + (count)*W <= n; i += (count)*W) {                                                                       \
+        vd sum[SOME] = {{0}};                                                                                          \
+        for (int f = 0; f < F; f++) {                                                                                  \
+            const double *z = Z + f * stride + i;                                                                      \
+            for (int k = 0; k < (count); k++) {                                                                        \
+                sum[k] += term;                                                                                        \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int k = 0; k < (count); k++) {                                                                            \
+            store(t + i + k * W, sum[k]);                                                                              \
+        }                                                                                                              \
+    }
+
+static void point_distances(int64_t n, int F, int64_t stride, const double *Z, const double *x, const double *s,
+                            double *t)
+{
+    int64_t i = 0;
+    POINT_SUMS(SOME, apart_squared(x[f], load(z + k * W), s[f]))
+    POINT_SUMS(1, apart_squared(x[f], load(z + k * W), s[f]))
+}
+
+static void point_products(int64_t n, int F, int64_t stride, const double *Z, const double *x, double *t)
+{
+    int64_t i = 0;
+    POINT_SUMS(SOME, x[f] * load(z + k * W))
+    POINT_SUMS(1, x[f] * load(z + k * W))
+}
+
+/* Four sums of every fourth column. */
+static void panel(int64_t columns, const double *A, const double *x, double *y)
+{
+    enum { CHAINS = 4, PARTS = THI_PANEL / W };
+    vd sum[CHAINS][PARTS] = {{{0}}};
+    for (int64_t j = 0; j < columns; j += CHAINS) {
+        for (int c = 0; c < CHAINS; c++) {
+            for (int k = 0; k < PARTS; k++) {
+                sum[c][k] += x[j + c] * load(A + (j + c) * THI_PANEL + k * W);
+            }
+        }
+    }
+    for (int k = 0; k < PARTS; k++) {
+        store(y + k * W, (sum[0][k] + sum[1][k]) + (sum[2][k] + sum[3][k]));
+    }
+}
+
 /* Value, derivative in t, derivative in log shape; the compiler drops what a caller does not use. */
 typedef struct jet {
     vd k, dk, dshape;
@@ -432,6 +489,9 @@ const thi_vector_ops PASTE(thi_vector_, THI_ISA) = {
     .add_times = add_times,
     .combine = combine,
     .weigh = weigh,
+    .point_distances = point_distances,
+    .point_products = point_products,
+    .panel = panel,
     .profile = {fill_se, fill_matern12, fill_matern32, fill_matern52, fill_rq, fill_linear, fill_polynomial, fill_one},
     .profile_adjoint = {adjoint_se, adjoint_matern12, adjoint_matern32, adjoint_matern52, adjoint_rq, adjoint_linear,
                         adjoint_polynomial, adjoint_one},

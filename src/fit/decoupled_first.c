@@ -1,0 +1,176 @@
+/*
+ * Where a decoupled fit begins: hyperparameters and beta.
+ *
+ * With few functions in beta a variational fit takes for noise what they cannot follow, and the mean, which has many,
+ * is then too smooth; exact regression on some rows has no such fault, but sees only those. With Gaussian noise both
+ * are tried: of the two sets of values that one is taken with which exact regression on some rows predicts others
+ * better, by the squared error, since the mean is what the large basis is for. Twice R^3/3 flops for R rows.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "fit/decoupled_state.h"
+#include "fit/start.h"
+
+enum { EXPLORED = 2000, JUDGED = 2000 /* rows, at most */ };
+/* Of what is left until the deadline. */
+static const double EXPLORE_SHARE = 0.15, VARIATIONAL_SHARE = 0.6;
+
+bool thi_dfit_only_fills(const thi_dfit *fit)
+{
+    return fit->settings->sweeps >= 0 && !fit->learn && !fit->settings->learn_basis;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static thiele_status median_trick(thi_dfit *fit)
+{
+    thi_rows sample = {0};
+    double spread;
+    thiele_status status;
+    THI_TRY(thi_source_sample(fit->source, fit->ctx, fit->batches.largest, THI_SAMPLE_EXPLORE, &sample));
+    THI_TRY(thi_start_guess(fit->hypers, fit->ctx, fit->spec, &sample, &spread));
+    THI_TRY(thi_hypers_apply(fit->hypers, fit->ctx, fit->spec));
+out:
+    thi_rows_free(&sample);
+    return status;
+}
+
+/* Hyperparameters and beta by a variational fit, which may have been given inducing inputs of its own. */
+static thiele_status variational_first(thi_dfit *fit)
+{
+    thi_variational_settings settings = *fit->sparse;
+    thi_variational_result result;
+    thi_predictor latent = {0};
+    thi_fitted fitted = {.latent = &latent};
+    double deadline = thi_driver_lend(fit->driver, VARIATIONAL_SHARE);
+    thiele_status status;
+    settings.inducing = fit->most_beta;
+    settings.optimizer = "natural";
+    settings.batch = fit->settings->batch;
+    settings.rate = 0.0;
+    THI_TRY(
+        thi_fit_variational(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, &settings, &result, &fitted));
+    fit->result->fit.evaluations += result.fit.evaluations;
+    fit->Z = latent.basis;
+    fit->Z_count = latent.n;
+    fit->bound_noise = true;
+    latent.basis = NULL;
+out:
+    thi_driver_restore(fit->driver, deadline);
+    thi_predictor_clear(&latent);
+    return status;
+}
+
+static thiele_status explore(thi_dfit *fit, const thi_method *method, int64_t rows)
+{
+    return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, method, rows, EXPLORE_SHARE,
+                             fit->sparse, &fit->result->fit);
+}
+
+static void keep_values(const thi_hypers *hypers, double *values)
+{
+    for (int i = 0; i < hypers->count; i++) {
+        values[i] = hypers->hyper[i].value;
+    }
+}
+
+static thiele_status set_values(thi_dfit *fit, const double *values)
+{
+    for (int i = 0; i < fit->hypers->count; i++) {
+        fit->hypers->hyper[i].value = values[i];
+    }
+    return thi_hypers_apply(fit->hypers, fit->ctx, fit->spec);
+}
+
+/* The mean squared error of exact regression on the first half of some rows at the others. */
+static thiele_status judge(const thi_dfit *fit, const thi_rows *sample, double *error)
+{
+    thi_rows half = *sample;
+    int64_t n = sample->n / 2, rest = sample->n - n;
+    thi_predictor latent = {0};
+    thi_fitted fitted = {.latent = &latent};
+    double *mean = NULL, sum = 0.0;
+    thiele_status status;
+    half.n = n;
+    THI_TRY(thi_alloc(fit->ctx, &mean, (size_t)rest, sizeof *mean));
+    THI_TRY(thi_freeze(fit->ctx, &thi_method_exact, fit->spec, &half, &fitted));
+    THI_TRY(thi_predictor_marginals(&latent, fit->ctx, rest, sample->X + n * sample->dims, mean, NULL, NULL));
+    for (int64_t i = 0; i < rest; i++) {
+        sum += (sample->y[n + i] - mean[i]) * (sample->y[n + i] - mean[i]);
+    }
+    *error = sum / (double)rest;
+out:
+    thi_predictor_clear(&latent);
+    thi_free(mean);
+    return status;
+}
+
+/* Values by exploring and by a variational fit, of which the better ones stay; beta is the latter's. */
+static thiele_status better_of_two(thi_dfit *fit)
+{
+    thi_rows sample = {0};
+    double *explored = NULL, *learned = NULL, error[2];
+    thiele_status status;
+    THI_TRY(thi_alloc(fit->ctx, &explored, (size_t)fit->hypers->count, sizeof *explored));
+    THI_TRY(thi_alloc(fit->ctx, &learned, (size_t)fit->hypers->count, sizeof *learned));
+    THI_TRY(explore(fit, &thi_method_exact, EXPLORED));
+    keep_values(fit->hypers, explored);
+    THI_TRY(variational_first(fit));
+    keep_values(fit->hypers, learned);
+    if (thi_driver_stopped(fit->driver)) {
+        goto out;
+    }
+    THI_TRY(thi_source_sample(fit->source, fit->ctx, 2 * JUDGED, THI_SAMPLE_JUDGE, &sample));
+    for (int k = 0; k < 2; k++) {
+        THI_TRY(set_values(fit, k == 0 ? explored : learned));
+        THI_TRY(judge(fit, &sample, &error[k]));
+    }
+    if (error[0] < error[1]) {
+        THI_TRY(set_values(fit, explored));
+        fit->bound_noise = false;
+    }
+out:
+    thi_rows_free(&sample);
+    thi_free(explored);
+    thi_free(learned);
+    return status;
+}
+
+thiele_status thi_dfit_first_values(thi_dfit *fit)
+{
+    const thi_method *method = fit->hypers->noise >= 0 ? &thi_method_exact : &thi_method_dense;
+    if (fit->sparse->condition) {
+        return THIELE_OK;
+    }
+    if (fit->settings->median) {
+        return median_trick(fit);
+    }
+    if (thi_dfit_only_fills(fit) && fit->orthogonal && fit->most_beta > 0 && !fit->settings->explore_only) {
+        return fit->hypers->noise >= 0 && thi_hypers_free(fit->hypers) > 0 && fit->sparse->iterations >= 0
+                   ? better_of_two(fit)
+                   : variational_first(fit);
+    }
+    return explore(fit, method, method->subset);
+}
+
+thiele_status thi_dfit_first_beta(thi_dfit *fit)
+{
+    double *Z = NULL;
+    int64_t M;
+    thiele_status status;
+    if (!fit->orthogonal || fit->most_beta == 0 || fit->settings->shared) {
+        return THIELE_OK;
+    }
+    if (fit->Z != NULL) {
+        return thi_dfit_add(fit, false, least(fit->Z_count, fit->most_beta), fit->Z);
+    }
+    THI_TRY(thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, fit->sparse, fit->most_beta, &Z, &M, NULL));
+    THI_TRY(thi_dfit_add(fit, false, least(M, fit->most_beta), Z));
+out:
+    thi_free(Z);
+    return status;
+}

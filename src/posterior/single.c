@@ -1,0 +1,346 @@
+/*
+ * Prediction of one row. n = 500, D = 8: the mean takes a kernel against n points (1 microsecond), the variance one
+ * triangle of 1 MB more.
+ */
+#include "posterior/single.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernel/anchors.h"
+#include "linalg/panels.h"
+
+struct thi_single {
+    const thi_predictor *p;
+    thi_single_way way;
+    thi_anchors anchors, mean_anchors; /* the second of separate bases only */
+    thi_panels *factor;                /* one a component: C or, for solves, R */
+    double *k, *w, *u;                 /* work space: k(basis, x), or (mean_basis, x); L^-1 k; a factor's product */
+};
+
+/* --- the factors -----------------------------------------------------------------------------------------------------
+ */
+
+/* A = J R' with J the reversal of rows: A A' = J S J. */
+static void reverse_root(const thi_predictor *p, thi_matrix R, thi_matrix A)
+{
+    int64_t n = p->n;
+    bool triangle = p->plus == THI_PLUS_TRIANGLE;
+    for (int64_t j = 0; j < A.cols; j++) {
+        for (int64_t i = triangle ? j : 0; i < n; i++) {
+            A.data[(n - 1 - i) + j * A.ld] = triangle ? R.data[i + j * R.ld] : R.data[j + i * R.ld];
+        }
+    }
+}
+
+/*
+ * The lower triangle of J (I - S) J, or J S J where nothing of K - Q is kept, becomes its Cholesky factor. Where S is
+ * near I rounding has made it indefinite, and where q is not quite what its rows say S may exceed I by as little: a
+ * jitter is added that |w|^2 <= k(x, x) makes harmless, first what rounding needs and then what the loss allows.
+ */
+static thiele_status factor_rest(const thi_predictor *p, thiele_context *ctx, thi_matrix A, thi_matrix T)
+{
+    double sign = p->conditional == THI_CONDITIONAL_NONE ? 1.0 : -1.0;
+    const double jitter[] = {DBL_EPSILON * (double)p->n, 0.5 * THI_SINGLE_LOSS};
+    thiele_status status = THIELE_ERROR_NUMERIC;
+    for (int attempt = 0; attempt < 2 && status == THIELE_ERROR_NUMERIC; attempt++) {
+        THI_TRY(thi_multiply(ctx, THI_N, THI_T, sign, A, A, 0.0, T, true));
+        for (int64_t i = 0; i < p->n; i++) {
+            T.data[i + i * T.ld] += (sign < 0.0 ? 1.0 : 0.0) + jitter[attempt];
+        }
+        status = thi_chol(ctx, T);
+    }
+out:
+    return status;
+}
+
+/* to (zeroed) = U = J T J, the upper triangle of which T is the reversed lower one. */
+static void reverse_factor(thi_matrix T, thi_matrix to)
+{
+    int64_t n = T.rows;
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t i = j; i < n; i++) {
+            to.data[(n - 1 - i) + (n - 1 - j) * n] = T.data[i + j * T.ld];
+        }
+    }
+}
+
+/* C of one component: C' = diag(scale) L^-T U, U = I without R. NUMERIC where S <= I does not hold. */
+static thiele_status make_one(const thi_predictor *p, thiele_context *ctx, int component, thi_panels *out)
+{
+    int64_t n = p->n;
+    thi_matrix U = {0}, T = {0}, A = {0};
+    thiele_status status;
+    THI_TRY(thi_matrix_alloc(&U, ctx, n, n));
+    if (p->plus != THI_PLUS_NONE) {
+        THI_TRY(thi_matrix_alloc(&T, ctx, n, n));
+        THI_TRY(thi_matrix_alloc(&A, ctx, n, p->R[component].rows));
+        reverse_root(p, p->R[component], A);
+        THI_TRY(factor_rest(p, ctx, A, T));
+        reverse_factor(T, U);
+    }
+    for (int64_t i = 0; p->plus == THI_PLUS_NONE && i < n; i++) {
+        U.data[i + i * n] = 1.0;
+    }
+    THI_TRY(thi_tri_solve(ctx, THI_T, p->L, U));
+    for (int64_t i = 0; p->scale != NULL && i < n * n; i++) {
+        U.data[i] *= p->scale[i % n];
+    }
+    THI_TRY(thi_panels_make(out, ctx, THI_PANELS_LOWER, THI_T, U));
+out:
+    thi_free(U.data);
+    thi_free(T.data);
+    thi_free(A.data);
+    return status;
+}
+
+static thiele_status make_root(const thi_predictor *p, thiele_context *ctx, int component, thi_panels *out)
+{
+    bool triangle = p->plus == THI_PLUS_TRIANGLE;
+    return thi_panels_make(out, ctx, triangle ? THI_PANELS_UPPER : THI_PANELS_WHOLE, triangle ? THI_T : THI_N,
+                           p->R[component]);
+}
+
+static void clear_factors(thi_single *s)
+{
+    for (int k = 0; k < s->p->components; k++) {
+        thi_panels_clear(&s->factor[k]);
+    }
+}
+
+/* One triangle a component; *fits says whether that is possible. */
+static thiele_status try_one(thi_single *s, thiele_context *ctx, bool *fits)
+{
+    thiele_status status = THIELE_OK;
+    s->way = THI_SINGLE_ONE;
+    for (int k = 0; k < s->p->components && status == THIELE_OK; k++) {
+        status = make_one(s->p, ctx, k, &s->factor[k]);
+    }
+    *fits = status != THIELE_ERROR_NUMERIC;
+    if (!*fits) {
+        thi_recover(ctx);
+        return THIELE_OK;
+    }
+    return status;
+}
+
+static thiele_status make_solve(thi_single *s, thiele_context *ctx)
+{
+    thiele_status status = THIELE_OK;
+    clear_factors(s);
+    s->way = THI_SINGLE_SOLVE;
+    for (int k = 0; s->p->plus != THI_PLUS_NONE && k < s->p->components && status == THIELE_OK; k++) {
+        status = make_root(s->p, ctx, k, &s->factor[k]);
+    }
+    return status;
+}
+
+/* --- one row ---------------------------------------------------------------------------------------------------------
+ */
+
+/* |P x|^2 */
+static double norm_of(const thi_single *s, const thi_panels *P, const double *x)
+{
+    thi_panels_multiply(P, x, s->u);
+    return thi_blas_dot(P->rows, s->u, s->u);
+}
+
+/* w = L^-1 (scale . k) */
+static void whiten(const thi_single *s)
+{
+    const thi_predictor *p = s->p;
+    for (int64_t i = 0; i < p->n; i++) {
+        s->w[i] = p->scale != NULL ? p->scale[i] * s->k[i] : s->k[i];
+    }
+    thi_blas_trsv(THI_N, p->L, s->w);
+}
+
+/* variance (components), with k(basis, x) in s->k. */
+static void variances(const thi_single *s, const double *x, double *variance)
+{
+    const thi_predictor *p = s->p;
+    bool keeps = p->conditional != THI_CONDITIONAL_NONE;
+    double prior = keeps ? thi_anchors_diagonal(&s->anchors, x) : 0.0;
+    if (s->way == THI_SINGLE_SOLVE && p->n > 0) {
+        whiten(s);
+        prior -= keeps ? thi_blas_dot(p->n, s->w, s->w) : 0.0;
+    }
+    for (int k = 0; k < p->components; k++) {
+        double more = 0.0;
+        if (p->n > 0 && s->way == THI_SINGLE_ONE) {
+            more = (keeps ? -1.0 : 1.0) * norm_of(s, &s->factor[k], s->k);
+        } else if (p->n > 0 && p->plus != THI_PLUS_NONE) {
+            more = norm_of(s, &s->factor[k], p->plus == THI_PLUS_KERNEL ? s->k : s->w);
+        }
+        double sum = prior + more;
+        variance[k] = sum < 0.0 ? 0.0 : sum;
+    }
+}
+
+thiele_status thi_single_marginals(const thi_single *single, thiele_context *ctx, const double *x, double *mean,
+                                   double *variance)
+{
+    const thi_single *s = single;
+    const thi_predictor *p = s->p;
+    int64_t clipped = 0;
+    if (s->way == THI_SINGLE_GENERAL) {
+        return thi_predictor_marginals(p, ctx, 1, x, mean, variance, &clipped);
+    }
+    bool apart = p->mean_basis != NULL;
+    int64_t n = apart ? p->mean_n : p->n;
+    thi_anchors_fill(apart ? &s->mean_anchors : &s->anchors, x, s->k);
+    thi_mean_fill(p->mean, p->mean_parameter, 1, p->kernel->dims, x, mean);
+    for (int k = p->components - 1; k >= 0; k--) {
+        mean[k] = mean[0] + thi_blas_dot(n, s->k, p->a + k * n);
+    }
+    if (variance != NULL) {
+        if (apart) {
+            thi_anchors_fill(&s->anchors, x, s->k);
+        }
+        variances(s, x, variance);
+    }
+    return THIELE_OK;
+}
+
+/* --- whether one triangle is good enough -----------------------------------------------------------------------------
+ */
+
+enum { PROBES = 64 };
+
+/* Basis points, and points half way between two of them: 2 * (at most PROBES / 2) columns of X. */
+static int64_t take_probes(const thi_predictor *p, double *X)
+{
+    int D = p->kernel->dims;
+    int64_t count = p->n < PROBES / 2 ? p->n : PROBES / 2;
+    for (int64_t i = 0; i < count; i++) {
+        const double *one = p->basis + i * p->n / count * D, *other = p->basis + (i * p->n / count + 1) % p->n * D;
+        for (int d = 0; d < D; d++) {
+            X[2 * i * D + d] = one[d];
+            X[(2 * i + 1) * D + d] = 0.5 * (one[d] + other[d]);
+        }
+    }
+    return 2 * count;
+}
+
+static bool agree(const thi_single *s, thiele_context *ctx, int64_t n, const double *X, const double *want,
+                  double *mean, double *got)
+{
+    const thi_predictor *p = s->p;
+    bool all = true;
+    for (int64_t i = 0; i < n && all; i++) {
+        const double *x = X + i * p->kernel->dims;
+        double unit = thi_anchors_diagonal(&s->anchors, x);
+        all = thi_single_marginals(s, ctx, x, mean, got) == THIELE_OK;
+        for (int k = 0; k < p->components; k++) {
+            all = all && fabs(got[k] - want[k * n + i]) <= THI_SINGLE_LOSS * unit;
+        }
+    }
+    return all;
+}
+
+static thiele_status test_one(const thi_single *s, thiele_context *ctx, bool *good)
+{
+    const thi_predictor *p = s->p;
+    size_t K = (size_t)p->components;
+    double *X = NULL, *out = NULL;
+    int64_t clipped = 0;
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &X, PROBES * (size_t)p->kernel->dims, sizeof *X));
+    THI_TRY(thi_alloc(ctx, &out, 2 * (PROBES + 1) * K, sizeof *out));
+    int64_t n = take_probes(p, X);
+    double *want = out + PROBES * K, *own = out + 2 * PROBES * K;
+    THI_TRY(thi_predictor_marginals(p, ctx, n, X, out, want, &clipped));
+    *good = agree(s, ctx, n, X, want, own, own + K);
+out:
+    thi_free(X);
+    thi_free(out);
+    return status;
+}
+
+static thiele_status make_factors(thi_single *s, thiele_context *ctx)
+{
+    bool good = s->p->plus != THI_PLUS_KERNEL;
+    thiele_status status = THIELE_OK;
+    THI_TRY(thi_alloc(ctx, &s->factor, (size_t)s->p->components, sizeof *s->factor));
+    if (s->p->n == 0) {
+        s->way = THI_SINGLE_ONE;
+        return THIELE_OK;
+    }
+    if (good) {
+        THI_TRY(try_one(s, ctx, &good));
+    }
+    if (good) {
+        THI_TRY(test_one(s, ctx, &good));
+    }
+    if (!good) {
+        THI_TRY(make_solve(s, ctx));
+    }
+out:
+    return status;
+}
+
+/* --- making one ------------------------------------------------------------------------------------------------------
+ */
+
+static thiele_status make_space(thi_single *s, thiele_context *ctx)
+{
+    const thi_predictor *p = s->p;
+    int64_t most = p->n > p->mean_n ? p->n : p->mean_n;
+    size_t length = (size_t)thi_panel_length(most);
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &s->k, length, sizeof *s->k));
+    THI_TRY(thi_alloc(ctx, &s->w, length, sizeof *s->w));
+    THI_TRY(thi_alloc(ctx, &s->u, length, sizeof *s->u));
+    THI_TRY(thi_anchors_make(&s->anchors, ctx, p->kernel, p->n, p->basis));
+    if (p->mean_basis != NULL) {
+        THI_TRY(thi_anchors_make(&s->mean_anchors, ctx, p->kernel, p->mean_n, p->mean_basis));
+    }
+out:
+    return status;
+}
+
+thiele_status thi_single_open(thi_single **out, thiele_context *ctx, const thi_predictor *predictor, bool variance)
+{
+    thi_single *s = NULL;
+    thiele_status status;
+    *out = NULL;
+    THI_TRY(thi_alloc(ctx, &s, 1, sizeof *s));
+    *s = (thi_single){.p = predictor, .way = THI_SINGLE_MEAN};
+    if (predictor->local != NULL || predictor->mean_log_c != NULL) {
+        s->way = THI_SINGLE_GENERAL;
+        *out = s;
+        return THIELE_OK;
+    }
+    THI_TRY(make_space(s, ctx));
+    if (variance) {
+        THI_TRY(make_factors(s, ctx));
+    }
+    *out = s;
+    return THIELE_OK;
+out:
+    thi_single_close(s);
+    return status;
+}
+
+void thi_single_close(thi_single *single)
+{
+    if (single == NULL) {
+        return;
+    }
+    if (single->factor != NULL) {
+        clear_factors(single);
+    }
+    thi_free(single->factor);
+    thi_anchors_clear(&single->anchors);
+    thi_anchors_clear(&single->mean_anchors);
+    thi_free(single->k);
+    thi_free(single->w);
+    thi_free(single->u);
+    thi_free(single);
+}
+
+thi_single_way thi_single_way_of(const thi_single *single)
+{
+    return single->way;
+}

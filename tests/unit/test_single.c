@@ -1,0 +1,459 @@
+/*
+ * Predictors of single rows against those of blocks: every kind of predictor, bases that are nearly singular, q near
+ * the prior and beyond it; no allocation in a call; failing allocations. And what they stand on: kernels of one point,
+ * products with matrices in panels.
+ */
+#include "testing_context.h"
+
+#include "kernel/anchors.h"
+#include "linalg/panels.h"
+#include "posterior/single.h"
+
+enum { D = 3, ROWS = 40 };
+
+/* --- panels ----------------------------------------------------------------------------------------------------------
+ */
+
+static void check_panels(thi_panel_shape shape, thi_trans ta, int64_t rows, int64_t cols)
+{
+    double data[30 * 30], x[32] = {0.0}, y[32], want[32];
+    thi_matrix A = thi_matrix_view(data, ta == THI_N ? rows : cols, ta == THI_N ? cols : rows, 30);
+    thi_panels panels;
+    test_normals(30 * 30, 1, data);
+    test_normals(cols, 2, x);
+    assert_ok(ctx, thi_panels_make(&panels, ctx, shape, ta, A));
+    thi_panels_multiply(&panels, x, y);
+    for (int64_t i = 0; i < rows; i++) {
+        want[i] = 0.0;
+        for (int64_t j = 0; j < cols; j++) {
+            bool inside = shape == THI_PANELS_WHOLE || (shape == THI_PANELS_LOWER ? j <= i : j >= i);
+            want[i] += inside ? x[j] * data[ta == THI_N ? i + j * 30 : j + i * 30] : 0.0;
+        }
+    }
+    assert_all_near(y, want, rows, 1e-14, 1e-13);
+    for (int64_t i = rows; i < thi_panel_length(rows); i++) {
+        assert_true(y[i] == 0.0);
+    }
+    thi_panels_clear(&panels);
+}
+
+static void test_panels(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n <= 30; n++) {
+        for (int ta = 0; ta < 2; ta++) {
+            check_panels(THI_PANELS_LOWER, (thi_trans)ta, n, n);
+            check_panels(THI_PANELS_UPPER, (thi_trans)ta, n, n);
+            check_panels(THI_PANELS_WHOLE, (thi_trans)ta, n, 31 - n);
+        }
+    }
+}
+
+/* --- kernels ---------------------------------------------------------------------------------------------------------
+ */
+
+static const char *const kernels[] = {
+    "se(ard)",
+    "matern12(lengthscale~0.7)",
+    "matern32(ard)",
+    "matern52(dims=[1,3])",
+    "rq",
+    "periodic",
+    "cosine",
+    "linear",
+    "polynomial(degree=3)",
+    "constant",
+    "se + white",
+    "se(dims=1)*periodic(dims=2) + linear*(matern12 + constant) + white",
+};
+
+/* shift: how far from the origin the data are; a GEMM of features would lose the digits that are before it. */
+static void check_kernel(const char *text, double shift)
+{
+    enum { N = 61 };
+    double X[D * N], x[D * ROWS], k[64], own[ROWS], want[N * ROWS];
+    thiele_kernel *kernel;
+    thi_inputs A, B;
+    thi_anchors anchors;
+    assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, text, D, NULL));
+    test_normals(D * N, 3, X);
+    test_normals(D * ROWS, 4, x);
+    for (int i = 0; i < D * N; i++) {
+        X[i] += shift;
+    }
+    for (int i = 0; i < D * ROWS; i++) {
+        x[i] += shift;
+    }
+    memcpy(x, X, 2 * D * sizeof *x); /* two rows that are points, and one that is nearly */
+    x[2 * D] = X[2 * D] + 1e-9;
+    assert_ok(ctx, thi_inputs_make(&A, ctx, kernel, N, X));
+    assert_ok(ctx, thi_inputs_make(&B, ctx, kernel, ROWS, x));
+    assert_ok(ctx, thi_kernel_fill(kernel, ctx, &A, &B, thi_matrix_view(want, N, ROWS, N), false));
+    assert_ok(ctx, thi_kernel_fill_diagonal(kernel, ctx, &B, own));
+    assert_ok(ctx, thi_anchors_make(&anchors, ctx, kernel, N, X));
+    for (int i = 0; i < ROWS; i++) {
+        thi_anchors_fill(&anchors, x + i * D, k);
+        /* Tiles have distances to 1e-12 of their size (leaf.c): that is what they may differ by. */
+        assert_all_near(k, want + i * N, N, 1e-10, 1e-12);
+        assert_true(k[N] == 0.0 && k[63] == 0.0);
+        assert_near(thi_anchors_diagonal(&anchors, x + i * D), own[i], 1e-13, 1e-13);
+    }
+    thi_anchors_clear(&anchors);
+    thi_inputs_clear(&A);
+    thi_inputs_clear(&B);
+    thiele_kernel_destroy(kernel);
+}
+
+static void test_kernels(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        check_kernel(kernels[i], 0.0);
+    }
+    check_kernel("se(ard)", 1e4);
+    check_kernel("matern52", 1e4);
+    check_kernel("periodic", 10.0);
+}
+
+/* --- predictors ------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct world {
+    thiele_kernel *kernel;
+    thi_prior prior;
+    double *Z, mean_parameter[D + 1];
+    int64_t n;
+} world;
+
+static void world_open(world *w, const char *kernel, int64_t n)
+{
+    *w = (world){.n = n};
+    assert_ok(ctx, thiele_kernel_parse(&w->kernel, ctx, kernel, D, NULL));
+    assert_ok(ctx, thi_alloc(ctx, &w->Z, (size_t)(D * n), sizeof *w->Z));
+    test_normals(D * n, 5, w->Z);
+    test_normals(D + 1, 6, w->mean_parameter);
+    w->prior = (thi_prior){w->kernel, THI_MEAN_LINEAR, w->mean_parameter};
+}
+
+static void world_close(world *w)
+{
+    thiele_kernel_destroy(w->kernel);
+    thi_free(w->Z);
+}
+
+/* L = chol(k(Z, Z)), random weights, nothing added. */
+static void predictor_open(world *w, thi_predictor *p, int components)
+{
+    double jitter;
+    assert_ok(ctx, thi_predictor_begin(p, ctx, &w->prior, w->n, w->Z, components));
+    assert_ok(ctx, thi_kernel_fill(w->kernel, ctx, &p->inputs, &p->inputs, p->L, true));
+    assert_ok(ctx, thi_chol_jitter(ctx, p->L, &jitter));
+    test_normals(w->n * components, 7, p->a);
+}
+
+/* R of r rows for each component, to be filled in. */
+static void add_root(thi_predictor *p, thi_plus plus, int64_t r)
+{
+    p->plus = plus;
+    assert_ok(ctx, thi_alloc(ctx, &p->R, (size_t)p->components, sizeof *p->R));
+    for (int k = 0; k < p->components; k++) {
+        assert_ok(ctx, thi_matrix_alloc(&p->R[k], ctx, r, p->n));
+    }
+}
+
+/* Ls with S = Ls Ls' of eigenvalues up to `most`: a random orthogonal-like mixture of few directions below it. */
+static void fill_triangle(thi_predictor *p, double most)
+{
+    int64_t n = p->n;
+    double *v;
+    assert_ok(ctx, thi_alloc(ctx, &v, (size_t)n, sizeof *v));
+    for (int k = 0; k < p->components; k++) {
+        thi_matrix S = p->R[k];
+        test_normals(n, 20 + (uint64_t)k, v);
+        double norm = thi_blas_dot(n, v, v);
+        for (int64_t j = 0; j < n; j++) {
+            for (int64_t i = j; i < n; i++) {
+                S.data[i + j * n] = (i == j ? most : 0.0) - 0.9 * most * v[i] * v[j] / norm;
+            }
+        }
+        assert_ok(ctx, thi_chol(ctx, S));
+    }
+    thi_free(v);
+}
+
+/* Rows here and there, on the basis, near it and far out. */
+static void take_rows(const thi_predictor *p, double *x)
+{
+    test_normals(D * ROWS, 8, x);
+    for (int i = 0; i < 10 && i < p->n; i++) {
+        for (int d = 0; d < D; d++) {
+            x[i * D + d] = p->basis[i * D + d] + (i % 2 == 0 ? 0.0 : 1e-4);
+        }
+    }
+    x[D * ROWS - 1] = 50.0;
+}
+
+/* Which way it is need not matter. */
+#define ANY_WAY THI_SINGLE_MEAN
+
+static void check_single(const thi_predictor *p, thi_single_way way)
+{
+    enum { MOST = 4 };
+    double x[D * ROWS], mean[MOST], variance[MOST], alone[MOST], want[2][MOST * ROWS];
+    int64_t clipped = 0;
+    thi_single *single;
+    thi_inputs rows;
+    double prior[ROWS];
+    take_rows(p, x);
+    assert_ok(ctx, thi_predictor_marginals(p, ctx, ROWS, x, want[0], want[1], &clipped));
+    assert_ok(ctx, thi_inputs_make(&rows, ctx, p->kernel, ROWS, x));
+    assert_ok(ctx, thi_kernel_fill_diagonal(p->kernel, ctx, &rows, prior));
+    thi_inputs_clear(&rows);
+    assert_ok(ctx, thi_single_open(&single, ctx, p, true));
+    assert_true(way == ANY_WAY || thi_single_way_of(single) == way);
+    way = thi_single_way_of(single);
+    int64_t before = thi_allocations(ctx);
+    for (int i = 0; i < ROWS; i++) {
+        assert_ok(ctx, thi_single_marginals(single, ctx, x + i * D, mean, variance));
+        assert_ok(ctx, thi_single_marginals(single, ctx, x + i * D, alone, NULL));
+        for (int k = 0; k < p->components; k++) {
+            assert_near(mean[k], want[0][k * ROWS + i], 1e-9, 1e-9);
+            assert_true(alone[k] == mean[k]);
+            assert_near(variance[k], want[1][k * ROWS + i], 0.0, 1e-9 * prior[i]);
+        }
+    }
+    if (way != THI_SINGLE_GENERAL) {
+        assert_int_equal(thi_allocations(ctx), before);
+    }
+    thi_single_close(single);
+}
+
+#define KERNEL "matern52(ard, variance~2.5)"
+
+/* Exact regression: neither scale nor R. */
+static void test_exact(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n <= 65; n += 16) {
+        world w;
+        thi_predictor p;
+        world_open(&w, KERNEL, n);
+        predictor_open(&w, &p, 1);
+        check_single(&p, THI_SINGLE_ONE);
+        thi_predictor_clear(&p);
+        world_close(&w);
+    }
+}
+
+/* Full q with S below I, up to I but for rounding, and beyond it; of one component and several. */
+static void test_triangle(void **state)
+{
+    (void)state;
+    static const struct {
+        double most;
+        thi_single_way way;
+    } cases[] = {{0.01, THI_SINGLE_ONE},         {0.9, THI_SINGLE_ONE},         {1.0 - 1e-14, THI_SINGLE_ONE},
+                 {1.0, THI_SINGLE_ONE},          {1.0 + 1e-15, THI_SINGLE_ONE}, {1.0 + 1e-11, THI_SINGLE_ONE},
+                 {1.0 + 1e-6, THI_SINGLE_SOLVE}, {1.5, THI_SINGLE_SOLVE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int components = 1; components <= 3; components += 2) {
+            world w;
+            thi_predictor p;
+            world_open(&w, KERNEL, 50);
+            predictor_open(&w, &p, components);
+            add_root(&p, THI_PLUS_TRIANGLE, p.n);
+            fill_triangle(&p, cases[i].most);
+            check_single(&p, cases[i].way);
+            thi_predictor_clear(&p);
+            world_close(&w);
+        }
+    }
+}
+
+/* What the conditional keeps: all, nothing, variances. */
+static void test_conditionals(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < THI_CONDITIONAL_KINDS; kind++) {
+        world w;
+        thi_predictor p;
+        world_open(&w, KERNEL, 50);
+        predictor_open(&w, &p, 1);
+        add_root(&p, THI_PLUS_TRIANGLE, p.n);
+        fill_triangle(&p, 0.7);
+        p.conditional = (thi_conditional)kind;
+        check_single(&p, THI_SINGLE_ONE);
+        thi_predictor_clear(&p);
+        world_close(&w);
+    }
+}
+
+/* R of fewer rows than the basis has points, on w and on k; with weights of sites. */
+static void test_sites(void **state)
+{
+    (void)state;
+    for (int scaled = 0; scaled < 2; scaled++) {
+        for (int plus = THI_PLUS_WHITE; plus <= THI_PLUS_KERNEL; plus++) {
+            world w;
+            thi_predictor p;
+            world_open(&w, KERNEL, 45);
+            predictor_open(&w, &p, 2);
+            add_root(&p, (thi_plus)plus, 12);
+            for (int k = 0; k < 2; k++) {
+                test_normals(12 * 45, 30 + (uint64_t)k, p.R[k].data);
+                for (int i = 0; i < 12 * 45; i++) {
+                    p.R[k].data[i] *= 0.05;
+                }
+            }
+            if (scaled) {
+                assert_ok(ctx, thi_alloc(ctx, &p.scale, 45, sizeof *p.scale));
+                for (int i = 0; i < 45; i++) {
+                    p.scale[i] = 0.02 * i;
+                }
+            }
+            check_single(&p, plus == THI_PLUS_WHITE ? THI_SINGLE_ONE : THI_SINGLE_SOLVE);
+            thi_predictor_clear(&p);
+            world_close(&w);
+        }
+    }
+}
+
+/* A basis that a smooth kernel can hardly tell apart: whichever way it is, the variance keeps its digits. */
+static void test_near_singular(void **state)
+{
+    (void)state;
+    static const char *const text[] = {
+        "se(ard, lengthscale~1)",    "se(ard, lengthscale~3)",           "se(ard, lengthscale~10)",
+        "se(ard, lengthscale~40)",   "se(dims=1, lengthscale~0.2)",      "se(dims=1, lengthscale~1)",
+        "se(dims=1, lengthscale~5)", "matern52(dims=1, lengthscale~10)", "linear + se(lengthscale~30, variance~1000)",
+    };
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+        for (int full = 0; full < 2; full++) {
+            world w;
+            thi_predictor p;
+            world_open(&w, text[i], 200);
+            predictor_open(&w, &p, 1);
+            if (full) {
+                add_root(&p, THI_PLUS_TRIANGLE, p.n);
+                fill_triangle(&p, 0.99);
+            }
+            check_single(&p, ANY_WAY);
+            thi_predictor_clear(&p);
+            world_close(&w);
+        }
+    }
+}
+
+/* The mean on a basis of its own; of the covariance's basis there may be nothing. */
+static void test_decoupled(void **state)
+{
+    (void)state;
+    for (int64_t n = 0; n <= 30; n += 30) {
+        for (int stretched = 0; stretched < 2; stretched++) {
+            world w;
+            thi_predictor p;
+            world_open(&w, stretched ? "se(ard)" : KERNEL, n);
+            predictor_open(&w, &p, 1);
+            if (n > 0) {
+                add_root(&p, THI_PLUS_TRIANGLE, p.n);
+                fill_triangle(&p, 0.8);
+            }
+            p.mean_n = 77;
+            thi_free(p.a);
+            assert_ok(ctx, thi_alloc(ctx, &p.a, 77, sizeof *p.a));
+            assert_ok(ctx, thi_alloc(ctx, &p.mean_basis, 77 * D, sizeof *p.mean_basis));
+            test_normals(77, 40, p.a);
+            test_normals(77 * D, 41, p.mean_basis);
+            if (stretched) {
+                assert_ok(ctx, thi_alloc(ctx, &p.mean_log_c, 77 * D, sizeof *p.mean_log_c));
+                assert_ok(ctx, thi_alloc(ctx, &p.log_c, (size_t)(n * D), sizeof *p.log_c));
+            }
+            assert_ok(ctx, thi_predictor_finish(&p, ctx));
+            check_single(&p, stretched ? THI_SINGLE_GENERAL : THI_SINGLE_ONE);
+            thi_predictor_clear(&p);
+            world_close(&w);
+        }
+    }
+}
+
+/* Blocks of rows on one thread, on several that take turns, or by all threads together: the same bits. */
+static void test_blocks(void **state)
+{
+    (void)state;
+    enum { MANY = 9 * THI_PREDICT_BLOCK + 100 };
+    world w;
+    thi_predictor p;
+    double *x, *want, *got;
+    world_open(&w, KERNEL, 40);
+    predictor_open(&w, &p, 2);
+    add_root(&p, THI_PLUS_TRIANGLE, p.n);
+    fill_triangle(&p, 0.8);
+    assert_ok(ctx, thi_alloc(ctx, &x, D * MANY, sizeof *x));
+    assert_ok(ctx, thi_alloc(ctx, &want, 4 * MANY, sizeof *want));
+    assert_ok(ctx, thi_alloc(ctx, &got, 4 * MANY, sizeof *got));
+    test_normals(D * MANY, 50, x);
+    for (int threads = 1; threads <= 7; threads += 2) {
+        thiele_context *own = test_context(threads);
+        double *out = threads == 1 ? want : got;
+        int64_t clipped = 0;
+        assert_ok(own, thi_predictor_marginals(&p, own, MANY, x, out, out + 2 * MANY, &clipped));
+        assert_memory_equal(out, want, 4 * MANY * sizeof *out);
+        for (int64_t nth = 1; threads == 3 && nth <= 40; nth += 3) {
+            thi_fail_allocation(own, nth, true);
+            assert_int_equal(thi_predictor_marginals(&p, own, MANY, x, out, out + 2 * MANY, &clipped),
+                             THIELE_ERROR_MEMORY);
+            assert_non_null(strstr(thiele_context_message(own), "out of memory"));
+            thi_fail_allocation(own, 0, false);
+        }
+        assert_int_equal(thi_memory_held(own), 0);
+        thiele_context_destroy(own);
+    }
+    thi_free(x);
+    thi_free(want);
+    thi_free(got);
+    thi_predictor_clear(&p);
+    world_close(&w);
+}
+
+/* most: of S, for one triangle or for solves. */
+static void check_failures(double most)
+{
+    world w;
+    thi_predictor p;
+    thiele_status status = THIELE_ERROR_MEMORY;
+    world_open(&w, KERNEL, 20);
+    predictor_open(&w, &p, 2);
+    add_root(&p, THI_PLUS_TRIANGLE, p.n);
+    fill_triangle(&p, most);
+    size_t held = thi_memory_held(ctx);
+    for (int64_t nth = 1; status != THIELE_OK; nth++) {
+        thi_single *single;
+        thi_fail_allocation(ctx, nth, false);
+        status = thi_single_open(&single, ctx, &p, true);
+        assert_true(status == THIELE_OK || (status == THIELE_ERROR_MEMORY && single == NULL));
+        thi_single_close(single);
+        assert_int_equal(thi_memory_held(ctx), held);
+        assert_true(status != THIELE_OK || nth > 10);
+    }
+    thi_fail_allocation(ctx, 0, false);
+    thi_predictor_clear(&p);
+    world_close(&w);
+}
+
+static void test_failures(void **state)
+{
+    (void)state;
+    check_failures(0.5);
+    check_failures(1.5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_panels),        cmocka_unit_test(test_kernels),      cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_triangle),      cmocka_unit_test(test_conditionals), cmocka_unit_test(test_sites),
+        cmocka_unit_test(test_near_singular), cmocka_unit_test(test_decoupled),    cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_failures),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
