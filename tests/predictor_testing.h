@@ -31,7 +31,7 @@ static inline thiele_status through_file(thiele_context *ctx, thi_prior prior, t
     unlink(path);
     assert_ok(ctx, thi_tensors_read(&tensors, ctx, path, bytes, length));
     json_t *back = json_loads(tensors.model_json, 0, NULL);
-    thiele_status status = thi_predictor_read(out, ctx, &tensors, NULL, 0, &prior, 1, back);
+    thiele_status status = thi_predictor_read(out, ctx, &tensors, 0, &prior, 1, back);
     json_decref(back);
     thi_tensors_clear(&tensors);
     free(bytes);

@@ -84,6 +84,7 @@ def ahead_table(found, reasons):
     """found: pairs of behind()."""
     rows = ["| task | case | who | time, thiele = 1 | why |", "|---|---|---|---:|---|"]
     for line, times in found:
-        rows.append(f"| {line['study']}, {line['part']} | {text_of(line['case'])} | {line['who']} | {times:.2f} | "
+        text = f"{times:.2f}" if times else "thiele never"
+        rows.append(f"| {line['study']}, {line['part']} | {text_of(line['case'])} | {line['who']} | {text} | "
                     f"{reason_for(line, reasons)} |")
     return "\n".join(rows)

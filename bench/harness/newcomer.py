@@ -19,10 +19,15 @@ ROWS = (("step", "step", "one gradient step, sparse regression and classificatio
         ("start", "start", "cold start to the first prediction"))
 
 
+def times_text(value):
+    """0: only the peer came there; infinite: only thiele did."""
+    if value == 0.0 or math.isinf(value):
+        return "never" if value else "there alone"
+    return f"{value:.2g}×" if value < 9.95 else f"{value:.0f}×"
+
+
 def span(values):
-    low, high = min(values), max(values)
-    text = [("never" if math.isinf(v) else f"{v:.2g}" if v < 9.95 else f"{v:.0f}") for v in (low, high)]
-    return f"{text[0]}×" if text[0] == text[1] else f"{text[0]} to {text[1]}" + ("×" if text[1] != "never" else "")
+    return " to ".join(dict.fromkeys(map(times_text, (min(values), max(values)))))
 
 
 def summary(lines, part):
@@ -58,8 +63,8 @@ def accuracy_text(results):
         return "Nothing was compared yet."
     said = "; none was refused" if not refused else f"; {len(refused)} differed by more and were not timed"
     return ("Before any time is taken, bound or likelihood, gradients, means and variances at fixed hyperparameters "
-            f"must be the same in both libraries to 1e-6 of the largest of their kind. In {len(compared)} comparisons the "
-            f"largest difference was {max(compared):.0e}{said}. [The papers' tables](papers.md) say how the scores "
+            f"must be the same in both libraries to 1e-6 of the largest of their kind. In {len(compared)} comparisons "
+            f"the largest difference was {max(compared):.0e}{said}. [The papers' tables](papers.md) say how the scores "
             "compare with published ones.")
 
 
@@ -90,7 +95,7 @@ def all_behind(results):
 def newcomer_page(results):
     """results: by study (machine, lines)."""
     found = all_behind(results)
-    machines = list(dict.fromkeys(machine_line(machine) for machine, _ in results.values()))
+    machines = list(dict.fromkeys(machine_line(machine, load=False) for machine, _ in results.values()))
     said = ("Nowhere in these tables." if not found else f"In {len(found)} cases; [each with its reason](ahead.md).")
     text = ["# How fast, how accurate, compared with what",
             "## How fast", "Thiele's time, and how many times as long the others take for the same thing on the same "

@@ -4,8 +4,8 @@ M = 200 inducing inputs, the same k-means centres for all, which stay where they
 and threads; everything else is learned. thiele's seconds are those of the whole command (starting, reading, first
 guesses, saving), by rising deadlines, so that its time is known from above only. The peers' clocks stand still while
 data is read, functions are compiled and test rows are scored; they begin at length-scales equal to the median distance
-of rows, take minibatches of 1024 and Adam with each of the rates, of which the best counts. Choosing Z is on nobody's
-clock.
+of rows and take Adam with each of the rates, of which the best counts. Minibatches have 1024 rows on all sides (of
+small tables half of the rows; thiele takes all of those at once). Choosing Z is on nobody's clock.
 """
 
 import json
@@ -32,6 +32,8 @@ def fit_own(bench, table, deadline, threads, options):
 def own_points(bench, table, threads):
     points = []
     options = [*table.sparse_options(), "--method", METHODS[table.likelihood], "--epochs", 100000]
+    if table.rows > 2 * BATCH:
+        options += ["--batch", BATCH]
     for deadline in DEADLINES[2:4] if bench.quick else DEADLINES:
         seconds, nlpd, stop = fit_own(bench, table, deadline, threads, options)
         points.append([seconds, nlpd])

@@ -8,15 +8,18 @@ import numpy as np
 from . import charts, exact, growth, nlpd, papers, predict, robust, start, step
 from .ahead import OWN, figure, peers_of, ratio, side_by_side
 from .lines import duration, median, text_of
+from .machine import BUSY
 
 
-def machine_line(machine):
+def machine_line(machine, load=True):
     words = (f"Made on {machine['date']} by {machine['thiele']} ({machine['commit']}) on {machine['cpu']}, "
              f"{machine['cores']} cores, {machine['memory_gb']} GB, {machine['system']}; {machine['compiler']}; "
-             f"{machine['blas']}; load {machine['load']} at the start.")
+             f"{machine['blas']}.")
+    if load:
+        words += f" Load at the start: {machine['load']}."
     if machine["quick"]:
         words += " **A quick run: it shows that the harness works, its times mean nothing.**"
-    elif machine["load"] > 0.5:
+    elif machine["load"] > BUSY:
         words += " **The machine was busy: times are rough.**"
     return words
 
@@ -27,12 +30,19 @@ def versions(lines):
 
 
 def prose(module):
-    """The module's docstring without its first words: what is fair."""
-    return re.sub(r"^Tasks? [\d and,]+, ", "", module.__doc__.strip()).replace("\n\n", "\n\n")
+    """The module's docstring without the number of its task: what is fair."""
+    words = re.sub(r"^Tasks? [\d and,]+, ", "", module.__doc__.strip())
+    return words[0].upper() + words[1:]
 
 
-def table(head, rows, left=1):
-    marks = ["---" if c < left else "---:" for c in range(len(head))]
+def is_number(text):
+    return not text or text.lstrip("-")[:1].isdigit()
+
+
+def table(head, rows):
+    """Columns of numbers to the right."""
+    right = [c > 0 and all(is_number(row[c]) for row in rows) for c in range(len(head))]
+    marks = ["---:" if c else "---" for c in right]
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, marks, *rows])
 
 
@@ -94,7 +104,7 @@ def by_value(name, digits):
 
 
 def step_label(case):
-    return f"{case['likelihood']}, B {case['B']}, M {case['M']}, {case['threads']} threads"
+    return f"{case['likelihood']}, B {case['B']}, M {case['M']}, threads {case['threads']}"
 
 
 # --- the tasks' pages ---------------------------------------------------------------------------------------------
@@ -213,13 +223,13 @@ def papers_page(results, quick):
     """Tables as the studies wrote them; figures are copied by the caller."""
     figures, text = [], ["# The papers' tables", "Collected from the studies that `bench/run list` names; each script "
                          "says in its head what is fair and what was chosen with scores in view. PASS and FAIL are its "
-                         "own checks."]
+                         "own checks." + (" **Quick runs: scores mean nothing.**" if quick else "")]
     for name, study in papers.STUDIES.items():
         text.append(f"## {study.what} (`bench/run {name}`)")
         found = [path for path in (named(results / table_, quick) for table_ in study.tables) if path.exists()]
         for path in found:
             words = path.read_text(encoding="utf-8").rstrip()
-            text.append(words if path.suffix == ".md" else f"```\n{words}\n```")
+            text.append(demoted(words) if path.suffix == ".md" else f"```\n{words}\n```")
         for path in (named(results / picture_, quick) for picture_ in study.figures):
             if path.exists():
                 figures.append(path)
@@ -227,6 +237,11 @@ def papers_page(results, quick):
         if not found:
             text.append("Not run yet.")
     return "\n\n".join(text) + "\n", figures
+
+
+def demoted(words):
+    """Headings of a page as parts of a section."""
+    return re.sub(r"^#", "###", words, flags=re.MULTILINE)
 
 
 def named(path, quick):

@@ -19,11 +19,13 @@ def available(bench, name):
 
 
 class Set:
-    def __init__(self, bench, name, inducing=INDUCING):
+    def __init__(self, bench, name, most=None):
+        """most: training rows, at most."""
         folder, self.likelihood = SETS[name]
         self.raw, self.classes, self.name = folder == "mnist", self.likelihood == "logistic", name
         train, test = (read_split(bench.data, folder, 1) if folder == "abalone" else
                        READERS[folder](bench.data / folder, (4000, 1000) if bench.quick else (None, None)))
+        train = train[:most]
         center, scale = train.mean(axis=0), train.std(axis=0)
         scale[scale == 0.0] = 1.0
         if self.raw:
@@ -31,7 +33,7 @@ class Set:
         if self.likelihood in ("logistic", "poisson"):
             center[-1], scale[-1] = 0.0, 1.0
         near, far = (train - center) / scale, (test - center) / scale
-        Z = choose_Z(near[:, :-1], inducing)
+        Z = choose_Z(near[:, :-1], min(INDUCING, len(near) // 2))
         self.rows = len(train)
         self.tables = [save(bench.scratch / f"{part}.npy", rows) for part, rows in (("train", train), ("test", test))]
         self.Z = save(bench.scratch / "Z.npy", Z * scale[:-1] + center[:-1])

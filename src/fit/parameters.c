@@ -419,13 +419,14 @@ static bool same_scales(const thi_encoder *encoder)
 static thiele_status list_phi(list_maker *maker)
 {
     const thiele_likelihood *lik = maker->spec->lik;
-    const thi_target *target = maker->encoder->target;
-    bool same = same_scales(maker->encoder);
-    double scale = lik->ops->standardise && same ? target->scale : 1.0;
-    double center = lik->ops->standardise && same ? target->center : 0.0;
+    bool all_same = same_scales(maker->encoder);
     thiele_status status = THIELE_OK;
     for (int i = 0; i < lik->parameters && status == THIELE_OK; i++) {
         const thi_phi *phi = &lik->phi[i];
+        const thi_target *target = maker->encoder->target + (phi->output > 0 ? phi->output - 1 : 0);
+        bool same = all_same || phi->output > 0;
+        double scale = lik->ops->standardise && same ? target->scale : 1.0;
+        double center = lik->ops->standardise && same ? target->center : 0.0;
         double unit = phi->shifted ? scale : pow(scale, phi->power);
         double offset = phi->shifted ? -center : 0.0;
         double number = phi->given ? (phi->value - offset) / unit : phi->value;
@@ -451,6 +452,10 @@ static thiele_status fill_list(list_maker *maker)
         double unit;
         double offset;
         thi_latent_unit(maker->spec->lik, maker->encoder, g, &unit, &offset);
+        if (maker->spec->lik->ops->separate && latents->groups < latents->count) {
+            unit = 1.0; /* functions of different units share it */
+            offset = 0.0;
+        }
         hypers->first[g] = maker->next;
         status = list_kernel(maker, g, unit);
         if (status == THIELE_OK) {

@@ -176,12 +176,13 @@ double thi_first_variance(const thiele_likelihood *lik, int64_t latent, double p
 
 void thi_latent_unit(const thiele_likelihood *lik, const thi_encoder *encoder, int latent, double *unit, double *offset)
 {
-    const thi_target *target = encoder->target;
+    const thi_target *target = encoder->target + (lik->ops->separate ? latent : 0);
     *unit = 1.0;
     *offset = 0.0;
     if (lik->ops->log_variance == latent && latent > 0) {
         *offset = 2.0 * log(target->scale);
-    } else if (lik->ops->standardise && lik->outputs == 1 && (lik->latents == 1 || lik->ops->log_variance > 0)) {
+    } else if (lik->ops->separate ||
+               (lik->ops->standardise && lik->outputs == 1 && (lik->latents == 1 || lik->ops->log_variance > 0))) {
         *unit = target->scale;
         *offset = target->center;
     }

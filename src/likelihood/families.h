@@ -20,14 +20,15 @@ thiele_status thi_make_matern32(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_student_t(thiele_likelihood *lik, thiele_context *ctx);
 
 /* --- counts, positive and bounded reals, classes, several outputs --- */
-extern const thi_likelihood_ops thi_lik_beta, thi_lik_binomial, thi_lik_exponential, thi_lik_gamma, thi_lik_gprn,
-    thi_lik_logistic_softmax, thi_lik_mixing, thi_lik_negative_binomial, thi_lik_ordinal, thi_lik_poisson,
+extern const thi_likelihood_ops thi_lik_beta, thi_lik_binomial, thi_lik_exponential, thi_lik_gamma, thi_lik_gaussians,
+    thi_lik_gprn, thi_lik_logistic_softmax, thi_lik_mixing, thi_lik_negative_binomial, thi_lik_ordinal, thi_lik_poisson,
     thi_lik_sigmoid_poisson, thi_lik_softmax, thi_lik_warped;
 
 thiele_status thi_make_beta(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_binomial(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_exponential(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_gamma(thiele_likelihood *lik, thiele_context *ctx);
+thiele_status thi_make_gaussians(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_gprn(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_logistic_softmax(thiele_likelihood *lik, thiele_context *ctx);
 thiele_status thi_make_mixing(thiele_likelihood *lik, thiele_context *ctx);

@@ -39,6 +39,7 @@ typedef struct thi_likelihood_ops {
      * a scale of y are those of f. Not for a user's own, whose units nobody knows.
      */
     bool standardise;
+    bool separate;    /* output p depends on latent p alone, as y = f + Gaussian noise */
     bool log_link;    /* the mean is proportional to exp(f): an exposure e is the offset log e of f */
     bool pseudo;      /* not normalised over y: its distributions are divided by their sum */
     int log_variance; /* the index of the latent that is the log of a variance of y; 0: none */
@@ -112,6 +113,7 @@ typedef struct thi_phi {
      */
     int power;
     bool shifted;
+    int output; /* whose scale that is, from 1; 0: that of all of them */
 } thi_phi;
 
 struct thiele_likelihood {

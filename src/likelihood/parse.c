@@ -392,14 +392,28 @@ thiele_status thi_likelihood_find(thiele_context *ctx, const char *text, const t
     return status;
 }
 
+/* Gaussian noise around several outputs is that of each. */
+static const thi_family_entry *for_outputs(const thi_family_entry *family, int outputs)
+{
+    const thi_family_entry *entry = thi_family_entries;
+    if (family->ops != &thi_lik_gaussian || outputs == 1) {
+        return family;
+    }
+    while (entry->ops != &thi_lik_gaussians) {
+        entry++;
+    }
+    return entry;
+}
+
 static thiele_status check_outputs(const parser *p, const thiele_likelihood *lik, int outputs)
 {
     if (lik->outputs == outputs) {
         return THIELE_OK;
     }
-    return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT,
-                    "likelihood '%s' has %d output%s, but there are %d target columns (gprn and mixing take several)",
-                    lik->ops->name, lik->outputs, lik->outputs == 1 ? "" : "s", outputs);
+    return thi_fail(
+        p->cursor.ctx, THIELE_ERROR_ARGUMENT,
+        "likelihood '%s' has %d output%s, but there are %d target columns (gaussian, gprn and mixing take several)",
+        lik->ops->name, lik->outputs, lik->outputs == 1 ? "" : "s", outputs);
 }
 
 thiele_status thiele_likelihood_parse(thiele_likelihood **out, thiele_context *ctx, const char *text, int outputs,
@@ -416,6 +430,7 @@ thiele_status thiele_likelihood_parse(thiele_likelihood **out, thiele_context *c
     thiele_status status;
     THI_TRY(find_family(&p, &family));
     THI_TRY(read_arguments(&p));
+    family = for_outputs(family, outputs);
     THI_TRY(thi_alloc(ctx, &lik, 1, sizeof *lik));
     *lik = (thiele_likelihood){.ops = family->ops, .outputs = outputs, .latents = 1, .classes = classes};
     THI_TRY(take_sizes(&p, lik));

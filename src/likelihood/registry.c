@@ -28,6 +28,7 @@ const thi_family_entry thi_family_entries[] = {
     {&thi_lik_beta, thi_make_beta},
     {&thi_lik_ordinal, thi_make_ordinal},
     {&thi_lik_warped, thi_make_warped},
+    {&thi_lik_gaussians, thi_make_gaussians},
     {&thi_lik_gprn, thi_make_gprn},
     {&thi_lik_mixing, thi_make_mixing},
     {NULL, NULL},

@@ -58,16 +58,10 @@ static thiele_status run_sparse(thi_fitting *f, const thi_rows *rows, bool learn
     return status;
 }
 
-/* Learns from rows, or only conditions on them at the values learned before, and freezes the predictors. */
-static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn, double *loo_mean,
-                                double *loo_variance)
+thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
 {
-    thiele_model *model = f->model;
     thi_fit_settings settings = {f->options->restarts,
                                  f->options->iterations == 0 ? ITERATIONS_DEFAULT : f->options->iterations};
-    thi_model_clear_predictors(model);
-    thi_fitted fitted = {
-        .latent = model->latent, .weight = model->weight, .loo_mean = loo_mean, .loo_variance = loo_variance};
     thiele_status status = learn ? thi_line_guess(f, rows) : THIELE_OK;
     if (status != THIELE_OK) {
         return status;
@@ -77,15 +71,27 @@ static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn
         deadline = thi_driver_lend(&f->driver, LEARN_SHARE);
     }
     if (f->method == NULL) {
-        status = run_sparse(f, rows, learn, &fitted);
+        status = run_sparse(f, rows, learn, fitted);
     } else if (learn) {
-        status = thi_search(f->ctx, &f->driver, f->method, &f->spec, rows, &f->hypers, &settings, &f->result, &fitted);
+        status = thi_search(f->ctx, &f->driver, f->method, &f->spec, rows, &f->hypers, &settings, &f->result, fitted);
     } else {
-        status = thi_freeze(f->ctx, f->method, &f->spec, rows, &fitted);
+        status = thi_freeze(f->ctx, f->method, &f->spec, rows, fitted);
     }
     if (f->sampler != NULL) {
         thi_driver_restore(&f->driver, deadline);
     }
+    return status;
+}
+
+/* All targets, into the model's predictors. */
+static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn, double *loo_mean,
+                                double *loo_variance)
+{
+    thiele_model *model = f->model;
+    thi_model_clear_predictors(model);
+    thi_fitted fitted = {
+        .latent = model->latent, .weight = model->weight, .loo_mean = loo_mean, .loo_variance = loo_variance};
+    thiele_status status = f->each ? thi_run_each(f, rows, learn, &fitted) : thi_run_one(f, rows, learn, &fitted);
     model->jitter = fitted.jitter;
     model->value = in_data_units(&model->encoder, rows, f->streamed ? f->stream.source.n : 0, fitted.value);
     return status == THIELE_OK && f->sampler != NULL ? thi_sample(f, rows) : status;
@@ -97,6 +103,11 @@ static thiele_status keep_basis(thi_fitting *f)
     const thi_latents *latents = &f->spec.latents;
     const thi_predictor *first = f->model->latent;
     size_t numbers = (size_t)first->n * (size_t)first->kernel->dims;
+    for (int j = 1; j < latents->count; j++) {
+        if (f->model->latent[j].n != first->n) {
+            return THIELE_OK; /* each target by itself, some with fewer: they are chosen again */
+        }
+    }
     thi_free(f->Z);
     f->Z = NULL;
     thiele_status status = thi_alloc(f->ctx, &f->Z, numbers * (size_t)latents->groups, sizeof *f->Z);
@@ -296,7 +307,10 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
     THI_TRY(thi_specify_rows(f, table));
     THI_TRY(thi_specify_prior(f));
     THI_TRY(prepare(f));
-    bool exact = f->method == &thi_method_exact;
+    bool exact = f->method == &thi_method_exact && !f->each;
+    if (f->method == &thi_method_exact && f->each) {
+        THI_TRY(thi_check_each(f));
+    }
     if (exact) {
         THI_TRY(thi_check_replicates(f->ctx, f->rows.n, f->rows.dims, f->rows.X, f->rows.y, f->row,
                                      f->options->replicates != 0));

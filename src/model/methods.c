@@ -30,7 +30,7 @@ static double dense_bytes(const thi_fitting *f, const char *sampler, int64_t n)
 static const struct {
     const char *name;
     const thi_method *method; /* NULL: sparse */
-    bool gaussian;            /* plain Gaussian noise and one target only */
+    bool gaussian;            /* plain Gaussian noise only */
     int64_t most;             /* rows that it is chosen for by itself */
     const char *why;
     double (*bytes)(const thi_fitting *f, const char *sampler, int64_t n);
@@ -63,6 +63,12 @@ static const struct {
 };
 enum { METHODS = sizeof methods / sizeof *methods };
 
+/* Whether the noise is Gaussian around one function, or around one for each target. */
+static bool has_gaussian_noise(const thi_fitting *f)
+{
+    return thi_is_gaussian(f->spec.lik) || f->spec.lik->ops->separate;
+}
+
 /* Options that only sparse methods understand. */
 static bool asks_for_sparse(const thiele_fit_options *o)
 {
@@ -72,7 +78,7 @@ static bool asks_for_sparse(const thiele_fit_options *o)
 
 static bool suits(const thi_fitting *f, int i, int64_t n)
 {
-    bool gaussian = thi_is_gaussian(f->spec.lik);
+    bool gaussian = has_gaussian_noise(f) && (f->spec.lik->latents == 1 || !f->options->shared_kernel);
     if (methods[i].expectation != NULL && (!thi_is_augmented(f->spec.lik) || f->options->expectation != NULL)) {
         return false;
     }
@@ -200,6 +206,30 @@ static thiele_status check_blocks(const thi_fitting *f, int chosen)
     return extra == NULL ? THIELE_OK : thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has no %s", name, extra);
 }
 
+static bool grows(int chosen)
+{
+    return strcmp(methods[chosen].name, "decoupled") == 0 || strcmp(methods[chosen].name, "incremental") == 0;
+}
+
+/* Several targets by a method that knows one. */
+static bool fits_each(const thi_fitting *f, int chosen)
+{
+    const thiele_likelihood *lik = f->spec.lik;
+    return lik->ops->separate && lik->outputs > 1 && (methods[chosen].gaussian || grows(chosen));
+}
+
+static thiele_status check_each(const thi_fitting *f, int chosen)
+{
+    const thiele_fit_options *o = f->options;
+    const char *what = !fits_each(f, chosen) ? NULL
+                       : o->shared_kernel    ? "share a kernel (that is for the methods dense and variational)"
+                       : o->snapshot != NULL ? "save snapshots before all of them are there"
+                                             : NULL;
+    return what == NULL ? THIELE_OK
+                        : thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                                   "method '%s' fits each target by itself, and cannot %s", methods[chosen].name, what);
+}
+
 /* What is for bases that grow alone, decoupled ones or one that is shared, and what is not for them. */
 static thiele_status check_decoupled(const thi_fitting *f, int chosen)
 {
@@ -212,7 +242,7 @@ static thiele_status check_decoupled(const thi_fitting *f, int chosen)
                         "decoupled (--method decoupled)",
                         name);
     }
-    if (!decoupled && strcmp(name, "incremental") != 0) {
+    if (!grows(chosen)) {
         return o->growth > 0 || o->own_scales != 0
                    ? thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                               "method '%s' has a basis of points that does not grow: growth and scales of their own "
@@ -235,7 +265,7 @@ static thiele_status check_method(const thi_fitting *f, int chosen, int64_t n)
     if (status != THIELE_OK) {
         return status;
     }
-    if (methods[chosen].gaussian && !thi_is_gaussian(f->spec.lik)) {
+    if (methods[chosen].gaussian && !has_gaussian_noise(f)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "method '%s' is for Gaussian noise; likelihood '%s' needs another",
                         name, thiele_likelihood_name(f->spec.lik));
     }
@@ -253,6 +283,9 @@ static thiele_status check_method(const thi_fitting *f, int chosen, int64_t n)
     status = check_blocks(f, chosen);
     if (status == THIELE_OK) {
         status = check_decoupled(f, chosen);
+    }
+    if (status == THIELE_OK) {
+        status = check_each(f, chosen);
     }
     if (status != THIELE_OK) {
         return status;
@@ -344,7 +377,8 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
                                              .restarts = o->restarts};
     THI_TRY(read_posterior(f));
     bool shared = strcmp(methods[chosen].name, "incremental") == 0;
-    f->is_decoupled = shared || strcmp(methods[chosen].name, "decoupled") == 0;
+    f->is_decoupled = grows(chosen);
+    f->each = fits_each(f, chosen);
     if (f->is_decoupled) {
         THI_TRY(thi_specify_decoupled(f, shared));
     }

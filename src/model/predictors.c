@@ -455,15 +455,14 @@ static thiele_status read_basis(thi_predictor *p, thiele_context *ctx, const thi
     return status == THIELE_OK ? read_triangle(ctx, tensors, latent, "factor", p->n, &p->L) : status;
 }
 
-thiele_status thi_predictor_read(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors,
-                                 const thi_predictor *first, int latent, const thi_prior *prior, int components,
-                                 const json_t *json)
+thiele_status thi_predictor_read(thi_predictor *p, thiele_context *ctx, const thi_tensors *tensors, int latent,
+                                 const thi_prior *prior, int components, const json_t *json)
 {
     int D = prior->kernel->dims;
     int64_t means = thi_mean_parameters(prior->mean, D);
     bool scaled;
     *p = (thi_predictor){.mean = prior->mean, .components = components};
-    if (!read_facts(p, json, &scaled) || (first != NULL && first->n != p->n)) {
+    if (!read_facts(p, json, &scaled)) {
         return thi_fail(ctx, THIELE_ERROR_FORMAT, "its field 'latents' is absent or makes no sense");
     }
     int64_t shape[2] = {p->n, D};

@@ -28,8 +28,7 @@ thiele_status thi_predictor_list(thi_tensor_list *list, const thi_predictor *pre
 json_t *thi_predictor_to_json(const thi_predictor *predictor);
 /* A predictor from tensors and JSON that nobody vouches for; prior: the kernel's structure and the mean. Error: FORMAT.
  */
-thiele_status thi_predictor_read(thi_predictor *predictor, thiele_context *ctx, const thi_tensors *tensors,
-                                 const thi_predictor *first, int latent, const thi_prior *prior, int components,
-                                 const json_t *json);
+thiele_status thi_predictor_read(thi_predictor *predictor, thiele_context *ctx, const thi_tensors *tensors, int latent,
+                                 const thi_prior *prior, int components, const json_t *json);
 
 #endif

@@ -216,6 +216,12 @@ static thiele_status open_stream(thi_fitting *f, const thiele_table *table)
                         "(score a part of them afterwards, or allow more with --memory)",
                         (long long)table->rows);
     }
+    if (f->each) {
+        return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
+                        "%lld rows do not fit into the memory allowed, and method '%s' fits each target by itself: use "
+                        "--method variational, or allow more with --memory",
+                        (long long)table->rows, f->model->method);
+    }
     f->streamed = true;
     return thi_table_stream_open(&f->stream, f->ctx, &f->model->encoder, table, &how);
 }

@@ -20,7 +20,8 @@ typedef struct thi_fitting {
     thi_variational_result outcome;
     bool is_decoupled; /* a sparse method whose basis grows, by these settings: */
     thi_decoupled_settings decoupled_settings;
-    bool by_blocks; /* likewise: */
+    bool each;      /* several targets, and the method fits each by itself */
+    bool by_blocks; /* a sparse method likewise: */
     thi_blocks_settings block_settings;
     thi_blocks_result block_outcome;
     double *Z; /* given inducing inputs */
@@ -38,6 +39,15 @@ typedef struct thi_fitting {
 /* --- fit.c --- */
 /* What the model says of itself at the present values of the hyperparameters; may be called again. */
 thiele_status thi_report(thi_fitting *f);
+
+/* Learns from rows, or only conditions on them at the values learned before. */
+thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted);
+
+/* --- each.c --- */
+/* The same target by target; fitted->latent has room for all of them. */
+thiele_status thi_run_each(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted);
+/* Refuses rows that are equal while one of their targets differs, or warns of them. */
+thiele_status thi_check_each(thi_fitting *f);
 
 /* --- snapshot.c --- */
 /* Settings of a method by blocks from the options. */

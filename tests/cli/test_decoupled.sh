@@ -215,8 +215,6 @@ expect_refusal 2 'incremental basis functions come from the rows of the steps'
 
 # --- what is refused, in one sentence
 rm -f m.thiele
-run fit gaussian.csv --target a,b --method decoupled -o m.thiele
-expect_refusal 2 'has 1 output, but there are 2 target columns'
 run fit gaussian.csv --target a,b --likelihood 'gprn(nodes=1)' --method decoupled -o m.thiele
 expect_refusal 2 'one latent function, and this likelihood has'
 for option in '--growth 4' '--mean-inducing 4' '--decoupled plain' --own-scales; do

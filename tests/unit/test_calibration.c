@@ -36,6 +36,7 @@ static const family families[] = {
     {"beta(precision=5)", 1, 0, false},
     {"ordinal(sigma=0.7)", 1, 4, false},
     {"warped(noise=0.3)", 1, 0, false},
+    {"gaussian(noise=[0.2,1.5])", 2, 0, true},
     {"gprn(nodes=1, noise=0.2)", 2, 0, true},
     {"mixing(latents=2, noise=0.2)", 2, 0, false},
 };

@@ -32,6 +32,7 @@ static const family families[] = {
     {"beta(precision~5)", 1, 0, 3, {0.02, 0.4, 0.97}},
     {"ordinal(sigma~0.6)", 1, 4, 3, {0, 2, 3}},
     {"warped(noise~0.4)", 1, 0, 3, {-1.3, 0.2, 2.0}},
+    {"gaussian(noise~[0.3,2])", 2, 0, 2, {-1.3, 0.2, 2.0, 0.5, NAN, 1.0}},
     {"gprn(noise~0.3)", 2, 0, 3, {-1.3, 0.2, 2.0, 0.5, NAN, 1.0}},
     {"mixing(noise~0.3, latents=2)", 2, 0, 3, {-1.3, 0.2, 2.0, 0.5, NAN, 1.0}},
 };

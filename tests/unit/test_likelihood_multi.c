@@ -89,6 +89,8 @@ static const struct multi_case {
     int outputs;
     double y[4];
 } multis[] = {
+    {"gaussian(noise~[0.314,2])", 2, {-1.479, 0.6365}},
+    {"gaussian(noise~0.3)", 3, {1.2, NAN, -0.4}},
     {"gprn(nodes=1, noise~0.314)", 2, {-1.479, 0.6365}},
     {"gprn(nodes=2, noise~0.05)", 2, {0.3, -1.2}},
     {"gprn(nodes=2, noise~0.05)", 2, {0.3, NAN}},

@@ -21,6 +21,7 @@ typedef struct text_case {
 
 static const text_case texts[] = {
     {"gaussian", 1, 0, "gaussian(noise~0.1)"},
+    {"gaussian", 2, 0, "gaussians(noise~[0.1,0.1])"},
     {" Gaussian ( noise = 2.5e-1 ) ", 1, 0, "gaussian(noise=0.25)"},
     {"student_t(nu=4, scale~0.5)", 1, 0, "student-t(nu=4, scale~0.5)"},
     {"student-t(scale=3)", 1, 0, "student-t(nu~4, scale=3)"},
@@ -112,7 +113,7 @@ static void bad_texts_are_refused(void **state)
         {"gaussian(beta=1)", 1, 0, "there are: noise"},
         {"gaussian(nodes=2)", 1, 0, "no parameter has that name"},
         {"bernoulli(p=1)", 1, 0, "there are: none"},
-        {"gaussian", 2, 0, "has 1 output, but there are 2 target columns"},
+        {"student-t", 2, 0, "has 1 output, but there are 2 target columns"},
         {"gaussian", 0, 0, "target columns"},
         {"softmax(classes=3)", 1, 5, "not the number that the target column has"},
         {"softmax(classes=2.5)", 1, 0, "whole number from 1 to 1024"},

@@ -1,0 +1,152 @@
+/*
+ * Several targets, each a function of its own with Gaussian noise of its own (likelihood gaussians), by a method that
+ * knows one: every target is fitted by itself, with the rows that have it and its share of the time that is left, and
+ * all of them end in one model. Rows are copied once a target.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "model/duplicates.h"
+#include "model/specify.h"
+
+/* What one target's fit holds beside what it shares with the others. */
+typedef struct part {
+    thi_fitting fitting;
+    thiele_likelihood *lik;
+    thi_hyper *hyper;
+    int first[2], group, output;
+} part;
+
+/* The rows that have an output p, which is then the only one. */
+static thiele_status rows_of(const thi_fitting *f, const thi_rows *rows, int p, thi_rows *own)
+{
+    int64_t *order = NULL, count = 0;
+    thiele_status status;
+    *own = (thi_rows){0};
+    THI_TRY(thi_alloc(f->ctx, &order, (size_t)rows->n, sizeof *order));
+    for (int64_t i = 0; i < rows->n; i++) {
+        order[count] = i;
+        count += !isnan(rows->y[i * rows->outputs + p]);
+    }
+    if (count < 2) {
+        status = thi_fail(f->ctx, THIELE_ERROR_DATA, "target '%s' has fewer than two values",
+                          f->model->encoder.target[p].name);
+        goto out;
+    }
+    THI_TRY(thi_rows_take(own, f->ctx, rows, count, order));
+    for (int64_t i = 0; i < count; i++) {
+        own->y[i] = own->y[i * rows->outputs + p];
+    }
+    own->outputs = 1;
+out:
+    thi_free(order);
+    return status;
+}
+
+/* Numbers of hypers: those of the target's group, then its noise. */
+static int whole_index(const thi_fitting *f, const part *p, int i)
+{
+    return i < p->first[1] ? f->hypers.first[p->group] + i : f->hypers.first[f->hypers.groups] + p->output;
+}
+
+static thiele_status part_open(part *p, thi_fitting *f, int output)
+{
+    thi_latents *all = &f->spec.latents;
+    thi_fitting *own = &p->fitting;
+    int g = all->group[output], count = f->hypers.first[g + 1] - f->hypers.first[g];
+    thiele_status status;
+    *p = (part){.fitting = *f, .first = {0, count}, .group = g, .output = output};
+    THI_TRY(thiele_likelihood_parse(&p->lik, f->ctx, "gaussian", 1, 0));
+    THI_TRY(thi_alloc(f->ctx, &p->hyper, (size_t)count + 1, sizeof *p->hyper));
+    for (int i = 0; i <= count; i++) {
+        p->hyper[i] = f->hypers.hyper[whole_index(f, p, i)];
+    }
+    own->hypers = (thi_hypers){.count = count + 1, .hyper = p->hyper, .groups = 1, .first = p->first, .noise = count};
+    own->spec.lik = p->lik;
+    own->spec.latents.count = own->spec.latents.groups = 1;
+    own->spec.latents.group = &all->group[0]; /* 0 */
+    own->spec.latents.kernel = &all->kernel[g];
+    own->spec.latents.mean_parameter = all->mean_parameter + g * all->mean_parameters;
+    own->spec.latents.prior = &all->prior[g];
+    if (f->settings.Z != NULL && f->settings.all_Z) {
+        own->settings.Z = f->settings.Z + (int64_t)g * f->settings.Z_count * f->rows.dims;
+        own->settings.all_Z = false;
+    }
+    THI_TRY(thi_hypers_apply(&own->hypers, f->ctx, &own->spec));
+out:
+    return status;
+}
+
+/* What was learned goes to the whole. */
+static void part_close(part *p, thi_fitting *f)
+{
+    const thi_fitting *own = &p->fitting;
+    for (int i = 0; p->hyper != NULL && i <= p->first[1]; i++) {
+        f->hypers.hyper[whole_index(f, p, i)] = p->hyper[i];
+    }
+    f->driver = own->driver;
+    f->outcome = own->outcome;
+    f->block_outcome = own->block_outcome;
+    bool stopped = own->result.stop == THIELE_STOP_DEADLINE || own->result.stop == THIELE_STOP_CANCELLED;
+    f->result.stop =
+        p->output == 0 || stopped || f->result.stop == THIELE_STOP_CONVERGED ? own->result.stop : f->result.stop;
+    f->result.iterations = p->output == 0 ? own->result.iterations : f->result.iterations + own->result.iterations;
+    f->result.evaluations = p->output == 0 ? own->result.evaluations : f->result.evaluations + own->result.evaluations;
+    thiele_likelihood_destroy(p->lik);
+    thi_free(p->hyper);
+}
+
+static thiele_status run_part(part *p, const thi_rows *rows, bool learn, int outputs, thi_fitted *fitted)
+{
+    thi_fitting *own = &p->fitting;
+    thi_rows some;
+    double deadline = thi_driver_lend(&own->driver, 1.0 / (double)(outputs - p->output));
+    own->result = (thi_fit_result){0};
+    thiele_status status = rows_of(own, rows, p->output, &some);
+    if (status == THIELE_OK) {
+        status = thi_run_one(own, &some, learn, fitted);
+    }
+    if (p->output + 1 < outputs) {
+        thi_driver_restore(&own->driver, deadline);
+    }
+    thi_rows_free(&some);
+    return status;
+}
+
+thiele_status thi_run_each(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
+{
+    int outputs = f->spec.lik->outputs;
+    thiele_status status = THIELE_OK;
+    for (int j = 0; j < outputs; j++) {
+        part p;
+        thi_fitted one = {.latent = &fitted->latent[j], .weight = fitted->weight};
+        status = part_open(&p, f, j);
+        if (status == THIELE_OK) {
+            status = run_part(&p, rows, learn, outputs, &one);
+        }
+        part_close(&p, f);
+        if (status != THIELE_OK) {
+            return thi_fail_in(f->ctx, status, "target '%s'", f->model->encoder.target[j].name);
+        }
+        fitted->value += one.value;
+        fitted->jitter = fmax(fitted->jitter, one.jitter);
+    }
+    return thi_hypers_apply(&f->hypers, f->ctx, &f->spec);
+}
+
+thiele_status thi_check_each(thi_fitting *f)
+{
+    int64_t n = f->rows.n;
+    double *y = NULL;
+    thiele_status status;
+    THI_TRY(thi_alloc(f->ctx, &y, (size_t)n, sizeof *y));
+    for (int p = 0; p < f->rows.outputs; p++) {
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = f->rows.y[i * f->rows.outputs + p];
+        }
+        THI_TRY(thi_check_replicates(f->ctx, n, f->rows.dims, f->rows.X, y, f->row, f->options->replicates != 0));
+    }
+out:
+    thi_free(y);
+    return status;
+}
