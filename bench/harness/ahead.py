@@ -44,11 +44,11 @@ def better(line, other):
     return ours < theirs
 
 
-def ratio(sides, who):
+def ratio(sides, who, own=OWN):
     """How many times as long as thiele it takes; infinite where it never came, None where nothing compares."""
-    ours, theirs = figure(sides.get(OWN)), figure(sides.get(who))
+    ours, theirs = figure(sides.get(own)), figure(sides.get(who))
     if ours is None:
-        return 0.0 if theirs is not None and OWN in sides and "failed" not in sides[OWN] else None
+        return 0.0 if theirs is not None and own in sides and "failed" not in sides[own] else None
     if theirs is None:
         came_not = who in sides and "failed" not in sides[who] and sides[who]["part"] == "nlpd"
         return float("inf") if came_not else None
@@ -60,14 +60,17 @@ def peers_of(cases):
 
 
 def behind(lines):
-    """(line of the peer, ratio) of every case where a peer takes less time."""
+    """(line of the peer, ratio) of every case where a peer takes less time, be it than one way of thiele of several:
+    its default with another rule counts too, and the case says which."""
     out = []
     for part in dict.fromkeys(line["part"] for line in lines):
-        for _, sides in side_by_side(lines, part):
-            for who in peers_of([(None, sides)]):
-                times = ratio(sides, who)
-                if times is not None and times < 1.0:
-                    out.append((sides[who], times))
+        for case, sides in side_by_side(lines, part):
+            for who in peers_of([(case, sides)]):
+                for own in (name for name in sides if name.startswith(OWN)):
+                    times = ratio(sides, who, own)
+                    if times is not None and times < 1.0:
+                        beside = {} if own == OWN else {"beside": own}
+                        out.append((sides[who] | {"case": case | beside}, times))
     return out
 
 

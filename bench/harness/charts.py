@@ -6,6 +6,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plot  # noqa: E402
+from matplotlib.ticker import NullFormatter  # noqa: E402
 
 from .ahead import OWN, figure, peers_of, ratio  # noqa: E402
 from .lines import median, text_of  # noqa: E402
@@ -23,6 +24,17 @@ def save(figure_, path):
     return path.name
 
 
+def brief(number):
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def sizes_below(axis, sizes):
+    """The sizes themselves as marks of a logarithmic axis."""
+    axis.set_xscale("log")
+    axis.set_xticks(sizes, [f"{n:g}" for n in sizes], fontsize=7)
+    axis.xaxis.set_minor_formatter(NullFormatter())
+
+
 def bars(cases, path, title, label=text_of):
     """How many times as long as thiele each peer takes, a group of bars a case."""
     peers = peers_of(cases)
@@ -35,7 +47,7 @@ def bars(cases, path, title, label=text_of):
             if times is not None and 0.0 < times < math.inf:
                 place = at + (k - 0.5 * (len(peers) - 1)) * 0.8 / len(peers)
                 axis.barh(place, times, 0.8 / len(peers), color=COLORS[who], label=who)
-                axis.text(times, place, f" {times:.3g}", va="center", fontsize=7)
+                axis.text(times, place, f" {brief(times)}", va="center", fontsize=7)
     axis.axvline(1.0, color=COLORS[OWN], lw=1.5, label=OWN)
     axis.set_xscale("log")
     axis.set_yticks(range(len(names)), names, fontsize=7)
@@ -56,8 +68,9 @@ def curves_by_rows(cases, path, title):
     figure_, axis = plot.subplots(figsize=(5, 3.5))
     for who in [OWN, *peers_of(cases)]:
         points = [(case["N"], figure(sides.get(who))) for case, sides in cases if figure(sides.get(who)) is not None]
-        axis.plot(*zip(*points), "o-", ms=3, color=COLORS[who], label=who) if points else None
-    axis.set_xscale("log")
+        if points:
+            axis.plot(*zip(*points), "o-", ms=3, color=COLORS[who], label=who)
+    sizes_below(axis, [case["N"] for case, _ in cases])
     axis.set_yscale("log")
     axis.set_xlabel("N")
     axis.set_ylabel(f"seconds, {title}")
@@ -104,7 +117,7 @@ def growth(curves, path):
             other.plot([p[0] for p in points], [p[2] / 2**20 for p in points], "s--", ms=3, color="0.5")
             other.set_yscale("log")
             other.grid(False)
-        axis.set_xscale("log")
+        sizes_below(axis, [p[0] for p in points])
         axis.set_yscale("log")
         axis.set_title(name, fontsize=8)
     axes[0][0].set_ylabel("ms (grey: MB)")
@@ -117,7 +130,7 @@ def start_bars(sides, path):
     for at, who in enumerate(names):
         seconds = 1e3 * median(sides[who]["seconds"])
         axis.barh(at, seconds, color=COLORS[who])
-        axis.text(seconds, at, f" {seconds:.3g} ms", va="center", fontsize=7)
+        axis.text(seconds, at, f" {brief(seconds)} ms", va="center", fontsize=7)
     axis.set_yticks(range(len(names)), names)
     axis.invert_yaxis()
     axis.set_xscale("log")

@@ -99,7 +99,8 @@ def newcomer_page(results):
     said = ("Nowhere in these tables." if not found else f"In {len(found)} cases; [each with its reason](ahead.md).")
     text = ["# How fast, how accurate, compared with what",
             "## How fast", "Thiele's time, and how many times as long the others take for the same thing on the same "
-            "machine with the same number of threads, double precision, from the least favourable case to the most.",
+            "machine with the same number of threads, double precision, from the least favourable case to the most. "
+            "Whole fits end where each optimiser ends: what they reached is on their pages.",
             table(["", "thiele", "the others take"], speed_rows(results)),
             "[Growth of time and memory](growth.md) by every size, beside what the papers promise.",
             "## How accurate", accuracy_text(results),

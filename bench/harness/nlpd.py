@@ -76,4 +76,4 @@ def compare(bench, name, threads, budget):
 
 def run(bench):
     for name in ("protein-gaussian", "mnist-logistic"):
-        compare(bench, name, bench.threads[-1], 2.0 if bench.quick else 60.0)
+        compare(bench, name, bench.threads[-1], 2.0 if bench.quick else 45.0)

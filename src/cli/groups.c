@@ -7,8 +7,8 @@ enum { INT_MOST = 2147483647 };
 
 const cli_option cli_column_options[] = {
     {"target", 0, cli_parse_list, CLI_AT(fit.target), "COL",
-     "column to predict, by name or position (-1: the last); several with commas between them for gprn and mixing", 0,
-     0},
+     "column to predict, by name or position (-1: the last); several with commas between them (gaussian, gprn, mixing)",
+     0, 0},
     {"inputs", 0, cli_parse_list, CLI_AT(fit.inputs), "COLS",
      "comma-separated columns to predict from (default: all others)", 0, 0},
     {"ignore", 0, cli_parse_list, CLI_AT(fit.ignore), "COLS", "columns that are not inputs", 0, 0},

@@ -249,6 +249,40 @@ static void test_conduct(void **state)
     close_setting(&s);
 }
 
+/*
+ * One basis that grows: as good as a variational fit with as many inducing inputs that hold still, and an ordinary
+ * sparse model. Steps whose batches add functions leave q as it was: the bound of a full batch does not fall.
+ */
+static void test_incremental(void **state)
+{
+    (void)state;
+    setting s;
+    thi_decoupled_settings settings = {
+        .shared = true, .beta = 200, .batch = 500, .added = 50, .sweeps = -1, .rate = 0.01};
+    open_setting(&s, ctx, "gaussian", MOST, "lengthscale=0.2, variance=0.5, noise=0.02");
+    assert_ok(ctx, try_fit(&s, 100, &settings, 0.0));
+    assert_int_equal(s.result.alpha, 0);
+    assert_int_equal(s.result.beta, 200);
+    assert_int_equal(s.latent.n, 200);
+    assert_null(s.latent.mean_basis);
+    double own = error_of(&s.latent, ctx), bound = s.fitted.value;
+    thi_source source;
+    thi_driver driver;
+    double Z[200 * D];
+    memcpy(Z, s.latent.basis, sizeof Z);
+    thi_variational_settings collapsed = {.Z = Z, .Z_count = 200, .fixed_Z = true, .collapsed = true};
+    thi_variational_result result;
+    thi_predictor_clear(&s.latent);
+    thi_source_of_rows(&source, &s.rows);
+    thi_driver_start(&driver, ctx, 0.0);
+    assert_ok(ctx, thi_fit_variational(ctx, &driver, &s.spec, &source, &s.hypers, &collapsed, &result, &s.fitted));
+    print_message("incremental: nMSE %.4f, bound %.3f; collapsed with its points %.3f\n", own, bound, s.fitted.value);
+    assert_true(own < 0.02);
+    /* The last step over all rows is the optimum of q for Gaussian noise. */
+    assert_true(fabs(bound - s.fitted.value) < 1e-6 * fabs(bound));
+    close_setting(&s);
+}
+
 static void test_threads(void **state)
 {
     (void)state;
@@ -297,13 +331,10 @@ static void test_failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ahead),
-        cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_ways),
-        cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_conduct),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_ahead),   cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_ways),    cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_conduct), cmocka_unit_test(test_incremental),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_failing_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
