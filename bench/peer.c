@@ -288,23 +288,6 @@ static double gemm_rate(thiele_context *ctx, int runs)
     return rate;
 }
 
-/* Not by getrusage: its maximum is inherited from the process that started this one. */
-static double most_memory(void)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    double kilobytes = NAN;
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        if (strncmp(line, "VmHWM:", 6) == 0) {
-            kilobytes = atof(line + 6);
-        }
-    }
-    if (file != NULL) {
-        fclose(file);
-    }
-    return 1024.0 * kilobytes;
-}
-
 static double answer(peer *p, const char *question, int n)
 {
     if (strcmp(question, "product") == 0) {

@@ -1,11 +1,14 @@
 /*
- * What the benchmarks measure against: the rate of the BLAS' bare matrix product, one of 1500^3 on each thread at once.
+ * What the benchmarks share: the rate that they measure against, of the BLAS' bare matrix product, one of 1500^3 on
+ * each thread at once; memory; numbers.
  */
 #ifndef THI_BENCH_PRODUCT_H
 #define THI_BENCH_PRODUCT_H
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "linalg/linalg.h"
 
@@ -26,6 +29,23 @@ static inline double *numbers(thiele_context *ctx, int64_t n, uint64_t row, doub
         x[i] = scale * thi_random_normal((thi_stream){1, THI_RANDOM_DEMO, row}, (uint64_t)i);
     }
     return x;
+}
+
+/* The most bytes the process has held. Not by getrusage: its maximum is inherited from the one that started this. */
+static inline double most_memory(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    double kilobytes = NAN;
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "VmHWM:", 6) == 0) {
+            kilobytes = atof(line + 6);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return 1024.0 * kilobytes;
 }
 
 /* Matrices for the product, three a thread. */

@@ -11,6 +11,9 @@
 
 #include "kernel/kernel.h"
 
+/* What log c may be: beyond it c squared would soon leave the range of numbers. */
+#define THI_STRETCH_MAX 100.0
+
 typedef struct thi_functions {
     const thiele_kernel *kernel; /* borrowed, as are X and log_c */
     int64_t n;

@@ -106,12 +106,13 @@ static void print_parameters(const json_t *parameters)
         bool redundant = json_is_true(json_object_get(parameter, "redundant"));
         bool standardised = json_is_true(json_object_get(parameter, "standardised"));
         const char *prior = json_string_value(json_object_get(parameter, "prior"));
+        bool noise = strncmp(name, "noise", 5) == 0;
         cli_row(i == 0 ? "learned" : NULL, "%-*s  %s%s%s%s%s%s", (int)width, name,
                 number_of(parameter, "value", number),
-                strcmp(name, "noise") != 0 ? ""
-                : standardised             ? "  (variance of the standardised targets)"
-                                           : "  (variance)",
-                standardised && strcmp(name, "noise") != 0 ? "  (standard deviations)" : "",
+                !noise         ? ""
+                : standardised ? "  (variance of the standardised targets)"
+                               : "  (variance)",
+                standardised && !noise ? "  (standard deviations)" : "",
                 redundant ? "  (held: redundant)"
                 : fixed   ? "  (fixed)"
                           : "",
@@ -268,18 +269,23 @@ static void print_blocks(const json_t *blocks)
     }
 }
 
-/* Errors of predictions of rows before they were learned; of several targets the first's. */
-static void print_prequential(const char *words, const json_t *scores)
+/* Errors of predictions of rows before they were learned, target by target. */
+static void print_prequential(const char *words, const json_t *list, const json_t *targets)
 {
-    char error[CLI_NUMBER_MAX], loss[CLI_NUMBER_MAX];
-    bool labels = json_is_number(json_object_get(scores, "error_rate"));
-    cli_row(NULL, "%s %lld rows, each before it was learned: %s %s, %s %s", words, count_of(scores, "rows"),
-            labels ? "error rate" : "RMSE", number_of(scores, labels ? "error_rate" : "rmse", error),
-            labels ? "NLP" : "NLPD", number_of(scores, labels ? "nlp" : "nlpd", loss));
+    for (size_t p = 0; p < json_array_size(list); p++) {
+        char error[CLI_NUMBER_MAX], loss[CLI_NUMBER_MAX];
+        const json_t *scores = json_array_get(list, p);
+        bool labels = json_is_number(json_object_get(scores, "error_rate")), several = json_array_size(list) > 1;
+        cli_row(NULL, "%s%s%s %lld rows, each before it was learned: %s %s, %s %s",
+                several ? text_of(json_array_get(targets, p), "name") : "", several ? ": " : "", words,
+                count_of(scores, "rows"), labels ? "error rate" : "RMSE",
+                number_of(scores, labels ? "error_rate" : "rmse", error), labels ? "NLP" : "NLPD",
+                number_of(scores, labels ? "nlp" : "nlpd", loss));
+    }
 }
 
 /* What was learned since the fit. */
-static void print_stream(const json_t *stream)
+static void print_stream(const json_t *stream, const json_t *targets)
 {
     char number[CLI_NUMBER_MAX];
     if (stream == NULL) {
@@ -293,8 +299,8 @@ static void print_stream(const json_t *stream)
         cli_row("stream", "%lld rows learned since the fit", count_of(stream, "rows"));
     }
     if (count_of(stream, "rows") > 0) {
-        print_prequential("all", json_array_get(json_object_get(stream, "prequential"), 0));
-        print_prequential("the last", json_array_get(json_object_get(stream, "recent"), 0));
+        print_prequential("all", json_object_get(stream, "prequential"), targets);
+        print_prequential("the last", json_object_get(stream, "recent"), targets);
     }
 }
 
@@ -338,7 +344,7 @@ int cli_report(const char *description)
     cli_row("rows", "%lld", count_of(json, "rows"));
     print_sparse(json_object_get(json, "sparse"));
     print_blocks(json_object_get(json, "blocks"));
-    print_stream(json_object_get(json, "stream"));
+    print_stream(json_object_get(json, "stream"), json_object_get(json_object_get(json, "columns"), "targets"));
     print_sampling(json_object_get(json, "sampling"));
     print_columns(json_object_get(json, "columns"));
     print_parameters(json_object_get(json, "parameters"));

@@ -86,7 +86,8 @@ static thiele_status set_values(thi_dfit *fit, const double *values)
     return thi_hypers_apply(fit->hypers, fit->ctx, fit->spec);
 }
 
-/* The mean squared error of exact regression on the first half of some rows at the others. */
+/* The mean squared error of exact regression on the first half of some rows at the others; infinite where it cannot be
+ * had. */
 static thiele_status judge(const thi_dfit *fit, const thi_rows *sample, double *error)
 {
     thi_rows half = *sample;
@@ -97,7 +98,14 @@ static thiele_status judge(const thi_dfit *fit, const thi_rows *sample, double *
     thiele_status status;
     half.n = n;
     THI_TRY(thi_alloc(fit->ctx, &mean, (size_t)rest, sizeof *mean));
-    THI_TRY(thi_freeze(fit->ctx, &thi_method_exact, fit->spec, &half, &fitted));
+    status = thi_freeze(fit->ctx, &thi_method_exact, fit->spec, &half, &fitted);
+    *error = INFINITY;
+    if (status == THIELE_ERROR_NUMERIC) {
+        thi_recover(fit->ctx);
+        status = THIELE_OK;
+        goto out;
+    }
+    THI_TRY(status);
     THI_TRY(thi_predictor_marginals(&latent, fit->ctx, rest, sample->X + n * sample->dims, mean, NULL, NULL));
     for (int64_t i = 0; i < rest; i++) {
         sum += (sample->y[n + i] - mean[i]) * (sample->y[n + i] - mean[i]);

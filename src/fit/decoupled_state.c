@@ -138,6 +138,12 @@ out:
 
 thiele_status thi_dfit_apply(thi_dfit *fit)
 {
+    static const int stretches[] = {THI_DPART_C_ALPHA, THI_DPART_C_BETA};
+    for (int k = 0; k < 2; k++) {
+        for (int64_t i = fit->first[stretches[k]]; i < fit->first[stretches[k] + 1]; i++) {
+            fit->x[i] = fmin(fmax(fit->x[i], -THI_STRETCH_MAX), THI_STRETCH_MAX);
+        }
+    }
     if (!fit->learn) {
         return THIELE_OK;
     }

@@ -95,15 +95,17 @@ static void forget(thi_online *o)
 /* --- Gaussian noise --------------------------------------------------------------------------------------------------
  */
 
+/* Around one function, or around one for each output. */
 static thiele_status learn_gaussian(thi_online *o, thiele_context *ctx, const double *y)
 {
     const double *weight = o->settings.weight;
-    double noise = o->lik->value[0];
+    int Q = o->latents;
     double diagonal = weight[THI_RESIDUAL_DIAGONAL] + weight[THI_RESIDUAL_BLOCK];
     double none = diagonal > 0.0 ? weight[THI_RESIDUAL_NONE] : 1.0;
-    for (int64_t i = 0; i < o->n; i++) {
-        o->lambda[i] = isnan(y[i]) ? 0.0 : none / noise + diagonal / (noise + o->latent->left[i]);
-        o->nu[i] = isnan(y[i]) ? 0.0 : o->lambda[i] * (y[i] - o->shift[i]);
+    for (int64_t k = 0; k < o->n * Q; k++) {
+        double noise = o->lik->value[k % Q], left = o->latent[k % Q].left[k / Q];
+        o->lambda[k] = isnan(y[k]) ? 0.0 : none / noise + diagonal / (noise + left);
+        o->nu[k] = isnan(y[k]) ? 0.0 : o->lambda[k] * (y[k] - o->shift[k]);
     }
     return set_all(o, ctx, o->lambda, o->nu);
 }
@@ -262,7 +264,7 @@ thiele_status thi_online_learn(thi_online *o, thiele_context *ctx, const double 
     if (o->settings.forget > 0.0) {
         forget(o);
     }
-    bool gaussian = o->latents == 1 && thi_is_gaussian(o->lik);
+    bool gaussian = thi_is_gaussian(o->lik) || o->lik->ops->separate;
     thiele_status status = gaussian ? learn_gaussian(o, ctx, y) : learn_rounds(o, ctx, y, row);
     if (status == THIELE_OK) {
         commit(o);

@@ -373,14 +373,22 @@ static void append(list_maker *maker, thi_hyper hyper)
     maker->hypers->hyper[maker->next++] = hyper;
 }
 
+/* Whether targets of different units share a kernel, whose variance then is of standardised ones. */
+static bool is_mixed(const thi_spec *spec)
+{
+    return spec->lik->ops->separate && spec->latents.groups < spec->latents.count;
+}
+
 static thiele_status list_kernel(list_maker *maker, int group, double unit)
 {
     const thiele_kernel *kernel = maker->spec->latents.kernel[group];
     const double *scale = maker->encoder->scale;
+    bool mixed = is_mixed(maker->spec);
     thiele_status status = THIELE_OK;
     for (int i = 0; i < kernel->parameters && status == THIELE_OK; i++) {
         const thi_parameter *p = &kernel->parameter[i];
         double factor = thi_kernel_unit(kernel, i, scale, unit);
+        bool of_target = factor != thi_kernel_unit(kernel, i, scale, 2.0 * unit);
         double value = kernel->log_value[i] - (p->given ? log(factor) : 0.0);
         status = name_kernel(maker->ctx, &maker->spec->latents, group, i, &maker->hypers->name[maker->next]);
         append(maker, (thi_hyper){.log = true,
@@ -388,7 +396,7 @@ static thiele_status list_kernel(list_maker *maker, int group, double unit)
                                   .unit = factor,
                                   .fixed = p->fixed,
                                   .given = p->given,
-                                  .standardised = !thi_kernel_has_unit(kernel, i, scale)});
+                                  .standardised = !thi_kernel_has_unit(kernel, i, scale) || (mixed && of_target)});
     }
     return status;
 }
@@ -452,8 +460,8 @@ static thiele_status fill_list(list_maker *maker)
         double unit;
         double offset;
         thi_latent_unit(maker->spec->lik, maker->encoder, g, &unit, &offset);
-        if (maker->spec->lik->ops->separate && latents->groups < latents->count) {
-            unit = 1.0; /* functions of different units share it */
+        if (is_mixed(maker->spec)) {
+            unit = 1.0;
             offset = 0.0;
         }
         hypers->first[g] = maker->next;

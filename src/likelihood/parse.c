@@ -392,14 +392,14 @@ thiele_status thi_likelihood_find(thiele_context *ctx, const char *text, const t
     return status;
 }
 
-/* Gaussian noise around several outputs is that of each. */
+/* Gaussian noise around several outputs is that of each, whichever name it has. */
 static const thi_family_entry *for_outputs(const thi_family_entry *family, int outputs)
 {
     const thi_family_entry *entry = thi_family_entries;
-    if (family->ops != &thi_lik_gaussian || outputs == 1) {
+    if (family->ops != &thi_lik_gaussian && family->ops != &thi_lik_gaussians) {
         return family;
     }
-    while (entry->ops != &thi_lik_gaussians) {
+    while (entry->ops != (outputs == 1 ? &thi_lik_gaussian : &thi_lik_gaussians)) {
         entry++;
     }
     return entry;

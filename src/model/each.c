@@ -17,8 +17,8 @@ typedef struct part {
     int first[2], group, output;
 } part;
 
-/* The rows that have an output p, which is then the only one. */
-static thiele_status rows_of(const thi_fitting *f, const thi_rows *rows, int p, thi_rows *own)
+/* The rows that have an output p, which is then the only one. row (NULL: not wanted): the table's row of each. */
+static thiele_status rows_of(const thi_fitting *f, const thi_rows *rows, int p, thi_rows *own, int64_t *row)
 {
     int64_t *order = NULL, count = 0;
     thiele_status status;
@@ -29,13 +29,16 @@ static thiele_status rows_of(const thi_fitting *f, const thi_rows *rows, int p, 
         count += !isnan(rows->y[i * rows->outputs + p]);
     }
     if (count < 2) {
-        status = thi_fail(f->ctx, THIELE_ERROR_DATA, "target '%s' has fewer than two values",
-                          f->model->encoder.target[p].name);
+        status = thi_fail(f->ctx, THIELE_ERROR_DATA, "fewer than two of the %lld rows to learn from have it",
+                          (long long)rows->n);
         goto out;
     }
     THI_TRY(thi_rows_take(own, f->ctx, rows, count, order));
     for (int64_t i = 0; i < count; i++) {
         own->y[i] = own->y[i * rows->outputs + p];
+        if (row != NULL) {
+            row[i] = f->row[order[i]];
+        }
     }
     own->outputs = 1;
 out:
@@ -62,6 +65,7 @@ static thiele_status part_open(part *p, thi_fitting *f, int output)
         p->hyper[i] = f->hypers.hyper[whole_index(f, p, i)];
     }
     own->hypers = (thi_hypers){.count = count + 1, .hyper = p->hyper, .groups = 1, .first = p->first, .noise = count};
+    own->output = output;
     own->spec.lik = p->lik;
     own->spec.latents.count = own->spec.latents.groups = 1;
     own->spec.latents.group = &all->group[0]; /* 0 */
@@ -85,8 +89,12 @@ static void part_close(part *p, thi_fitting *f)
         f->hypers.hyper[whole_index(f, p, i)] = p->hyper[i];
     }
     f->driver = own->driver;
-    f->outcome = own->outcome;
-    f->block_outcome = own->block_outcome;
+    if (p->output == 0 || own->block_outcome.rows > f->block_outcome.rows) {
+        f->block_outcome = own->block_outcome; /* that of the target with most rows stands for all */
+    }
+    if (p->output == 0) {
+        f->outcome = own->outcome;
+    }
     bool stopped = own->result.stop == THIELE_STOP_DEADLINE || own->result.stop == THIELE_STOP_CANCELLED;
     f->result.stop =
         p->output == 0 || stopped || f->result.stop == THIELE_STOP_CONVERGED ? own->result.stop : f->result.stop;
@@ -102,7 +110,7 @@ static thiele_status run_part(part *p, const thi_rows *rows, bool learn, int out
     thi_rows some;
     double deadline = thi_driver_lend(&own->driver, 1.0 / (double)(outputs - p->output));
     own->result = (thi_fit_result){0};
-    thiele_status status = rows_of(own, rows, p->output, &some);
+    thiele_status status = rows_of(own, rows, p->output, &some, NULL);
     if (status == THIELE_OK) {
         status = thi_run_one(own, &some, learn, fitted);
     }
@@ -136,17 +144,22 @@ thiele_status thi_run_each(thi_fitting *f, const thi_rows *rows, bool learn, thi
 
 thiele_status thi_check_each(thi_fitting *f)
 {
-    int64_t n = f->rows.n;
-    double *y = NULL;
+    thi_rows own = {0};
+    int64_t *row = NULL;
     thiele_status status;
-    THI_TRY(thi_alloc(f->ctx, &y, (size_t)n, sizeof *y));
+    THI_TRY(thi_alloc(f->ctx, &row, (size_t)f->rows.n, sizeof *row));
     for (int p = 0; p < f->rows.outputs; p++) {
-        for (int64_t i = 0; i < n; i++) {
-            y[i] = f->rows.y[i * f->rows.outputs + p];
+        status = rows_of(f, &f->rows, p, &own, row);
+        if (status == THIELE_OK) {
+            status = thi_check_replicates(f->ctx, own.n, own.dims, own.X, own.y, row, f->options->replicates != 0);
         }
-        THI_TRY(thi_check_replicates(f->ctx, n, f->rows.dims, f->rows.X, y, f->row, f->options->replicates != 0));
+        thi_rows_free(&own);
+        if (status != THIELE_OK) {
+            status = thi_fail_in(f->ctx, status, "target '%s'", f->model->encoder.target[p].name);
+            break;
+        }
     }
 out:
-    thi_free(y);
+    thi_free(row);
     return status;
 }

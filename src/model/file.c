@@ -29,6 +29,7 @@ static thiele_status write_model(const thiele_model *model, thiele_context *ctx,
         THI_TRY(thi_tensor_add(&list, -1, "loo.variance",
                                (thi_tensor){.dims = 1, .shape = {rows}, .data = model->loo_variance}));
     }
+    THI_TRY(thi_tensors_check(ctx, list.count, thi_tensor_list_named(&list)));
     THI_TRY(thi_tensors_write(ctx, file, json, list.count, thi_tensor_list_named(&list)));
 out:
     thi_tensor_list_clear(&list);

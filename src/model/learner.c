@@ -202,6 +202,30 @@ static thiele_status name_line(thiele_context *ctx, thiele_status status, const 
                                                   (long long)table->ops->line(table, row));
 }
 
+/* Standardised targets whose squares, and sums of them, would leave the range of numbers. */
+static const double FAR_TARGET = 1e100;
+
+/* The first target of the rows from `first` on that is that far out; -1: none. */
+static int64_t far_target(const thi_rows *rows, int64_t first)
+{
+    for (int64_t k = first * rows->outputs; k < rows->n * rows->outputs; k++) {
+        if (fabs(rows->y[k]) > FAR_TARGET) {
+            return k;
+        }
+    }
+    return -1;
+}
+
+/* The row that was read last, refused for a target. */
+static thiele_status refuse_far(const thiele_learner *l, thiele_context *ctx, const thiele_table *table, int64_t k)
+{
+    const thi_target *target = &l->model->encoder.target[k % l->rows.outputs];
+    return thi_fail(ctx, THIELE_ERROR_DATA,
+                    "column '%s', row %lld: %g is too far from the targets that the model was fitted to", target->name,
+                    (long long)thi_table_row_number(table, l->row[k / l->rows.outputs]),
+                    target->center + target->scale * l->rows.y[k]);
+}
+
 /* Row by row: what a row is refused for must not keep the others out. Those before the first error are there. */
 static thiele_status read_singly(thiele_learner *l, thiele_context *ctx, thi_reader *reader, int64_t first,
                                  int64_t count)
@@ -213,6 +237,12 @@ static thiele_status read_singly(thiele_learner *l, thiele_context *ctx, thi_rea
         thiele_status status =
             thi_reader_read(reader, ctx, r, 1, rows->X + rows->n * rows->dims, rows->y + rows->n * rows->outputs,
                             rows->offset + rows->n, l->row + rows->n, &kept);
+        rows->n += status == THIELE_OK ? kept : 0;
+        int64_t far = status == THIELE_OK && kept > 0 ? far_target(rows, rows->n - 1) : -1;
+        if (far >= 0) {
+            rows->n--;
+            status = refuse_far(l, ctx, reader->table, far);
+        }
         if (status == THIELE_ERROR_DATA && l->options.skip_bad) {
             thi_recover(ctx);
             l->model->stream.skipped++;
@@ -221,7 +251,6 @@ static thiele_status read_singly(thiele_learner *l, thiele_context *ctx, thi_rea
         if (status != THIELE_OK) {
             return name_line(ctx, status, reader->table, r);
         }
-        rows->n += kept;
     }
     return THIELE_OK;
 }
@@ -231,7 +260,7 @@ static thiele_status read_batch(thiele_learner *l, thiele_context *ctx, thi_read
 {
     thi_rows *rows = &l->rows;
     thiele_status status = thi_reader_read(reader, ctx, first, count, rows->X, rows->y, rows->offset, l->row, &rows->n);
-    if (status == THIELE_ERROR_DATA) {
+    if (status == THIELE_ERROR_DATA || (status == THIELE_OK && far_target(rows, 0) >= 0)) {
         thi_recover(ctx);
         return read_singly(l, ctx, reader, first, count);
     }

@@ -10,9 +10,29 @@ static void place(const thiele_model *model, int latent, int64_t n, const double
     }
 }
 
-thiele_status thi_model_marginals(const thiele_model *model, thiele_context *ctx, int64_t n, const double *X,
-                                  const double *offset, double *mu, double *v, int64_t *clipped)
+thiele_status thi_model_batch_open(thi_model_batch *batch, thiele_context *ctx, const thiele_model *model, int64_t rows)
 {
+    *batch = (thi_model_batch){.model = model};
+    thiele_status status = thi_alloc(ctx, &batch->latent, (size_t)model->latents, sizeof *batch->latent);
+    for (int j = 0; j < model->latents && status == THIELE_OK; j++) {
+        batch->latent[j] = (thi_batch){.p = &model->latent[j], .rows = rows};
+    }
+    return status;
+}
+
+void thi_model_batch_close(thi_model_batch *batch)
+{
+    for (int j = 0; batch->latent != NULL && j < batch->model->latents; j++) {
+        thi_batch_clear(&batch->latent[j]);
+    }
+    thi_free(batch->latent);
+    *batch = (thi_model_batch){0};
+}
+
+thiele_status thi_model_batch_next(thi_model_batch *batch, thiele_context *ctx, int64_t n, const double *X,
+                                   const double *offset, double *mu, double *v, int64_t *clipped)
+{
+    const thiele_model *model = batch->model;
     int K = model->components;
     int Q = model->latents;
     /* At the rows of sampled draws the variance is zero but for rounding: that is no news. */
@@ -21,8 +41,8 @@ thiele_status thi_model_marginals(const thiele_model *model, thiele_context *ctx
     thiele_status status = thi_alloc(ctx, &block, (size_t)(2 * n * K), sizeof *block);
     double *variance = v != NULL ? block + n * K : NULL;
     for (int j = 0; status == THIELE_OK && j < Q; j++) {
-        status = thi_predictor_marginals(&model->latent[j], ctx, n, X, block, variance,
-                                         model->sampling.sampler != NULL ? &expected : clipped);
+        status = thi_batch_marginals(&batch->latent[j], ctx, n, X, block, variance,
+                                     model->sampling.sampler != NULL ? &expected : clipped);
         if (status == THIELE_OK) {
             place(model, j, n, block, mu);
         }
@@ -34,5 +54,17 @@ thiele_status thi_model_marginals(const thiele_model *model, thiele_context *ctx
         mu[i * Q] += offset[i % n];
     }
     thi_free(block);
+    return status;
+}
+
+thiele_status thi_model_marginals(const thiele_model *model, thiele_context *ctx, int64_t n, const double *X,
+                                  const double *offset, double *mu, double *v, int64_t *clipped)
+{
+    thi_model_batch batch;
+    thiele_status status = thi_model_batch_open(&batch, ctx, model, n);
+    if (status == THIELE_OK) {
+        status = thi_model_batch_next(&batch, ctx, n, X, offset, mu, v, clipped);
+    }
+    thi_model_batch_close(&batch);
     return status;
 }

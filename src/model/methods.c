@@ -12,9 +12,9 @@ enum { EXACT_AUTO_MAX = 4000, COLLAPSED_AUTO_MAX = 20000, DENSE_AUTO_MAX = 1500 
 
 static double exact_bytes(const thi_fitting *f, const char *sampler, int64_t n)
 {
-    (void)f;
     (void)sampler;
-    return thi_exact_bytes(n);
+    int more = f->spec.lik->outputs - 1; /* each keeps its factor and its rows */
+    return thi_exact_bytes(n) + more * (double)n * ((double)n + f->model->encoder.dims + 2) * sizeof(double);
 }
 
 /* Chains follow once the dense method is done with its matrices. */
@@ -389,7 +389,11 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
     THI_TRY(thi_strdup(f->ctx, &f->model->method, f->by_blocks ? name : methods[chosen].name));
     bool asked = strcmp(name, "auto") != 0;
     bool implied = asks_for_sparse(o);
-    const char *why = asked ? "it was asked for" : implied ? "inducing inputs were asked for" : methods[chosen].why;
+    bool together = has_gaussian_noise(f) && o->shared_kernel && f->spec.lik->outputs > 1;
+    const char *why = asked      ? "it was asked for"
+                      : implied  ? "inducing inputs were asked for"
+                      : together ? "targets that share a kernel are fitted together"
+                                 : methods[chosen].why;
     thi_text reason;
     thi_text_init(&reason, f->ctx);
     thi_text_add(&reason, crowded != NULL ? "method %s would take more memory than is allowed" : "%s",

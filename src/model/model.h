@@ -114,6 +114,16 @@ thiele_status thi_model_copy(thiele_model **out, thiele_context *ctx, const thie
  */
 thiele_status thi_model_marginals(const thiele_model *model, thiele_context *ctx, int64_t n, const double *X,
                                   const double *offset, double *mu, double *v, int64_t *clipped);
+/* The same of a table of so many rows that comes in windows. Closed also when opening it fails. */
+typedef struct thi_model_batch {
+    const thiele_model *model; /* borrowed */
+    thi_batch *latent;
+} thi_model_batch;
+thiele_status thi_model_batch_open(thi_model_batch *batch, thiele_context *ctx, const thiele_model *model,
+                                   int64_t rows);
+thiele_status thi_model_batch_next(thi_model_batch *batch, thiele_context *ctx, int64_t n, const double *X,
+                                   const double *offset, double *mu, double *v, int64_t *clipped);
+void thi_model_batch_close(thi_model_batch *batch);
 
 /* --- outputs.c: from marginals to predictions in the units of the data --- */
 /* How many numbers a row of predictions has: the targets, or the latent functions. */

@@ -39,6 +39,7 @@ typedef struct pass {
     thiele_context *ctx;
     int64_t block; /* rows at a time */
     thi_reader reader;
+    thi_model_batch batch;
     double *X, *y, *offset, *mu, *v;
     int64_t *row;
     int64_t clipped;
@@ -94,6 +95,7 @@ static thiele_status pass_open(pass *p, const thiele_model *model, thiele_contex
     size_t latents = rows * (size_t)(model->latents * model->components);
     thi_reading how = reading_of(model, options, with_target);
     THI_TRY(thi_reader_open(&p->reader, ctx, &model->encoder, table, &how));
+    THI_TRY(thi_model_batch_open(&p->batch, ctx, model, table->rows));
     THI_TRY(thi_alloc(ctx, &p->X, rows * (size_t)model->encoder.dims, sizeof *p->X));
     THI_TRY(thi_alloc(ctx, &p->y, rows * (size_t)model->encoder.targets, sizeof *p->y));
     THI_TRY(thi_alloc(ctx, &p->offset, rows, sizeof *p->offset));
@@ -107,6 +109,7 @@ out:
 static void pass_close(pass *p)
 {
     thi_reader_close(&p->reader);
+    thi_model_batch_close(&p->batch);
     thi_free(p->X);
     thi_free(p->y);
     thi_free(p->offset);
@@ -173,7 +176,7 @@ static thiele_status one_block(pass *p, int64_t first, int64_t count, block_fn f
     int Q = p->model->latents;
     thiele_status status = read_rows(p, first, count, &kept);
     if (status == THIELE_OK && kept > 0) {
-        status = thi_model_marginals(p->model, p->ctx, kept, p->X, p->offset, p->mu, p->v, &p->clipped);
+        status = thi_model_batch_next(&p->batch, p->ctx, kept, p->X, p->offset, p->mu, p->v, &p->clipped);
     }
     for (int64_t i = 0; status == THIELE_OK && i < kept * Q * p->model->components; i++) {
         if (!isfinite(p->mu[i]) || !isfinite(p->v[i])) {

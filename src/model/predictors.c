@@ -414,7 +414,7 @@ static thiele_status read_stretch(thiele_context *ctx, const thi_tensors *tensor
 {
     thiele_status status = take(tensors, ctx, latent, part, 2, shape, out);
     for (int64_t i = 0; status == THIELE_OK && i < shape[0] * shape[1]; i++) {
-        if (fabs((*out)[i]) > 100.0) {
+        if (fabs((*out)[i]) > THI_STRETCH_MAX) {
             status =
                 thi_fail(ctx, THIELE_ERROR_FORMAT, "its length-scales of basis functions are out of all proportion");
         }

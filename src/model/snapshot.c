@@ -97,7 +97,7 @@ thiele_status thi_run_blocks(thi_fitting *f, const thi_source *source, bool lear
 {
     thi_variational_settings sparse = f->settings;
     sparse.condition = !learn;
-    f->driver.unit = f->model->encoder.target->scale;
+    f->driver.unit = f->model->encoder.target[f->output].scale;
     thiele_status status = thi_fit_blocks(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse, &f->block_settings,
                                           &f->block_outcome, fitted);
     if (learn || f->driver.stopped) {

@@ -21,6 +21,7 @@ typedef struct thi_fitting {
     bool is_decoupled; /* a sparse method whose basis grows, by these settings: */
     thi_decoupled_settings decoupled_settings;
     bool each;      /* several targets, and the method fits each by itself */
+    int output;     /* of such a fit: which one */
     bool by_blocks; /* a sparse method likewise: */
     thi_blocks_settings block_settings;
     thi_blocks_result block_outcome;

@@ -58,6 +58,29 @@ static bool write_run(void *arg, const double *run, size_t length)
     return fwrite(run, sizeof *run, length, arg) == length;
 }
 
+static bool is_finite(void *arg, const double *run, size_t length)
+{
+    (void)arg;
+    for (size_t i = 0; i < length; i++) {
+        if (!isfinite(run[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+thiele_status thi_tensors_check(thiele_context *ctx, int count, const thi_tensor *tensor)
+{
+    for (int t = 0; t < count; t++) {
+        if (!each_run(&tensor[t], is_finite, NULL)) {
+            return thi_fail(ctx, THIELE_ERROR_NUMERIC,
+                            "the model's tensor '%s' holds a number that is not finite: it was not saved",
+                            tensor[t].name);
+        }
+    }
+    return THIELE_OK;
+}
+
 /* NULL when memory is out. */
 static json_t *tensor_entry(const thi_tensor *tensor, int64_t offset)
 {

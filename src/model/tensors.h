@@ -19,6 +19,8 @@ typedef struct thi_tensor {
     thi_matrix lower;   /* instead of data when writing: a lower triangle, packed column by column */
 } thi_tensor;
 
+/* Refuses numbers that are not finite, which no reader would take. */
+thiele_status thi_tensors_check(thiele_context *ctx, int count, const thi_tensor *tensor);
 thiele_status thi_tensors_write(thiele_context *ctx, thi_file *file, const char *model_json, int count,
                                 const thi_tensor *tensor);
 

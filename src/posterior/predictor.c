@@ -1,5 +1,5 @@
 /* Prediction in blocks, from the form that every posterior is frozen into. */
-#include "posterior/predictor.h"
+#include "posterior/predictor_internal.h"
 
 #include <string.h>
 
@@ -101,23 +101,20 @@ void thi_predictor_clear(thi_predictor *predictor)
 /* --- a block of rows -------------------------------------------------------------------------------------------------
  */
 
-/* Work space of a block: k(basis, x), where R is given a second matrix, and k(x, some functions) of separate bases. */
-typedef struct space {
-    thi_matrix K, R, portion;
-} space;
-
+/* Of the second matrix: of R, and of k where each of several triangles overwrites a copy. */
 static int64_t most_rows(const thi_predictor *p)
 {
-    int64_t rows = 0;
+    int64_t rows = p->components > 1 ? p->n : 0;
     for (int k = 0; p->R != NULL && k < p->components; k++) {
         rows = p->R[k].rows > rows ? p->R[k].rows : rows;
     }
     return rows;
 }
 
-static thiele_status space_open(space *s, thiele_context *ctx, const thi_predictor *p, int64_t columns, bool variance)
+thiele_status thi_rows_space_open(thi_rows_space *s, thiele_context *ctx, const thi_predictor *p, int64_t columns,
+                                  bool variance)
 {
-    *s = (space){0};
+    *s = (thi_rows_space){0};
     thiele_status status = thi_matrix_alloc(&s->K, ctx, p->n, columns);
     if (status == THIELE_OK && variance && p->plus != THI_PLUS_NONE) {
         status = thi_matrix_alloc(&s->R, ctx, most_rows(p), columns);
@@ -128,7 +125,7 @@ static thiele_status space_open(space *s, thiele_context *ctx, const thi_predict
     return status;
 }
 
-static void space_close(space *s)
+void thi_rows_space_close(thi_rows_space *s)
 {
     thi_free(s->K.data);
     thi_free(s->R.data);
@@ -140,8 +137,24 @@ static thi_matrix first_columns(thi_matrix A, int64_t rows, int64_t n)
     return thi_matrix_view(A.data, rows, n, A.ld);
 }
 
+static void copy_columns(thi_matrix from, thi_matrix to)
+{
+    for (int64_t j = 0; j < from.cols; j++) {
+        memcpy(to.data + j * to.ld, from.data + j * from.ld, (size_t)from.rows * sizeof(double));
+    }
+}
+
+/* variance (columns of U) += sign |u|^2 */
+static void add_norms(thi_matrix U, double sign, double *variance)
+{
+    for (int64_t j = 0; j < U.cols; j++) {
+        const double *u = U.data + j * U.ld;
+        variance[j] += sign * thi_blas_dot(U.rows, u, u);
+    }
+}
+
 /* Ru = R_k u for the columns u of K (k(basis, x), or w where R takes that); a view of the work space. */
-static thiele_status apply_plus(const thi_predictor *p, thiele_context *ctx, int component, const space *s,
+static thiele_status apply_plus(const thi_predictor *p, thiele_context *ctx, int component, const thi_rows_space *s,
                                 thi_matrix *Ru)
 {
     thi_matrix R = p->R[component];
@@ -149,14 +162,12 @@ static thiele_status apply_plus(const thi_predictor *p, thiele_context *ctx, int
     if (p->plus != THI_PLUS_TRIANGLE) {
         return thi_multiply(ctx, THI_N, THI_N, 1.0, R, s->K, 0.0, *Ru, false);
     }
-    for (int64_t j = 0; j < s->K.cols; j++) {
-        memcpy(Ru->data + j * Ru->ld, s->K.data + j * s->K.ld, (size_t)p->n * sizeof(double));
-    }
+    copy_columns(s->K, *Ru);
     return thi_tri_multiply(ctx, THI_T, R, *Ru);
 }
 
 /* variance (n x components) += |R u|^2 */
-static thiele_status add_plus(const thi_predictor *p, thiele_context *ctx, const space *s, double *variance)
+static thiele_status add_plus(const thi_predictor *p, thiele_context *ctx, const thi_rows_space *s, double *variance)
 {
     int64_t n = s->K.cols;
     for (int k = 0; k < p->components; k++) {
@@ -165,10 +176,7 @@ static thiele_status add_plus(const thi_predictor *p, thiele_context *ctx, const
         if (status != THIELE_OK) {
             return status;
         }
-        for (int64_t j = 0; j < n; j++) {
-            const double *u = Ru.data + j * Ru.ld;
-            variance[k * n + j] += thi_blas_dot(Ru.rows, u, u);
-        }
+        add_norms(Ru, 1.0, variance + k * n);
     }
     return THIELE_OK;
 }
@@ -196,29 +204,33 @@ static void subtract_explained(const thi_predictor *p, thi_matrix K, double *var
     }
 }
 
-/* variance (n x components) = k(x, x) - |w|^2 + |R u|^2; K is overwritten by w. */
-static thiele_status variances(const thi_predictor *p, thiele_context *ctx, const thi_inputs *inputs, const space *s,
-                               double *variance)
+/* variance (n x components) = what is kept of k(x, x) before the basis is asked */
+static thiele_status prior_variances(const thi_predictor *p, thiele_context *ctx, const thi_inputs *inputs,
+                                     double *variance)
 {
-    int64_t n = s->K.cols;
-    bool on_kernel = p->plus == THI_PLUS_KERNEL, conditional = p->conditional != THI_CONDITIONAL_NONE;
+    int64_t n = inputs->n;
     thiele_status status = THIELE_OK;
-    if (conditional) {
-        THI_TRY(thi_kernel_fill_diagonal(p->kernel, ctx, inputs, variance));
+    if (p->conditional != THI_CONDITIONAL_NONE) {
+        status = thi_kernel_fill_diagonal(p->kernel, ctx, inputs, variance);
     } else {
         memset(variance, 0, (size_t)n * sizeof *variance);
     }
-    for (int k = 1; k < p->components; k++) {
+    for (int k = 1; k < p->components && status == THIELE_OK; k++) {
         memcpy(variance + k * n, variance, (size_t)n * sizeof *variance);
     }
-    if (p->n == 0) {
-        return THIELE_OK;
-    }
+    return status;
+}
+
+/* variance (n x components) += |R u|^2 - |w|^2; K is overwritten by w. */
+static thiele_status add_by_both(const thi_predictor *p, thiele_context *ctx, const thi_rows_space *s, double *variance)
+{
+    bool on_kernel = p->plus == THI_PLUS_KERNEL;
+    thiele_status status = THIELE_OK;
     if (on_kernel) {
         THI_TRY(add_plus(p, ctx, s, variance));
     }
     THI_TRY(whiten(p, ctx, s->K));
-    if (conditional) {
+    if (p->conditional != THI_CONDITIONAL_NONE) {
         subtract_explained(p, s->K, variance);
     }
     if (p->plus != THI_PLUS_NONE && !on_kernel) {
@@ -226,6 +238,26 @@ static thiele_status variances(const thi_predictor *p, thiele_context *ctx, cons
     }
 out:
     return status;
+}
+
+/* variance (n x components) -= |C k|^2, or += where nothing else is kept; K is overwritten. */
+static thiele_status add_by_one(const thi_predictor *p, thiele_context *ctx, const thi_matrix *C,
+                                const thi_rows_space *s, double *variance)
+{
+    int64_t n = s->K.cols;
+    for (int k = 0; k < p->components; k++) {
+        thi_matrix u = s->K;
+        if (k + 1 < p->components) {
+            u = first_columns(s->R, p->n, n);
+            copy_columns(s->K, u);
+        }
+        thiele_status status = thi_tri_multiply(ctx, THI_N, C[k], u);
+        if (status != THIELE_OK) {
+            return status;
+        }
+        add_norms(u, p->conditional == THI_CONDITIONAL_NONE ? 1.0 : -1.0, variance + k * n);
+    }
+    return THIELE_OK;
 }
 
 static int64_t at_most(int64_t n, int64_t limit)
@@ -250,7 +282,7 @@ thiele_status thi_predictor_add_mean(const thi_predictor *p, thiele_context *ctx
 
 /* mean (n): m(x_j) + k_j'a, with k(basis, x) in s->K. */
 static thiele_status one_mean(const thi_predictor *p, thiele_context *ctx, int component, const thi_inputs *inputs,
-                              const space *s, double *mean)
+                              const thi_rows_space *s, double *mean)
 {
     thi_mean_fill(p->mean, p->mean_parameter, inputs->n, p->kernel->dims, inputs->X, mean);
     if (p->mean_basis != NULL) {
@@ -282,153 +314,35 @@ thiele_status thi_predictor_fill(const thi_predictor *p, thiele_context *ctx, co
     return THIELE_OK;
 }
 
-/* One block, n x components results. */
-static thiele_status block_marginals(const thi_predictor *p, thiele_context *ctx, int64_t n, const double *X,
-                                     const space *s, double *mean, double *variance)
+thiele_status thi_predictor_block(const thi_predictor *p, thiele_context *ctx, int64_t n, const double *X,
+                                  const thi_rows_space *space, const thi_matrix *C, double *mean, double *variance)
 {
+    thi_rows_space s = {first_columns(space->K, p->n, n), space->R, space->portion};
     thi_inputs inputs;
     thiele_status status = thi_inputs_make(&inputs, ctx, p->kernel, n, X);
     if (status != THIELE_OK) {
         return status;
     }
-    THI_TRY(thi_predictor_fill(p, ctx, &inputs, s->portion.data, s->K));
+    THI_TRY(thi_predictor_fill(p, ctx, &inputs, s.portion.data, s.K));
     for (int k = 0; k < p->components; k++) {
-        THI_TRY(one_mean(p, ctx, k, &inputs, s, mean + k * n));
+        THI_TRY(one_mean(p, ctx, k, &inputs, &s, mean + k * n));
     }
     if (variance != NULL) {
-        THI_TRY(variances(p, ctx, &inputs, s, variance));
+        THI_TRY(prior_variances(p, ctx, &inputs, variance));
+    }
+    if (variance != NULL && p->n > 0) {
+        THI_TRY(C != NULL ? add_by_one(p, ctx, C, &s, variance) : add_by_both(p, ctx, &s, variance));
     }
 out:
     thi_inputs_clear(&inputs);
     return status;
 }
 
-/* --- all rows --------------------------------------------------------------------------------------------------------
+/* --- rows together --------------------------------------------------------------------------------------------------
  */
-
-/* Copies a block's columns to their place among all rows; a negative variance becomes zero. */
-static void place(int64_t count, int components, const double *block, int64_t n, int64_t first, double *out,
-                  int64_t *clipped)
-{
-    for (int k = 0; k < components; k++) {
-        for (int64_t i = 0; i < count; i++) {
-            double value = block[k * count + i];
-            bool negative = clipped != NULL && value < 0.0;
-            out[k * n + first + i] = negative ? 0.0 : value;
-            if (negative) {
-                *clipped += 1;
-            }
-        }
-    }
-}
-
-/* What a thread that works on blocks of its own has; one works on all of them where each is the work of all threads. */
-typedef struct worker {
-    thiele_context ctx; /* the caller's, for one thread and with a message of its own */
-    space s;
-    double *block; /* mean and variance of a block */
-    int64_t clipped;
-    int64_t failed; /* the lowest block that failed, or INT64_MAX */
-} worker;
-
-typedef struct task {
-    const thi_predictor *p;
-    int64_t n, columns;
-    const double *X;
-    double *mean, *variance;
-    worker *workers;
-} task;
-
-static thiele_status do_block(const task *t, thiele_context *ctx, worker *w, int64_t index)
-{
-    int D = t->p->kernel->dims, K = t->p->components;
-    int64_t first = index * THI_PREDICT_BLOCK, count = at_most(t->n - first, THI_PREDICT_BLOCK);
-    space part = {first_columns(w->s.K, t->p->n, count), w->s.R, w->s.portion};
-    double *variance = t->variance != NULL ? w->block + t->columns * K : NULL;
-    thiele_status status = block_marginals(t->p, ctx, count, t->X + first * D, &part, w->block, variance);
-    if (status != THIELE_OK) {
-        w->failed = index < w->failed ? index : w->failed;
-        return status;
-    }
-    place(count, K, w->block, t->n, first, t->mean, NULL);
-    if (variance != NULL) {
-        place(count, K, variance, t->n, first, t->variance, &w->clipped);
-    }
-    return THIELE_OK;
-}
-
-static thiele_status one_of_many(void *arg, int64_t index, int thread)
-{
-    const task *t = arg;
-    worker *w = &t->workers[thread];
-    return do_block(t, &w->ctx, w, index);
-}
-
-/* Each thread a block at a time; of several failures the message is that of the lowest block, as is the status. */
-static thiele_status many_blocks(const task *t, thiele_context *ctx, int64_t blocks)
-{
-    int64_t lowest = INT64_MAX;
-    for (int i = 0; i < ctx->threads; i++) {
-        t->workers[i].ctx = *ctx;
-        t->workers[i].ctx.threads = 1;
-        t->workers[i].ctx.pool = NULL;
-    }
-    thiele_status status = thi_parallel(ctx, blocks, one_of_many, (void *)t);
-    for (int i = 0; i < ctx->threads; i++) {
-        if (t->workers[i].failed < lowest) {
-            lowest = t->workers[i].failed;
-            memcpy(ctx->message, t->workers[i].ctx.message, sizeof ctx->message);
-        }
-    }
-    return status;
-}
-
-/*
- * Blocks are cut by the same rule whether one thread does a block or all do it together: no bit depends on this. Many
- * blocks of a small basis wait less for each other; few, or those that take much memory, are the work of all threads.
- */
-static int workers_of(const thi_predictor *p, const thiele_context *ctx, int64_t blocks)
-{
-    enum { SMALL = 2048 };
-    return ctx->threads > 1 && blocks >= 2 * (int64_t)ctx->threads && p->n <= SMALL ? ctx->threads : 1;
-}
-
-thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
-                                      double *mean, double *variance, int64_t *clipped)
-{
-    int64_t blocks = (n + THI_PREDICT_BLOCK - 1) / THI_PREDICT_BLOCK;
-    int count = workers_of(predictor, ctx, blocks);
-    task t = {predictor, n, at_most(n, THI_PREDICT_BLOCK), X, mean, variance, NULL};
-    thiele_status status;
-    if (predictor->local != NULL) {
-        return thi_local_marginals(predictor, ctx, n, X, mean, variance, clipped);
-    }
-    THI_TRY(thi_alloc(ctx, &t.workers, (size_t)count, sizeof *t.workers));
-    for (int i = 0; i < count; i++) {
-        t.workers[i].failed = INT64_MAX;
-        THI_TRY(space_open(&t.workers[i].s, ctx, predictor, t.columns, variance != NULL));
-        THI_TRY(thi_alloc(ctx, &t.workers[i].block, (size_t)(2 * t.columns * predictor->components), sizeof(double)));
-    }
-    if (count > 1) {
-        THI_TRY(many_blocks(&t, ctx, blocks));
-    }
-    for (int64_t index = 0; count == 1 && index < blocks; index++) {
-        THI_TRY(do_block(&t, ctx, t.workers, index));
-    }
-    for (int i = 0; variance != NULL && i < count; i++) {
-        *clipped += t.workers[i].clipped;
-    }
-out:
-    for (int i = 0; t.workers != NULL && i < count; i++) {
-        space_close(&t.workers[i].s);
-        thi_free(t.workers[i].block);
-    }
-    thi_free(t.workers);
-    return status;
-}
 
 /* C (lower triangle) += (R u)'(R u) */
-static thiele_status joint_plus(const thi_predictor *p, thiele_context *ctx, int component, const space *s,
+static thiele_status joint_plus(const thi_predictor *p, thiele_context *ctx, int component, const thi_rows_space *s,
                                 thi_matrix C)
 {
     thi_matrix Ru;
@@ -471,7 +385,7 @@ static thiele_status joint_explained(const thi_predictor *p, thiele_context *ctx
 thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context *ctx, int component, int64_t n,
                                   const double *X, double *mean, double *covariance)
 {
-    space s = {0};
+    thi_rows_space s = {0};
     thi_inputs inputs = {0};
     thi_matrix C = thi_matrix_view(covariance, n, n, n);
     bool on_kernel = predictor->plus == THI_PLUS_KERNEL;
@@ -480,7 +394,7 @@ thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context
         return thi_local_joint(predictor, ctx, n, X, mean, covariance);
     }
     THI_TRY(thi_inputs_make(&inputs, ctx, predictor->kernel, n, X));
-    THI_TRY(space_open(&s, ctx, predictor, n, true));
+    THI_TRY(thi_rows_space_open(&s, ctx, predictor, n, true));
     THI_TRY(thi_predictor_fill(predictor, ctx, &inputs, s.portion.data, s.K));
     THI_TRY(one_mean(predictor, ctx, component, &inputs, &s, mean));
     THI_TRY(joint_prior(predictor, ctx, &inputs, C));
@@ -499,6 +413,6 @@ thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context
     thi_symmetrise(C);
 out:
     thi_inputs_clear(&inputs);
-    space_close(&s);
+    thi_rows_space_close(&s);
     return status;
 }

@@ -74,10 +74,24 @@ enum { THI_PREDICT_BLOCK = 512, THI_PREDICT_WINDOW = 128 * THI_PREDICT_BLOCK };
 /*
  * Mean and, unless variance is NULL, variance of f at the n columns of X (D x n), n x components each. A variance that
  * rounding made negative is set to zero and counted in *clipped. n (basis) x THI_PREDICT_BLOCK doubles a thread; 2 D +
- * n_basis flops an entry of k(basis, X), and as many again as R has.
+ * n_basis flops an entry of k(basis, X), and as many again as R has, unless there are so many rows that it pays to put
+ * L and R into one triangle (triangle.h).
  */
 thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                                       double *mean, double *variance, int64_t *clipped);
+/*
+ * The same of a table that comes in windows: begins as {.p = predictor, .rows = those of the whole table}. What so many
+ * rows pay for is made with the first window that has rows. One thread at a time.
+ */
+typedef struct thi_batch {
+    const thi_predictor *p; /* borrowed */
+    int64_t rows;
+    bool decided;
+    thi_matrix *C; /* owned: one triangle a component, where it pays and is accurate; else NULL */
+} thi_batch;
+thiele_status thi_batch_marginals(thi_batch *batch, thiele_context *ctx, int64_t n, const double *X, double *mean,
+                                  double *variance, int64_t *clipped);
+void thi_batch_clear(thi_batch *batch);
 /* Mean and covariance (n x n, full symmetric) of f at all columns of X together, of one component. */
 thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context *ctx, int component, int64_t n,
                                   const double *X, double *mean, double *covariance);

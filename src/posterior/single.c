@@ -4,12 +4,12 @@
  */
 #include "posterior/single.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "kernel/anchors.h"
 #include "linalg/panels.h"
+#include "posterior/triangle.h"
 
 struct thi_single {
     const thi_predictor *p;
@@ -22,76 +22,15 @@ struct thi_single {
 /* --- the factors -----------------------------------------------------------------------------------------------------
  */
 
-/* A = J R' with J the reversal of rows: A A' = J S J. */
-static void reverse_root(const thi_predictor *p, thi_matrix R, thi_matrix A)
-{
-    int64_t n = p->n;
-    bool triangle = p->plus == THI_PLUS_TRIANGLE;
-    for (int64_t j = 0; j < A.cols; j++) {
-        for (int64_t i = triangle ? j : 0; i < n; i++) {
-            A.data[(n - 1 - i) + j * A.ld] = triangle ? R.data[i + j * R.ld] : R.data[j + i * R.ld];
-        }
-    }
-}
-
-/*
- * The lower triangle of J (I - S) J, or J S J where nothing of K - Q is kept, becomes its Cholesky factor. Where S is
- * near I rounding has made it indefinite, and where q is not quite what its rows say S may exceed I by as little: a
- * jitter is added that |w|^2 <= k(x, x) makes harmless, first what rounding needs and then what the loss allows.
- */
-static thiele_status factor_rest(const thi_predictor *p, thiele_context *ctx, thi_matrix A, thi_matrix T)
-{
-    double sign = p->conditional == THI_CONDITIONAL_NONE ? 1.0 : -1.0;
-    const double jitter[] = {DBL_EPSILON * (double)p->n, 0.5 * THI_SINGLE_LOSS};
-    thiele_status status = THIELE_ERROR_NUMERIC;
-    for (int attempt = 0; attempt < 2 && status == THIELE_ERROR_NUMERIC; attempt++) {
-        THI_TRY(thi_multiply(ctx, THI_N, THI_T, sign, A, A, 0.0, T, true));
-        for (int64_t i = 0; i < p->n; i++) {
-            T.data[i + i * T.ld] += (sign < 0.0 ? 1.0 : 0.0) + jitter[attempt];
-        }
-        status = thi_chol(ctx, T);
-    }
-out:
-    return status;
-}
-
-/* to (zeroed) = U = J T J, the upper triangle of which T is the reversed lower one. */
-static void reverse_factor(thi_matrix T, thi_matrix to)
-{
-    int64_t n = T.rows;
-    for (int64_t j = 0; j < n; j++) {
-        for (int64_t i = j; i < n; i++) {
-            to.data[(n - 1 - i) + (n - 1 - j) * n] = T.data[i + j * T.ld];
-        }
-    }
-}
-
-/* C of one component: C' = diag(scale) L^-T U, U = I without R. NUMERIC where S <= I does not hold. */
+/* C of one component, in panels. */
 static thiele_status make_one(const thi_predictor *p, thiele_context *ctx, int component, thi_panels *out)
 {
-    int64_t n = p->n;
-    thi_matrix U = {0}, T = {0}, A = {0};
-    thiele_status status;
-    THI_TRY(thi_matrix_alloc(&U, ctx, n, n));
-    if (p->plus != THI_PLUS_NONE) {
-        THI_TRY(thi_matrix_alloc(&T, ctx, n, n));
-        THI_TRY(thi_matrix_alloc(&A, ctx, n, p->R[component].rows));
-        reverse_root(p, p->R[component], A);
-        THI_TRY(factor_rest(p, ctx, A, T));
-        reverse_factor(T, U);
+    thi_matrix C;
+    thiele_status status = thi_triangle_make(&C, ctx, p, component);
+    if (status == THIELE_OK) {
+        status = thi_panels_make(out, ctx, THI_PANELS_LOWER, THI_N, C);
+        thi_free(C.data);
     }
-    for (int64_t i = 0; p->plus == THI_PLUS_NONE && i < n; i++) {
-        U.data[i + i * n] = 1.0;
-    }
-    THI_TRY(thi_tri_solve(ctx, THI_T, p->L, U));
-    for (int64_t i = 0; p->scale != NULL && i < n * n; i++) {
-        U.data[i] *= p->scale[i % n];
-    }
-    THI_TRY(thi_panels_make(out, ctx, THI_PANELS_LOWER, THI_T, U));
-out:
-    thi_free(U.data);
-    thi_free(T.data);
-    thi_free(A.data);
     return status;
 }
 
@@ -206,23 +145,6 @@ thiele_status thi_single_marginals(const thi_single *single, thiele_context *ctx
 /* --- whether one triangle is good enough -----------------------------------------------------------------------------
  */
 
-enum { PROBES = 64 };
-
-/* Basis points, and points half way between two of them: 2 * (at most PROBES / 2) columns of X. */
-static int64_t take_probes(const thi_predictor *p, double *X)
-{
-    int D = p->kernel->dims;
-    int64_t count = p->n < PROBES / 2 ? p->n : PROBES / 2;
-    for (int64_t i = 0; i < count; i++) {
-        const double *one = p->basis + i * p->n / count * D, *other = p->basis + (i * p->n / count + 1) % p->n * D;
-        for (int d = 0; d < D; d++) {
-            X[2 * i * D + d] = one[d];
-            X[(2 * i + 1) * D + d] = 0.5 * (one[d] + other[d]);
-        }
-    }
-    return 2 * count;
-}
-
 static bool agree(const thi_single *s, thiele_context *ctx, int64_t n, const double *X, const double *want,
                   double *mean, double *got)
 {
@@ -233,7 +155,7 @@ static bool agree(const thi_single *s, thiele_context *ctx, int64_t n, const dou
         double unit = thi_anchors_diagonal(&s->anchors, x);
         all = thi_single_marginals(s, ctx, x, mean, got) == THIELE_OK;
         for (int k = 0; k < p->components; k++) {
-            all = all && fabs(got[k] - want[k * n + i]) <= THI_SINGLE_LOSS * unit;
+            all = all && fabs(got[k] - want[k * n + i]) <= THI_TRIANGLE_LOSS * unit;
         }
     }
     return all;
@@ -246,10 +168,10 @@ static thiele_status test_one(const thi_single *s, thiele_context *ctx, bool *go
     double *X = NULL, *out = NULL;
     int64_t clipped = 0;
     thiele_status status;
-    THI_TRY(thi_alloc(ctx, &X, PROBES * (size_t)p->kernel->dims, sizeof *X));
-    THI_TRY(thi_alloc(ctx, &out, 2 * (PROBES + 1) * K, sizeof *out));
-    int64_t n = take_probes(p, X);
-    double *want = out + PROBES * K, *own = out + 2 * PROBES * K;
+    THI_TRY(thi_alloc(ctx, &X, THI_TRIANGLE_PROBES * (size_t)p->kernel->dims, sizeof *X));
+    THI_TRY(thi_alloc(ctx, &out, 2 * (THI_TRIANGLE_PROBES + 1) * K, sizeof *out));
+    int64_t n = thi_triangle_probes(p, X);
+    double *want = out + THI_TRIANGLE_PROBES * K, *own = out + 2 * THI_TRIANGLE_PROBES * K;
     THI_TRY(thi_predictor_marginals(p, ctx, n, X, out, want, &clipped));
     *good = agree(s, ctx, n, X, want, own, own + K);
 out:

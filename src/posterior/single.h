@@ -1,12 +1,9 @@
 /*
  * A predictor made ready for one row at a time: no allocation, no GEMM, and where it can be one triangle in place of
- * two. With S = R'R on w = L^-1 k (k = k(basis, x), already scaled),
- *   var = k(x, x) - w'(I - S) w = k(x, x) - |C k|^2,   C = U'L^-1 lower triangular, U U' = I - S, U upper triangular.
- * That takes S <= I, which holds where all sites are at least zero, and a C whose large entries (those of L^-1) do not
- * cost digits: both are tried when the object is made, the second on the basis and between its points, and where the
- * variance is off by more than THI_SINGLE_LOSS of k(x, x) it is had from a solve with L and then R, in twice the
- * time. What has other bases than points (length-scales of functions, blocks of PIC) is left to
- * thi_predictor_marginals, which allocates.
+ * two (triangle.h), var = k(x, x) - |C k|^2. Whether C keeps the digits is tried when the object is made, on the basis
+ * and between its points, and where the variance is off by more than THI_TRIANGLE_LOSS of k(x, x) it is had from a
+ * solve with L and then R, in twice the time. What has other bases than points (length-scales of functions, blocks of
+ * PIC) is left to thi_predictor_marginals, which allocates.
  */
 #ifndef THI_SINGLE_H
 #define THI_SINGLE_H
@@ -20,9 +17,6 @@ typedef enum thi_single_way {
     THI_SINGLE_SOLVE,   /* w by a solve with L, then R */
     THI_SINGLE_GENERAL, /* thi_predictor_marginals, also for the mean */
 } thi_single_way;
-
-/* Of 64 bits' 16 digits a variance keeps 10, in units of k(x, x), by one triangle, or it is not had by one. */
-#define THI_SINGLE_LOSS 1e-10
 
 typedef struct thi_single thi_single;
 

@@ -90,10 +90,55 @@ expect_done
 run score m.thiele test.csv
 expect_done
 
+# by fitc too an update is what one model for each gives
+set='lengthscale=1, variance=1'
+for target in y1 y2 y1,y2; do
+    noise='noise=0.01'
+    [ $target = y2 ] && noise='noise=90'
+    [ $target = y1,y2 ] && noise='noise1=0.01, noise2=90'
+    run fit t.csv --inputs a,b --target $target --method fitc --inducing 20 --fix-inducing --kernel se --set "$set, $noise" \
+        -o $target.thiele
+    run update $target.thiele test.csv
+    expect_done
+    run predict $target.thiele test.csv -o $target.csv
+done
+paste -d, y1.csv y2.csv | sed '1s/.*/mean.y1,sd.y1,mean.y2,sd.y2/' >single.csv
+check "updates of fitc: the same predictions as one model for each" python3 - <<'P'
+import csv
+one, two = (list(csv.reader(open(n)))[1:] for n in ("single.csv", "y1,y2.csv"))
+far = max(abs(float(a) - float(b)) / (1 + abs(float(b))) for r, s in zip(one, two) for a, b in zip(r, s))
+raise SystemExit(0 if far < 1e-8 else 1)
+P
+
+# --- a target that is out of all proportion ends an update before it, with the model as it was; or is left out
+run fit t.csv --inputs a,b --target y1 --inducing 20 -o m.thiele
+cp m.thiele kept.thiele
+{ head -50 test.csv; echo "1,1,1e308,1"; sed -n '51,100p' test.csv; } >far.csv
+run update m.thiele far.csv
+expect_status 1
+expect_err "line 51.*'y1'.*too far"
+run predict m.thiele test.csv -o p.csv
+expect_done
+cp kept.thiele m.thiele
+run update m.thiele far.csv --skip-bad
+expect_status 0
+run predict m.thiele test.csv -o p.csv
+expect_done
+
+# --- one name for both
+run fit t.csv --inputs a,b --target y1 --likelihood gaussians --json -o m.thiele
+expect_done
+expect_that "$out" 'd["model"]["likelihood"] == "gaussian"'
+
+# --- rows without a target contradict nobody
+printf 'x,y1,y2\n1,2,\n1,2,\n2,3,4\n3,4,5\n5,1,2\n' >equal.csv
+run fit equal.csv --target y1,y2 --method exact -o m.thiele
+expect_done
+
 # --- equal rows with different targets; one target without values
 { cat t.csv; sed -n 2p t.csv | awk -F, -v OFS=, '{ $4 += 1; print }'; } >twice.csv
 run fit twice.csv --inputs a,b --target y1,y2 --method exact -o no.thiele
-expect_refusal 1 'y2|differ'
+expect_refusal 1 "target 'y2': rows"
 run fit twice.csv --inputs a,b --target y1,y2 --method exact --replicates -o m.thiele
 check "repeated rows are allowed when asked for" test "$status" -eq 0
 expect_no_file no.thiele

@@ -1,6 +1,6 @@
 /*
  * Predictors of single rows through the public API against predictions of many rows: models of every kind, what a call
- * allocates, errors, several threads, a context that is gone, failing allocations.
+ * allocates, tables long and short, errors, several threads, a context that is gone, failing allocations.
  */
 #include "model_testing.h"
 
@@ -151,6 +151,70 @@ static void test_classes(void **state)
     thiele_context_destroy(ctx);
 }
 
+/* --- tables ----------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct column {
+    int64_t rows;
+    double *mean, *variance;
+} column;
+
+static thiele_status append(const thiele_prediction *block, void *user)
+{
+    column *c = user;
+    memcpy(c->mean + c->rows, block->mean, (size_t)block->rows * sizeof *c->mean);
+    memcpy(c->variance + c->rows, block->variance, (size_t)block->rows * sizeof *c->variance);
+    c->rows += block->rows;
+    return THIELE_OK;
+}
+
+static column predicted(thiele_context *ctx, const thiele_model *model, const thiele_table *table)
+{
+    column c = {0};
+    assert_ok(ctx, thi_alloc(ctx, &c.mean, (size_t)thiele_table_rows(table), sizeof *c.mean));
+    assert_ok(ctx, thi_alloc(ctx, &c.variance, (size_t)thiele_table_rows(table), sizeof *c.variance));
+    assert_ok(ctx, thiele_model_predict(model, ctx, table, NULL, append, &c));
+    assert_int_equal(c.rows, thiele_table_rows(table));
+    return c;
+}
+
+static void forget(column *c)
+{
+    thi_free(c->mean);
+    thi_free(c->variance);
+}
+
+/* Rows of a table that pays for one triangle, which is read in windows, and the same at the head of one that doesn't;
+ * in units of the prior the variances differ by 1e-10 at most, and the prior's is some times the data's. */
+static void test_tables(void **state)
+{
+    (void)state;
+    enum { LONG = 7000, SHORT = THI_PREDICT_BLOCK };
+    thiele_context *ctx = test_context(2), *other = test_context(5);
+    thiele_table *train = demo(ctx, 300, 1), *all = demo(ctx, LONG, 2), *head = demo(ctx, SHORT, 2);
+    thiele_fit_options options = demo_options();
+    options.method = "collapsed";
+    options.inducing = 80;
+    options.iterations = 3;
+    thiele_model *model = fitted(ctx, train, &options);
+    column a = predicted(ctx, model, all), b = predicted(ctx, model, head), c = predicted(other, model, all);
+    assert_all_near(a.mean, b.mean, SHORT, 1e-13, 1e-13);
+    assert_all_near(a.variance, b.variance, SHORT, 1e-8, 1e-8);
+    assert_true(memcmp(a.variance, b.variance, SHORT * sizeof *a.variance) != 0);
+    assert_memory_equal(a.mean, c.mean, LONG * sizeof *a.mean);
+    assert_memory_equal(a.variance, c.variance, LONG * sizeof *a.variance);
+    forget(&a);
+    forget(&b);
+    forget(&c);
+    thiele_model_destroy(model);
+    thiele_table_destroy(train);
+    thiele_table_destroy(all);
+    thiele_table_destroy(head);
+    assert_int_equal(thi_memory_held(ctx), 0);
+    thiele_context_destroy(ctx);
+    thiele_context_destroy(other);
+}
+
 /* --- errors ----------------------------------------------------------------------------------------------------------
  */
 
@@ -274,8 +338,8 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),    cmocka_unit_test(test_classes), cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_failures), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_kinds),  cmocka_unit_test(test_classes),  cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_errors), cmocka_unit_test(test_failures), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,13 @@
  * the prior and beyond it; no allocation in a call; failing allocations. And what they stand on: kernels of one point,
  * products with matrices in panels.
  */
-#include "testing_context.h"
+#include "points_testing.h"
 
 #include "kernel/anchors.h"
 #include "linalg/panels.h"
 #include "posterior/single.h"
 
-enum { D = 3, ROWS = 40 };
+enum { ROWS = 40 };
 
 /* --- panels ----------------------------------------------------------------------------------------------------------
  */
@@ -118,69 +118,6 @@ static void test_kernels(void **state)
 /* --- predictors ------------------------------------------------------------------------------------------------------
  */
 
-typedef struct world {
-    thiele_kernel *kernel;
-    thi_prior prior;
-    double *Z, mean_parameter[D + 1];
-    int64_t n;
-} world;
-
-static void world_open(world *w, const char *kernel, int64_t n)
-{
-    *w = (world){.n = n};
-    assert_ok(ctx, thiele_kernel_parse(&w->kernel, ctx, kernel, D, NULL));
-    assert_ok(ctx, thi_alloc(ctx, &w->Z, (size_t)(D * n), sizeof *w->Z));
-    test_normals(D * n, 5, w->Z);
-    test_normals(D + 1, 6, w->mean_parameter);
-    w->prior = (thi_prior){w->kernel, THI_MEAN_LINEAR, w->mean_parameter};
-}
-
-static void world_close(world *w)
-{
-    thiele_kernel_destroy(w->kernel);
-    thi_free(w->Z);
-}
-
-/* L = chol(k(Z, Z)), random weights, nothing added. */
-static void predictor_open(world *w, thi_predictor *p, int components)
-{
-    double jitter;
-    assert_ok(ctx, thi_predictor_begin(p, ctx, &w->prior, w->n, w->Z, components));
-    assert_ok(ctx, thi_kernel_fill(w->kernel, ctx, &p->inputs, &p->inputs, p->L, true));
-    assert_ok(ctx, thi_chol_jitter(ctx, p->L, &jitter));
-    test_normals(w->n * components, 7, p->a);
-}
-
-/* R of r rows for each component, to be filled in. */
-static void add_root(thi_predictor *p, thi_plus plus, int64_t r)
-{
-    p->plus = plus;
-    assert_ok(ctx, thi_alloc(ctx, &p->R, (size_t)p->components, sizeof *p->R));
-    for (int k = 0; k < p->components; k++) {
-        assert_ok(ctx, thi_matrix_alloc(&p->R[k], ctx, r, p->n));
-    }
-}
-
-/* Ls with S = Ls Ls' of eigenvalues up to `most`: a random orthogonal-like mixture of few directions below it. */
-static void fill_triangle(thi_predictor *p, double most)
-{
-    int64_t n = p->n;
-    double *v;
-    assert_ok(ctx, thi_alloc(ctx, &v, (size_t)n, sizeof *v));
-    for (int k = 0; k < p->components; k++) {
-        thi_matrix S = p->R[k];
-        test_normals(n, 20 + (uint64_t)k, v);
-        double norm = thi_blas_dot(n, v, v);
-        for (int64_t j = 0; j < n; j++) {
-            for (int64_t i = j; i < n; i++) {
-                S.data[i + j * n] = (i == j ? most : 0.0) - 0.9 * most * v[i] * v[j] / norm;
-            }
-        }
-        assert_ok(ctx, thi_chol(ctx, S));
-    }
-    thi_free(v);
-}
-
 /* Rows here and there, on the basis, near it and far out. */
 static void take_rows(const thi_predictor *p, double *x)
 {
@@ -227,8 +164,6 @@ static void check_single(const thi_predictor *p, thi_single_way way)
     }
     thi_single_close(single);
 }
-
-#define KERNEL "matern52(ard, variance~2.5)"
 
 /* Exact regression: neither scale nor R. */
 static void test_exact(void **state)
@@ -358,61 +293,12 @@ static void test_decoupled(void **state)
                 add_root(&p, THI_PLUS_TRIANGLE, p.n);
                 fill_triangle(&p, 0.8);
             }
-            p.mean_n = 77;
-            thi_free(p.a);
-            assert_ok(ctx, thi_alloc(ctx, &p.a, 77, sizeof *p.a));
-            assert_ok(ctx, thi_alloc(ctx, &p.mean_basis, 77 * D, sizeof *p.mean_basis));
-            test_normals(77, 40, p.a);
-            test_normals(77 * D, 41, p.mean_basis);
-            if (stretched) {
-                assert_ok(ctx, thi_alloc(ctx, &p.mean_log_c, 77 * D, sizeof *p.mean_log_c));
-                assert_ok(ctx, thi_alloc(ctx, &p.log_c, (size_t)(n * D), sizeof *p.log_c));
-            }
-            assert_ok(ctx, thi_predictor_finish(&p, ctx));
+            separate_mean(&p, 77, stretched != 0);
             check_single(&p, stretched ? THI_SINGLE_GENERAL : THI_SINGLE_ONE);
             thi_predictor_clear(&p);
             world_close(&w);
         }
     }
-}
-
-/* Blocks of rows on one thread, on several that take turns, or by all threads together: the same bits. */
-static void test_blocks(void **state)
-{
-    (void)state;
-    enum { MANY = 9 * THI_PREDICT_BLOCK + 100 };
-    world w;
-    thi_predictor p;
-    double *x, *want, *got;
-    world_open(&w, KERNEL, 40);
-    predictor_open(&w, &p, 2);
-    add_root(&p, THI_PLUS_TRIANGLE, p.n);
-    fill_triangle(&p, 0.8);
-    assert_ok(ctx, thi_alloc(ctx, &x, D * MANY, sizeof *x));
-    assert_ok(ctx, thi_alloc(ctx, &want, 4 * MANY, sizeof *want));
-    assert_ok(ctx, thi_alloc(ctx, &got, 4 * MANY, sizeof *got));
-    test_normals(D * MANY, 50, x);
-    for (int threads = 1; threads <= 7; threads += 2) {
-        thiele_context *own = test_context(threads);
-        double *out = threads == 1 ? want : got;
-        int64_t clipped = 0;
-        assert_ok(own, thi_predictor_marginals(&p, own, MANY, x, out, out + 2 * MANY, &clipped));
-        assert_memory_equal(out, want, 4 * MANY * sizeof *out);
-        for (int64_t nth = 1; threads == 3 && nth <= 40; nth += 3) {
-            thi_fail_allocation(own, nth, true);
-            assert_int_equal(thi_predictor_marginals(&p, own, MANY, x, out, out + 2 * MANY, &clipped),
-                             THIELE_ERROR_MEMORY);
-            assert_non_null(strstr(thiele_context_message(own), "out of memory"));
-            thi_fail_allocation(own, 0, false);
-        }
-        assert_int_equal(thi_memory_held(own), 0);
-        thiele_context_destroy(own);
-    }
-    thi_free(x);
-    thi_free(want);
-    thi_free(got);
-    thi_predictor_clear(&p);
-    world_close(&w);
 }
 
 /* most: of S, for one triangle or for solves. */
@@ -452,8 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_panels),        cmocka_unit_test(test_kernels),      cmocka_unit_test(test_exact),
         cmocka_unit_test(test_triangle),      cmocka_unit_test(test_conditionals), cmocka_unit_test(test_sites),
-        cmocka_unit_test(test_near_singular), cmocka_unit_test(test_decoupled),    cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_near_singular), cmocka_unit_test(test_decoupled),    cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
