@@ -206,10 +206,16 @@ thiele_status thi_sites_converge(thi_vfit *fit, const thi_part *part, const thi_
 {
     thiele_status status;
     double rho = 1.0;
-    if (fit->conjugate && part->row == NULL) {
+    bool afresh = fit->conjugate && part->row == NULL;
+    if (afresh) {
+        thi_sites_keep(fit, work->from);
         thi_sites_clear(fit);
     }
-    THI_TRY(start(fit, part));
+    status = start(fit, part);
+    if (afresh && was_stopped(fit, status)) {
+        thi_sites_put(fit, work->from); /* what there was is better than nothing */
+    }
+    THI_TRY(status);
     if (fit->conjugate) {
         thi_variational_step(fit->engine, 1.0, fit->sites);
         return THIELE_OK;

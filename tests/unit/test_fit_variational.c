@@ -546,6 +546,62 @@ static void test_allocations(void **state)
     }
 }
 
+/* Rows whose fetches are counted; with the last of `most` the time is up. */
+typedef struct counted {
+    thi_source rows;
+    thi_driver *driver;
+    int64_t count, most;
+} counted;
+
+static thiele_status counted_fetch(void *arg, thiele_context *c, int64_t count, const int64_t *row, thi_rows *out)
+{
+    counted *all = arg;
+    all->count++;
+    if (all->count == all->most) {
+        all->driver->deadline = 1e-9;
+    }
+    return all->rows.fetch(all->rows.arg, c, count, row, out);
+}
+
+/* A fit on minibatches that is ended wherever: once it has learned something it never ends with less than that. */
+static void test_ends(void **state)
+{
+    (void)state;
+    enum { N = 12000 }; /* several blocks of a pass over all rows */
+    static double mean[N];
+    setting s;
+    counted all = {0};
+    thi_variational_settings settings = {.inducing = 10, .optimizer = "natural", .batch = 20, .iterations = 12};
+    open_setting(&s, ctx, "gaussian", "se", N, "lengthscale=1, variance=2, noise=0.1");
+    int64_t ends = 1000;
+    for (int64_t most = 0; most <= ends; most++) {
+        thi_driver driver;
+        thi_source source;
+        double sum = 0.0, whole = 0.0;
+        clear_latents(&s);
+        s.fitted = (thi_fitted){.latent = s.latent, .weight = s.weight};
+        thi_source_of_rows(&all.rows, &s.rows);
+        source = all.rows;
+        source.arg = &all;
+        source.fetch = counted_fetch;
+        all.driver = &driver;
+        all.count = 0;
+        all.most = most;
+        thi_driver_start(&driver, ctx, 0.0);
+        assert_ok(ctx, thi_fit_variational(ctx, &driver, &s.spec, &source, &s.hypers, &settings, &s.result, &s.fitted));
+        assert_ok(ctx, thi_predictor_marginals(s.latent, ctx, N, s.rows.X, mean, NULL, NULL));
+        for (int64_t i = 0; i < N; i++) {
+            sum += (s.rows.y[i] - mean[i]) * (s.rows.y[i] - mean[i]);
+            whole += s.rows.y[i] * s.rows.y[i];
+        }
+        ends = most == 0 ? all.count : ends;
+        assert_true(most != 0 || sum < 0.5 * whole);
+        assert_true(most < 6 || sum < 0.8 * whole);
+    }
+    print_message("%lld places to end at\n", (long long)ends);
+    close_setting(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -554,7 +610,7 @@ int main(void)
         cmocka_unit_test(test_wide_prior), cmocka_unit_test(test_epochs),      cmocka_unit_test(test_others),
         cmocka_unit_test(test_minibatch),  cmocka_unit_test(test_hard),        cmocka_unit_test(test_few),
         cmocka_unit_test(test_equal_Z),    cmocka_unit_test(test_deadline),    cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_allocations), cmocka_unit_test(test_ends),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
