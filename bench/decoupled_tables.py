@@ -424,6 +424,16 @@ def errors_along(bench, name, method, output):
     return [[line["iterations"], line["seconds"], error_of(line)] for line in [*lines, whole]]
 
 
+def bounds_along(line):
+    """[step, seconds, bound] of a fit, its steps counted on from phase to phase."""
+    out, before, last = [], 0, 0
+    for step, seconds, bound, _ in line["curve"]:
+        before += last if step < last else 0
+        last = step
+        out.append([before + step, seconds, bound])
+    return out
+
+
 def draw(bench, names):
     """Figure 2: nMSE and bound over iterations and over seconds; a row of panels for each set."""
     names = [name for name in names if curve_output(bench, name)]
@@ -432,17 +442,20 @@ def draw(bench, names):
     plot = pyplot()
     figure, axes = plot.subplots(len(names), 4, squeeze=False, figsize=(15, 3.2 * len(names)))
     for panels, name in zip(axes, names):
-        output = curve_output(bench, name)
+        output, ends = curve_output(bench, name), []
         for method, color in COLORS.items():
             errors = errors_along(bench, name, method, output)
             whole = bench.results.get(name, row_of(method, output))
-            bounds = [point[:3] for point in whole["curve"]] if whole else []
+            bounds = bounds_along(whole) if whole else []
+            ends += [bounds[-1][2]] if bounds else []
             for k, (points, at) in enumerate(((errors, 0), (errors, 1), (bounds, 0), (bounds, 1))):
                 if points:
                     points = np.array(points)
                     panels[k].plot(points[:, at], points[:, 2], color=color, label=method, lw=1,
                                    marker="o" if k < 2 and len(points) <= 8 else "")
         label(bench, panels, name, output)
+        for axis in panels[2:]:
+            axis.set_ylim(min(ends, default=0.0) - 2.0, max(ends, default=0.0) + 1.0)
     axes[0][0].legend(fontsize=7)
     figure.tight_layout()
     figure.savefig(bench.figure("decoupled_tables"), dpi=110)
