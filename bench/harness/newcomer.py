@@ -97,6 +97,7 @@ def newcomer_page(results):
     found = all_behind(results)
     machines = list(dict.fromkeys(machine_line(machine, load=False) for machine, _ in results.values()))
     said = ("Nowhere in these tables." if not found else f"In {len(found)} cases; [each with its reason](ahead.md).")
+    said += " [The targets](targets.md) that were set, met and missed."
     text = ["# How fast, how accurate, compared with what",
             "## How fast", "Thiele's time, and how many times as long the others take for the same thing on the same "
             "machine with the same number of threads, double precision, from the least favourable case to the most. "
