@@ -19,13 +19,13 @@ What is fair:
   backward pass for B > M. Kzz is well conditioned, so no factorisation is repeated with more jitter; its jitter is 0,
   since thiele adds none to a matrix that can be factored.
 - thiele as `thiele fit --optimizer adam` steps: thi_vfit_evaluate with the likelihood's own expectations, the rule of
-  src/optim, the new values taken over (bench/variational.c, --peer).
+  src/optim, the new values taken over (bench/peer.c).
 
 The fraction of the bare product is 5 B M^2 + 4 M^3 flops over thiele's time over the rate of a 1500^3 dgemm on each
 thread, measured beside it. The last line is PASS or FAIL, and so is the exit status; the targets are for each number of
 threads.
 
-    bench/setup-peers; cmake --build build --target bench-variational
+    bench/setup-peers; cmake --build build --target bench-peer
     bench/.venv-peers/bin/python bench/gpytorch_step.py --json results.jsonl
 
 takes two minutes on an idle machine. It has to be idle: torch's threads spin while they wait for each other, and where
@@ -60,7 +60,7 @@ import torch  # noqa: E402
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, default=ROOT / "build", help="where bench-variational is")
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="where bench-peer is")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, with commas (default: 1,2)")
     parser.add_argument("--shapes", help="B:M, with commas (default: all four)")
     parser.add_argument("--repetitions", type=int, default=9)
@@ -175,13 +175,14 @@ class Peer:
 
 
 class Own:
-    """A running bench-variational --peer: one question a line, one number as the answer."""
+    """A running bench-peer: one question a line, one number as the answer."""
 
     def __init__(self, build, problem, threads, scratch):
         self.problem, self.answer_path = problem, scratch / "answer"
         problem.write(scratch / "problem")
-        program = build / "bench-variational"
-        arguments = [program, "--peer", scratch / "problem", self.answer_path, problem.B, problem.N, problem.M, threads]
+        program = build / "bench-peer"
+        arguments = [program, f"problem={scratch / 'problem'}", f"answer={self.answer_path}", f"B={problem.B}",
+                     f"N={problem.N}", f"M={problem.M}", f"D={D}", f"threads={threads}"]
         try:
             self.process = subprocess.Popen(list(map(str, arguments)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                             text=True)
@@ -201,7 +202,7 @@ class Own:
     def answer(self):
         numbers = np.fromfile(self.answer_path)
         M = self.problem.M
-        m, S, hypers, Z = np.split(numbers[1:], np.cumsum([M, M * (M + 1) // 2, D + 2]))
+        m, S, hypers, Z, _ = np.split(numbers[1:], np.cumsum([M, M * (M + 1) // 2, D + 2, D * M]))
         return numbers[0], {"m": m, "S": S, "hyperparameters": hypers, "Z": Z}
 
     def close(self):

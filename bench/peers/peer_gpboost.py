@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 warnings.filterwarnings("ignore")
 import gpboost  # noqa: E402
 import numpy as np  # noqa: E402
-from serving import load, mean_nlpd, serve, timed  # noqa: E402
+from serving import load, mean_nlpd, opens_exact, serve, timed  # noqa: E402
 
 LAPLACE = {"student-t": "t", "poisson": "poisson", "logistic": "bernoulli_logit"}
 
@@ -51,13 +51,6 @@ class Exact:
 state = {}
 
 
-def exact(problem, answer):
-    state["own"] = Exact(load(problem))
-    value, parts = state["own"].answer()
-    np.savez(answer, **parts)
-    return {"value": value}
-
-
 def laplace(problem, likelihood):
     """Seconds of a whole fit and its test NLPD."""
     numbers = load(problem)
@@ -79,5 +72,5 @@ def laplace(problem, likelihood):
 
 if __name__ == "__main__":
     serve({"hello": lambda threads: {"version": gpboost.__version__, "on": "its own C++ code and Eigen"},
-           "exact": exact, "evaluations": lambda n: {"seconds": timed(state["own"].evaluate, n)},
+           "exact": opens_exact(state, Exact), "evaluations": lambda n: {"seconds": timed(state["own"].evaluate, n)},
            "fit": lambda: state["own"].fit(), "laplace": laplace})

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 warnings.filterwarnings("ignore")
 import GPy  # noqa: E402
 import numpy as np  # noqa: E402
-from serving import in_chunks, load, mean_nlpd, serve, start, timed  # noqa: E402
+from serving import in_chunks, load, mean_nlpd, opens_exact, serve, start, timed  # noqa: E402
 
 
 class Exact:
@@ -52,13 +52,6 @@ def sparse(numbers):
 
 
 state = {}
-
-
-def exact(problem, answer):
-    state["own"] = Exact(load(problem))
-    value, parts = state["own"].answer()
-    np.savez(answer, **parts)
-    return {"value": value}
 
 
 def predictor(problem, answer):
@@ -120,6 +113,7 @@ def save(problem, model):
 
 if __name__ == "__main__":
     start(saved)
-    serve({"hello": lambda threads: {"version": GPy.__version__, "on": f"numpy {np.__version__}"}, "exact": exact,
+    serve({"hello": lambda threads: {"version": GPy.__version__, "on": f"numpy {np.__version__}"},
+           "exact": opens_exact(state, Exact),
            "evaluations": lambda n: {"seconds": timed(state["own"].evaluate, n)}, "fit": lambda: state["own"].fit(),
            "predictor": predictor, "latency": latency, "throughput": throughput, "laplace": laplace, "save": save})

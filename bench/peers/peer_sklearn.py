@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 warnings.filterwarnings("ignore")
 import numpy as np  # noqa: E402
 import sklearn  # noqa: E402
-from serving import load, serve, start, timed  # noqa: E402
+from serving import load, opens_exact, serve, start, timed  # noqa: E402
 from sklearn.gaussian_process import GaussianProcessRegressor  # noqa: E402
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel  # noqa: E402
 
@@ -51,13 +51,6 @@ class Exact:
 state = {}
 
 
-def exact(problem, answer):
-    state["own"] = Exact(load(problem))
-    value, parts = state["own"].answer()
-    np.savez(answer, **parts)
-    return {"value": value}
-
-
 def save(problem, model):
     """An exact model of the first 500 rows: it has no sparse one."""
     numbers = load(problem)
@@ -75,6 +68,7 @@ def saved(path):
 
 if __name__ == "__main__":
     start(saved)
-    serve({"hello": lambda threads: {"version": sklearn.__version__, "on": f"numpy {np.__version__}"}, "exact": exact,
+    serve({"hello": lambda threads: {"version": sklearn.__version__, "on": f"numpy {np.__version__}"},
+           "exact": opens_exact(state, Exact),
            "evaluations": lambda n: {"seconds": timed(state["own"].evaluate, n)}, "fit": lambda: state["own"].fit(),
            "save": save})

@@ -8,10 +8,10 @@
 #include "optim/rules.h"
 #include "posterior/decoupled.h"
 
-/* Parts of the optimiser's vector: each has room for the largest bases. */
 /* Exponent of rho = (8 + t)^-kappa, as the variational fit has it. */
 #define THI_DECOUPLED_DECAY 0.51
 
+/* Parts of the optimiser's vector: each has room for the largest bases. */
 enum {
     THI_DPART_A,
     THI_DPART_L,     /* plain: M_beta x M_beta */

@@ -10,7 +10,7 @@
  * preconditioner of a conjugate direction method. Adam, blind to how functions overlap, is far slower: 50 epochs leave
  * four times the error of ten sweeps on a function of three columns. The last digits come slowly. One sweep costs about
  * an epoch: rows x M_alpha covariances and rows x M_alpha x block flops. With Gaussian noise a sweep never lowers the
- * bound; else one that does is halved. Memory: rows x block numbers.
+ * bound; else one that does is halved. Memory: rows x block numbers, and rows + 2 M for each change that is kept.
  */
 #include <math.h>
 #include <string.h>
