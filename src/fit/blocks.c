@@ -5,23 +5,10 @@
 #include <string.h>
 
 #include "fit/blocks_state.h"
+#include "fit/budget.h"
 
-enum { EXPLORE_ROWS = 1000, LEAST_EXPLORE_ROWS = 100, EXPLORE_EVALUATIONS = 60, MOST_INDUCING = 500 };
-/* Of what is left until the deadline. */
-static const double EXPLORE_SHARE = 0.2;
-/* A look at the held-out rows may take this share of the time. */
-static const double LOOK_SHARE = 0.05;
-
-/* Rows for exact regression: fewer when a deadline is near. 2 n^3 flops an evaluation. */
-static int64_t explore_rows(const thi_driver *driver)
-{
-    if (driver->deadline <= 0.0) {
-        return EXPLORE_ROWS;
-    }
-    double left = fmax(0.0, driver->deadline - (thi_seconds() - driver->started));
-    double rows = cbrt(EXPLORE_SHARE * left * 2e10 / EXPLORE_EVALUATIONS);
-    return (int64_t)fmin(EXPLORE_ROWS, fmax(LEAST_EXPLORE_ROWS, rows));
-}
+/* A look at the held-out rows is followed by steps that take this many times as long, at least. */
+static const double LOOK_EVERY = 20.0;
 
 /* --- the present state -----------------------------------------------------------------------------------------------
  */
@@ -70,7 +57,8 @@ thiele_status thi_bfit_look(thi_bfit *fit)
 {
     const thi_blocks_settings *s = fit->settings;
     double began = thi_seconds();
-    bool probing = fit->held.n > 0 && began >= fit->next_probe && thi_bfit_affords(fit, probe_flops(fit) / LOOK_SHARE);
+    bool probing = fit->held.n > 0 && began >= fit->next_probe && thi_bfit_affords(fit, probe_flops(fit)) &&
+                   thi_budget_seconds(fit->driver, probe_flops(fit)) < thi_budget_part(fit->driver, THI_SHARE_LOOK);
     bool saving = s->snapshot != NULL && began >= fit->next_snapshot && thi_bfit_affords(fit, thi_bfit_set_flops(fit));
     thi_predictor predictor = {0};
     thi_fitted fitted = {.latent = &predictor};
@@ -81,7 +69,7 @@ thiele_status thi_bfit_look(thi_bfit *fit)
     THI_TRY(thi_bfit_freeze(fit, &fitted));
     if (probing) {
         THI_TRY(probe(fit, &predictor));
-        fit->next_probe = thi_seconds() + (thi_seconds() - began) / LOOK_SHARE;
+        fit->next_probe = thi_seconds() + LOOK_EVERY * (thi_seconds() - began);
     }
     if (saving) {
         THI_TRY(s->snapshot(s->snapshot_arg, &fitted));
@@ -114,12 +102,12 @@ static thiele_status open_blocks(thi_bfit *fit)
 static thiele_status first_phases(thi_bfit *fit)
 {
     const thi_variational_settings *s = fit->sparse;
-    int64_t wanted = s->inducing > 0 ? s->inducing : MOST_INDUCING;
+    int64_t wanted = s->inducing > 0 ? s->inducing : thi_first_inducing(fit->driver, fit->source, 1);
     double started = thi_seconds();
     thiele_status status = THIELE_OK;
     if (!s->condition) {
-        THI_TRY(thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, &thi_method_exact,
-                                  explore_rows(fit->driver), EXPLORE_SHARE, s, &fit->result->fit));
+        THI_TRY(thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, &thi_method_exact, s,
+                                  &fit->result->fit));
     }
     fit->result->learn_seconds = thi_seconds() - started;
     THI_TRY(thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, s, wanted, &fit->Z, &fit->M, NULL));
@@ -137,20 +125,16 @@ static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
     bool whole = fit->settings->form.weight[THI_RESIDUAL_BLOCK] != 0.0;
     thiele_status status;
     THI_TRY(first_phases(fit));
-    bool anytime = fit->settings->anytime;
-    if (fit->learn && (!anytime || thi_bfit_climbs(fit))) {
+    if (fit->learn) {
         THI_TRY(thi_bfit_learn(fit));
-        fit->climbed = true;
-        if (whole && !anytime) {
+        if (whole) {
             THI_TRY(open_blocks(fit)); /* in the distances of what was learned */
         }
     }
     if (fit->settings->form.local) {
         THI_TRY(thi_bfit_gather(fit));
     }
-    /* A fit that was cancelled while it climbed still takes the first blocks of a pass. */
-    bool steps = anytime && !(fit->climbed && thi_driver_stopped(fit->driver));
-    THI_TRY(steps ? thi_bfit_steps(fit) : thi_bfit_pass(fit));
+    THI_TRY(thi_bfit_steps(fit));
     THI_TRY(thi_bfit_freeze(fit, fitted));
     fit->local = NULL; /* the predictor's now */
     if (fit->held.n > 0 && thi_bfit_affords(fit, probe_flops(fit))) {

@@ -1,14 +1,13 @@
 /*
  * What the parts of a fit by blocks cost, and whether they can be had before the deadline. Flops are those of the
- * engine's comments; the rate begins at a cautious guess and is then what the steps show.
+ * engine's comments.
  */
 #include <math.h>
 
 #include "fit/blocks_state.h"
+#include "fit/budget.h"
 
-static const double FIRST_RATE = 2e10, BYTES_A_SECOND = 1e9;
-/* How much of a new rate counts. */
-static const double SHARE_OF_NEW = 0.3;
+static const double BYTES_A_SECOND = 1e9;
 
 static bool has_blocks(const thi_bfit *fit)
 {
@@ -41,19 +40,18 @@ double thi_bfit_local_flops(const thi_bfit *fit, int64_t blocks)
 
 bool thi_bfit_affords(const thi_bfit *fit, double flops)
 {
-    const thi_driver *d = fit->driver;
-    return d->deadline <= 0.0 || thi_seconds() - d->started + flops / fit->rate + fit->closing <= d->deadline;
-}
-
-void thi_bfit_took(thi_bfit *fit, double flops, double seconds)
-{
-    fit->rate += SHARE_OF_NEW * (flops / fmax(seconds, 1e-9) - fit->rate);
+    return thi_budget_seconds(fit->driver, flops) + fit->closing <= thi_budget_left(fit->driver);
 }
 
 void thi_bfit_plan(thi_bfit *fit)
 {
     bool local = fit->settings->form.local;
     double bytes = local ? 8.0 * (double)fit->source->n * (fit->source->dims + 1.0) : 0.0;
-    fit->rate = FIRST_RATE;
-    fit->closing = 2.0 * thi_bfit_set_flops(fit) / fit->rate + bytes / BYTES_A_SECOND;
+    fit->closing = thi_budget_seconds(fit->driver, 2.0 * thi_bfit_set_flops(fit)) + bytes / BYTES_A_SECOND;
+}
+
+double thi_bfit_pass_seconds(const thi_bfit *fit)
+{
+    double pass = thi_budget_seconds(fit->driver, thi_bfit_sum_flops(fit, fit->partition.blocks));
+    return fmin(pass + fit->result->partition_seconds + fit->closing, 0.5 * thi_budget_left(fit->driver));
 }

@@ -4,12 +4,18 @@
 
 #include "data/batches.h"
 #include "fit/blocks_state.h"
+#include "fit/budget.h"
 
-enum { ITERATIONS = 60, FEWEST_BLOCKS = 2 };
-static const double TOLERANCE = 1e-5; /* nats a row */
-static const double FLOPS = 1e11, FLOPS_A_SECOND = 2e10, MOST_ROWS = 1e5;
-/* Of what is left until the deadline. */
-static const double LEARN_SHARE = 0.4;
+enum {
+    ITERATIONS = 60,
+    ENDLESS = 1000000, /* where there is a deadline */
+    FEWEST_BLOCKS = 2,
+    FIRST_ROWS = 2000, /* of the first stage */
+    GROWTH = 4,        /* of the blocks, from stage to stage */
+    EVALUATIONS = 10   /* that a further stage must have time for */
+};
+static const double TOLERANCE = 1e-5, COARSE = 1e-3; /* nats a row; of stages before the last */
+static const double FLOPS = 1e11, MOST_ROWS = 1e5;   /* of an evaluation, without a deadline */
 
 thiele_status thi_bfit_prepare(thi_bfit *fit)
 {
@@ -23,22 +29,13 @@ typedef struct chosen_blocks {
     int64_t *block;
 } chosen_blocks;
 
-static thiele_status choose(chosen_blocks *c, thi_bfit *fit)
+static thiele_status choose(chosen_blocks *c, thi_bfit *fit, int64_t count)
 {
-    const thi_driver *driver = fit->driver;
-    int64_t P = fit->partition.blocks;
-    double flops = FLOPS;
-    if (driver->deadline > 0.0) {
-        double left = fmax(0.0, driver->deadline - (thi_seconds() - driver->started));
-        flops = fmin(flops, LEARN_SHARE * left * FLOPS_A_SECOND / (0.5 * ITERATIONS));
-    }
-    double each = thi_bfit_sum_flops(fit, 1) + thi_bfit_pull_flops(fit, 1);
-    double blocks = fmax(FEWEST_BLOCKS, fmin(MOST_ROWS / (double)fit->typical, flops / each));
-    *c = (chosen_blocks){.fit = fit, .count = blocks < (double)P ? (int64_t)blocks : P};
-    thiele_status status = thi_alloc(fit->ctx, &c->block, (size_t)c->count, sizeof *c->block);
+    *c = (chosen_blocks){.fit = fit, .count = count};
+    thiele_status status = thi_alloc(fit->ctx, &c->block, (size_t)count, sizeof *c->block);
     thi_shuffle order;
-    thi_shuffle_open(&order, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_BLOCKS}, P);
-    for (int64_t i = 0; status == THIELE_OK && i < c->count; i++) {
+    thi_shuffle_open(&order, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_BLOCKS}, fit->partition.blocks);
+    for (int64_t i = 0; status == THIELE_OK && i < count; i++) {
         c->block[i] = thi_shuffle_at(&order, i);
     }
     return status;
@@ -102,32 +99,73 @@ out:
 
 static const thi_method evidence_of_blocks = {.name = "blocks", .evaluate = evaluate};
 
-bool thi_bfit_climbs(const thi_bfit *fit)
+/* --- stages ----------------------------------------------------------------------------------------------------------
+ */
+
+static double evaluation_flops(const thi_bfit *fit, int64_t blocks)
 {
-    const thi_driver *driver = fit->driver;
-    int64_t P = fit->partition.blocks;
-    double flops = 0.5 * ITERATIONS * (thi_bfit_sum_flops(fit, P) + thi_bfit_pull_flops(fit, P));
-    double left = driver->deadline - (thi_seconds() - driver->started);
-    return flops <= (driver->deadline > 0.0 ? LEARN_SHARE * left * fit->rate : 0.5 * ITERATIONS * FLOPS);
+    return thi_bfit_sum_flops(fit, blocks) + thi_bfit_pull_flops(fit, blocks);
+}
+
+/* Blocks of the next stage after so many; the same number: there is no time for more. */
+static int64_t next_count(const thi_bfit *fit, int64_t count)
+{
+    double P = (double)fit->partition.blocks, each = evaluation_flops(fit, 1), most = P;
+    double left = thi_budget_left(fit->driver) - thi_bfit_pass_seconds(fit);
+    if (isinf(left)) {
+        most = fmin(P, fmax(FEWEST_BLOCKS, fmin(MOST_ROWS / (double)fit->typical, FLOPS / each)));
+    }
+    double affordable = fmax(0.0, left) / (EVALUATIONS * thi_budget_seconds(fit->driver, each));
+    double next = fmin(fmin(GROWTH * (double)count, most), affordable);
+    return next < 1.5 * (double)count && next < most ? count : (int64_t)fmax((double)count, next);
+}
+
+/* One stage. last: no larger one follows. */
+static thiele_status climb(thi_bfit *fit, int64_t count, bool last, thi_fit_result *own)
+{
+    thi_driver *driver = fit->driver;
+    chosen_blocks c = {0};
+    double rows = (double)(count * fit->typical), given = fit->sparse->tolerance, begun = thi_seconds();
+    double a_row = last ? (given > 0.0 ? given : TOLERANCE) : fmax(given, COARSE);
+    double deadline = thi_budget_keep(driver, thi_bfit_pass_seconds(fit));
+    int64_t before = fit->result->fit.evaluations;
+    int iterations = fit->sparse->iterations > 0 ? fit->sparse->iterations
+                     : driver->deadline > 0.0    ? ENDLESS
+                                                 : ITERATIONS;
+    thiele_status status;
+    if (!last) {
+        thi_budget_lend(driver, THI_SHARE_STAGE);
+    }
+    THI_TRY(choose(&c, fit, count));
+    THI_TRY(thi_search_climb(fit->ctx, driver, &evidence_of_blocks, &c, fit->spec, fit->hypers, iterations,
+                             a_row * rows, own));
+    thi_budget_took(driver, evaluation_flops(fit, fit->result->fit.evaluations - before), thi_seconds() - begun);
+out:
+    thi_budget_restore(driver, deadline);
+    thi_free(c.block);
+    return status;
 }
 
 thiele_status thi_bfit_learn(thi_bfit *fit)
 {
-    chosen_blocks c = {0};
+    int64_t P = fit->partition.blocks, first = (FIRST_ROWS + fit->typical - 1) / fit->typical;
+    int64_t count = first < FEWEST_BLOCKS ? FEWEST_BLOCKS : first, next;
     double started = thi_seconds();
-    double deadline = thi_driver_lend(fit->driver, LEARN_SHARE);
-    int iterations = fit->sparse->iterations > 0 ? fit->sparse->iterations : ITERATIONS;
+    bool last = false, measured = false;
     thi_fit_result own = {0};
-    thiele_status status;
-    THI_TRY(choose(&c, fit));
-    double a_row = fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE;
-    THI_TRY(thi_search_climb(fit->ctx, fit->driver, &evidence_of_blocks, &c, fit->spec, fit->hypers, iterations,
-                             a_row * (double)(c.count * fit->typical), &own));
+    thiele_status status = THIELE_OK;
+    count = count < P ? count : P;
+    while (!last) {
+        last = count == P || (measured && next_count(fit, count) == count);
+        THI_TRY(climb(fit, count, last, &own));
+        measured = true;
+        next = next_count(fit, count);
+        last = count == P || thi_driver_stopped(fit->driver) || (last && next == count);
+        count = next;
+    }
     fit->result->fit.iterations += own.iterations;
     fit->result->fit.stop = own.stop;
 out:
-    thi_driver_restore(fit->driver, deadline);
     fit->result->learn_seconds += thi_seconds() - started;
-    thi_free(c.block);
     return status;
 }

@@ -4,10 +4,9 @@
 
 #include "data/batches.h"
 #include "fit/blocks_state.h"
+#include "fit/budget.h"
 
 enum { ROWS_A_BLOCK = 500, PROBES = 64, FEWEST_TO_HOLD = 2000 };
-/* Of what is left until the deadline, for k-means. */
-static const double PARTITION_SHARE = 0.1;
 
 /* --- the kernel's own distances --------------------------------------------------------------------------------------
  */
@@ -114,7 +113,10 @@ static thiele_status fetch_inputs(void *arg, thiele_context *ctx, int64_t count,
 
 static int64_t choose_blocks(const thi_bfit *fit)
 {
-    int64_t rows = fit->M > ROWS_A_BLOCK ? fit->M : ROWS_A_BLOCK;
+    /* Where there was time for few inducing inputs only, blocks are smaller too: they cost about as much. */
+    bool hurried = fit->driver->deadline > 0.0 && fit->sparse->inducing == 0 && fit->sparse->Z == NULL;
+    int64_t least = hurried && 2 * fit->M < ROWS_A_BLOCK ? 2 * fit->M : ROWS_A_BLOCK;
+    int64_t rows = fit->M > least ? fit->M : least;
     int64_t blocks = fit->settings->blocks > 0 ? fit->settings->blocks : (fit->source->n + rows - 1) / rows;
     return blocks < fit->source->n ? blocks : fit->source->n;
 }
@@ -130,8 +132,7 @@ static thiele_status cut(thi_bfit *fit)
     if (fit->settings->form.weight[THI_RESIDUAL_BLOCK] == 0.0) {
         return thi_partition_random(&fit->partition, fit->ctx, fit->source->n, blocks);
     }
-    double left = fit->driver->deadline - (thi_seconds() - fit->driver->started);
-    double seconds = fit->driver->deadline > 0.0 ? fmax(1e-3, PARTITION_SHARE * left) : 0.0;
+    double part = thi_budget_part(fit->driver, THI_SHARE_PARTITION), seconds = isinf(part) ? 0.0 : fmax(1e-3, part);
     THI_TRY(thi_alloc(fit->ctx, &scale, (size_t)D, sizeof *scale));
     THI_TRY(kernel_scales(fit, scale));
     THI_TRY(thi_partition_make(&fit->partition, fit->ctx, &rows, blocks, scale, seconds));
@@ -182,6 +183,7 @@ static thiele_status hold_out(thi_bfit *fit)
     const thi_source *s = fit->source;
     int64_t *row = NULL;
     thiele_status status;
+    thi_rows_free(&fit->held);
     if (!fit->settings->anytime || s->n < FEWEST_TO_HOLD || fit->partition.blocks <= THI_HELD_BLOCKS) {
         return THIELE_OK;
     }

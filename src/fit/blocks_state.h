@@ -19,8 +19,7 @@ typedef struct thi_bfit {
     const thi_variational_settings *sparse;
     const thi_blocks_settings *settings;
     thi_blocks_result *result;
-    bool learn;   /* hyperparameters */
-    bool climbed; /* and they are learned */
+    bool learn; /* hyperparameters */
     double *Z;
     int64_t M;
     thi_partition partition;
@@ -33,8 +32,7 @@ typedef struct thi_bfit {
     thi_block block[THI_SPARSE_LANES];
     thi_local *local; /* PIC */
     double next_probe, next_snapshot;
-    double rate;    /* flops a second, as steps show it */
-    double closing; /* seconds to be kept for the end */
+    double closing; /* seconds to be kept for freezing */
 } thi_bfit;
 
 /* --- blocks_rows.c --- */
@@ -53,22 +51,19 @@ double thi_bfit_set_flops(const thi_bfit *fit);
 double thi_bfit_local_flops(const thi_bfit *fit, int64_t blocks);
 /* Whether so many flops can be had before the deadline, with what the end takes after them. */
 bool thi_bfit_affords(const thi_bfit *fit, double flops);
-/* So many flops took so long. */
-void thi_bfit_took(thi_bfit *fit, double flops, double seconds);
 /* Keeps time for freezing the predictor. */
 void thi_bfit_plan(thi_bfit *fit);
+/* Seconds of a pass over all blocks and of freezing, or of what there can be of it. */
+double thi_bfit_pass_seconds(const thi_bfit *fit);
 
 /* --- blocks_learn.c --- */
 /* Factors Kzz at the present values of the hyperparameters. */
 thiele_status thi_bfit_prepare(thi_bfit *fit);
-/* L-BFGS on the log evidence of some blocks. */
+/* L-BFGS on the log evidence of some blocks, and of more as long as there is time. */
 thiele_status thi_bfit_learn(thi_bfit *fit);
-/* Whether there is time for that on all blocks: then an anytime fit learns so too. */
-bool thi_bfit_climbs(const thi_bfit *fit);
 
 /* --- blocks_steps.c --- */
-/* All blocks in one pass; a deadline or a stop ends it with what it has. */
-thiele_status thi_bfit_pass(thi_bfit *fit);
+/* All blocks once, or steps as the settings have them; a deadline or a stop ends them with what there is. */
 thiele_status thi_bfit_steps(thi_bfit *fit);
 
 /* --- blocks_gradient.c --- */

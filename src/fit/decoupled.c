@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/budget.h"
 #include "fit/decoupled_state.h"
 
 enum {
@@ -21,8 +22,6 @@ enum {
 };
 static const double RATES[] = {0.1, 0.01, 0.001};
 enum { RATE_COUNT = sizeof RATES / sizeof *RATES };
-/* Of what is left until the deadline. */
-static const double TRIAL_TIME = 0.15, STEPS_SHARE = 0.5;
 
 /* --- plan ------------------------------------------------------------------------------------------------------------
  */
@@ -78,7 +77,7 @@ static thiele_status choose_rate(thi_dfit *fit, int64_t steps, double *rate)
 {
     double *start = NULL, best = -INFINITY;
     int64_t n_beta = fit->n_beta;
-    double deadline = thi_driver_lend(fit->driver, TRIAL_TIME);
+    double deadline = thi_budget_lend(fit->driver, THI_SHARE_TRIAL);
     thiele_status status;
     *rate = RATES[1];
     thi_driver_phase(fit->driver, "rate", steps * RATE_COUNT);
@@ -101,7 +100,7 @@ static thiele_status choose_rate(thi_dfit *fit, int64_t steps, double *rate)
         THI_TRY(thi_dfit_apply(fit));
     }
 out:
-    thi_driver_restore(fit->driver, deadline);
+    thi_budget_restore(fit->driver, deadline);
     thi_free(start);
     return status;
 }
@@ -129,7 +128,7 @@ static thiele_status take_steps(thi_dfit *fit)
 {
     int64_t steps = steps_of(fit);
     bool sweeps = fit->settings->sweeps >= 0;
-    double deadline = thi_driver_lend(fit->driver, sweeps ? STEPS_SHARE : 1.0), last;
+    double deadline = sweeps ? thi_budget_lend(fit->driver, THI_SHARE_STEPS) : fit->driver->deadline, last;
     thiele_status status = THIELE_OK;
     fit->result->rate = fit->settings->rate > 0.0 ? fit->settings->rate : RATES[1];
     if (!(fit->settings->rate > 0.0) && steps >= 2 * LEAST_TRIAL && !thi_dfit_only_fills(fit)) {
@@ -138,7 +137,7 @@ static thiele_status take_steps(thi_dfit *fit)
     thi_driver_phase(fit->driver, "fit", steps);
     THI_TRY(thi_dfit_steps(fit, fit->result->rate, steps, &last));
 out:
-    thi_driver_restore(fit->driver, deadline);
+    thi_budget_restore(fit->driver, deadline);
     return status;
 }
 

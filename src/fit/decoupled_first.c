@@ -9,12 +9,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/budget.h"
 #include "fit/decoupled_state.h"
 #include "fit/start.h"
 
-enum { EXPLORED = 2000, JUDGED = 2000 /* rows, at most */ };
-/* Of what is left until the deadline. */
-static const double EXPLORE_SHARE = 0.15, VARIATIONAL_SHARE = 0.6;
+enum { JUDGED = 2000 /* rows, at most */ };
 
 bool thi_dfit_only_fills(const thi_dfit *fit)
 {
@@ -46,7 +45,7 @@ static thiele_status variational_first(thi_dfit *fit)
     thi_variational_result result;
     thi_predictor latent = {0};
     thi_fitted fitted = {.latent = &latent};
-    double deadline = thi_driver_lend(fit->driver, VARIATIONAL_SHARE);
+    double deadline = thi_budget_lend(fit->driver, THI_SHARE_VALUES);
     thiele_status status;
     settings.inducing = fit->most_beta;
     settings.optimizer = "natural";
@@ -60,15 +59,15 @@ static thiele_status variational_first(thi_dfit *fit)
     fit->bound_noise = true;
     latent.basis = NULL;
 out:
-    thi_driver_restore(fit->driver, deadline);
+    thi_budget_restore(fit->driver, deadline);
     thi_predictor_clear(&latent);
     return status;
 }
 
-static thiele_status explore(thi_dfit *fit, const thi_method *method, int64_t rows)
+static thiele_status explore(thi_dfit *fit, const thi_method *method)
 {
-    return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, method, rows, EXPLORE_SHARE,
-                             fit->sparse, &fit->result->fit);
+    return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, method, fit->sparse,
+                             &fit->result->fit);
 }
 
 static void keep_values(const thi_hypers *hypers, double *values)
@@ -125,7 +124,7 @@ static thiele_status better_of_two(thi_dfit *fit)
     thiele_status status;
     THI_TRY(thi_alloc(fit->ctx, &explored, (size_t)fit->hypers->count, sizeof *explored));
     THI_TRY(thi_alloc(fit->ctx, &learned, (size_t)fit->hypers->count, sizeof *learned));
-    THI_TRY(explore(fit, &thi_method_exact, EXPLORED));
+    THI_TRY(explore(fit, &thi_method_exact));
     keep_values(fit->hypers, explored);
     THI_TRY(variational_first(fit));
     keep_values(fit->hypers, learned);
@@ -162,7 +161,7 @@ thiele_status thi_dfit_first_values(thi_dfit *fit)
                    ? better_of_two(fit)
                    : variational_first(fit);
     }
-    return explore(fit, method, method->subset);
+    return explore(fit, method);
 }
 
 thiele_status thi_dfit_first_beta(thi_dfit *fit)

@@ -58,6 +58,7 @@ static thiele_status dense_freeze(void *state, thiele_context *ctx, thi_fitted *
 const thi_method thi_method_dense = {
     .name = "dense",
     .subset = 400,
+    .cubes = 15.0,
     .open = dense_open,
     .close = dense_close,
     .evaluate = dense_evaluate,

@@ -100,21 +100,3 @@ bool thi_driver_stopped(thi_driver *driver)
     }
     return driver->stopped;
 }
-
-double thi_driver_lend(thi_driver *driver, double share)
-{
-    double deadline = driver->deadline;
-    if (deadline > 0.0) {
-        double spent = thi_seconds() - driver->started;
-        driver->deadline = spent + share * fmax(deadline - spent, 0.0);
-    }
-    return deadline;
-}
-
-void thi_driver_restore(thi_driver *driver, double deadline)
-{
-    driver->deadline = deadline;
-    if (driver->stopped && driver->reason == THIELE_STOP_DEADLINE) {
-        driver->stopped = false;
-    }
-}

@@ -15,6 +15,7 @@ typedef struct thi_driver {
     int64_t rows;        /* that steps of this phase have worked on */
     double held_out;     /* root mean square error on rows that were held out, units of the model; NaN: none */
     double unit;         /* of the target: held_out is shown in the units of the data */
+    double speed;        /* flops a second, as the fit has seen them (budget.h); 0: nothing was measured yet */
     bool stopped;
     thiele_stop reason; /* when stopped */
 } thi_driver;
@@ -35,12 +36,6 @@ typedef struct thi_step {
 void thi_driver_step(thi_driver *driver, const thi_step *step);
 /* A step of so many rows that is not worth showing: only asks whether to go on. */
 void thi_driver_count(thi_driver *driver, int64_t rows);
-/*
- * A phase may take a share of the time that is left: returns the deadline of the whole, to be given back after it. That
- * a phase was ended by its share is then forgotten.
- */
-double thi_driver_lend(thi_driver *driver, double share);
-void thi_driver_restore(thi_driver *driver, double deadline);
 /* True once the deadline has passed or the progress callback asked to stop. */
 bool thi_driver_stopped(thi_driver *driver);
 

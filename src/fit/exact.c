@@ -68,6 +68,7 @@ out:
 const thi_method thi_method_exact = {
     .name = "exact",
     .subset = 1000,
+    .cubes = 1.5,
     .open = exact_open,
     .close = exact_close,
     .evaluate = exact_evaluate,

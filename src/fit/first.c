@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "basis/basis.h"
+#include "fit/budget.h"
 #include "fit/start.h"
 
 enum { BASIS_ROWS = 20000, EXPLORE_ITERATIONS = 50 };
 static const double FURTHEST = 10.0;
-static const double BASIS_SHARE = 0.05; /* of what is left until the deadline */
 
 static bool all_given(const thi_hypers *hypers)
 {
@@ -41,14 +41,16 @@ static void hold_lengthscales(const thi_spec *spec, thi_hypers *hypers, const do
     }
 }
 
-/* Whether the deadline comes before sites at these rows could converge from a few starts: first guesses must do then.
+/*
+ * Rows that can be explored before the share of the time is over, as many evaluations of so many cubes as a search
+ * takes; 0: too few to be worth it, first guesses must do.
  */
-static bool is_hurried(const thi_driver *driver, const thi_method *method, int64_t rows)
+static int64_t explored_rows(const thi_driver *driver, const thi_method *method, int latents)
 {
-    enum { STARTS = 3, STEPS = 10 };
-    double left = driver->started + driver->deadline - thi_seconds();
-    double seconds = STARTS * STEPS * pow((double)rows, 3.0) / 2e10;
-    return driver->deadline > 0.0 && method != &thi_method_exact && left < seconds;
+    enum { EVALUATIONS = 60, LEAST = 100 };
+    double most = (double)method->subset / sqrt((double)latents);
+    double rows = cbrt(thi_budget_flops(driver, THI_SHARE_EXPLORE) / (EVALUATIONS * method->cubes * latents));
+    return rows < LEAST && rows < most ? 0 : (int64_t)fmin(rows, most);
 }
 
 /* The search on these rows. guess: room for all hypers. */
@@ -57,16 +59,14 @@ static thiele_status search(thiele_context *ctx, thi_driver *driver, thi_spec *s
                             const thi_variational_settings *s, thi_fit_result *result)
 {
     thi_fit_settings settings = {s->restarts, all_given(hypers) || s->iterations < 0 ? -1 : EXPLORE_ITERATIONS};
-    double spread;
+    double begun = thi_seconds(), before = (double)result->evaluations;
     thiele_status status;
-    THI_TRY(thi_start_guess(hypers, ctx, spec, rows, &spread));
-    if (is_hurried(driver, method, rows->n)) {
-        return thi_hypers_apply(hypers, ctx, spec);
-    }
     for (int i = 0; i < hypers->count; i++) {
         guess[i] = hypers->hyper[i].value;
     }
     THI_TRY(thi_search(ctx, driver, method, spec, rows, hypers, &settings, result, NULL));
+    thi_budget_took(driver, ((double)result->evaluations - before) * method->cubes * pow((double)rows->n, 3.0),
+                    thi_seconds() - begun);
     result->iterations = 0; /* those of the fit itself are counted */
     hold_lengthscales(spec, hypers, guess);
     THI_TRY(thi_hypers_apply(hypers, ctx, spec));
@@ -75,32 +75,40 @@ out:
 }
 
 thiele_status thi_first_explore(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
-                                thi_hypers *hypers, const thi_method *method, int64_t rows, double share,
-                                const thi_variational_settings *settings, thi_fit_result *result)
+                                thi_hypers *hypers, const thi_method *method, const thi_variational_settings *settings,
+                                thi_fit_result *result)
 {
+    int64_t rows = explored_rows(driver, method, spec->latents.count);
     thi_rows sample = {0};
-    double *guess = NULL;
+    double *guess = NULL, spread;
     thiele_status status;
-    double deadline = thi_driver_lend(driver, share);
+    double deadline = thi_budget_lend(driver, THI_SHARE_EXPLORE);
     THI_TRY(thi_alloc(ctx, &guess, (size_t)hypers->count, sizeof *guess));
-    THI_TRY(thi_source_sample(source, ctx, rows, THI_SAMPLE_EXPLORE, &sample));
-    THI_TRY(search(ctx, driver, spec, hypers, method, &sample, guess, settings, result));
+    THI_TRY(thi_source_sample(source, ctx, rows > 0 ? rows : method->subset, THI_SAMPLE_EXPLORE, &sample));
+    THI_TRY(thi_start_guess(hypers, ctx, spec, &sample, &spread));
+    THI_TRY(rows > 0 ? search(ctx, driver, spec, hypers, method, &sample, guess, settings, result)
+                     : thi_hypers_apply(hypers, ctx, spec));
 out:
-    thi_driver_restore(driver, deadline);
+    thi_budget_restore(driver, deadline);
     thi_rows_free(&sample);
     thi_free(guess);
     return status;
 }
 
-/* Rows to choose among: fewer when a deadline is near, of which k-means with its 20 rounds may take a fifth. */
+int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, int members)
+{
+    enum { MOST = 500, LEAST = 100 };
+    double most = fmax(LEAST, MOST / sqrt((double)members));
+    /* A pass takes some 4 n M^2 flops for each of them. */
+    double flops = thi_budget_flops(driver, THI_SHARE_PASS) / (4.0 * members * (double)source->n);
+    return (int64_t)fmin(most, fmax(LEAST, sqrt(flops)));
+}
+
+/* Rows to choose among: fewer when a deadline is near, of which k-means with its 20 rounds takes a share. */
 static int64_t basis_rows(const thi_driver *driver, int64_t M, int D)
 {
-    double rows = BASIS_ROWS;
-    if (driver->deadline > 0.0) {
-        double left = driver->deadline - (thi_seconds() - driver->started);
-        double seconds_a_row = 2.0 * (double)M * D * 20.0 / 2e10;
-        rows = fmin(rows, BASIS_SHARE * fmax(left, 0.0) / seconds_a_row);
-    }
+    double flops = 2.0 * (double)M * D * 20.0;
+    double rows = fmin(BASIS_ROWS, thi_budget_flops(driver, THI_SHARE_BASIS) / flops);
     return (int64_t)fmax(rows, 4.0 * (double)M);
 }
 

@@ -15,12 +15,15 @@ enum {
 };
 
 /*
- * First guesses, improved by a dense method on at most `rows` rows within a share of the time that is left; a
- * length-scale that so few rows let run away is held back. spec and hypers have the values.
+ * First guesses, improved by a dense method on some rows within a share of the time that is left; a length-scale that
+ * so few rows let run away is held back. spec and hypers have the values.
  */
 thiele_status thi_first_explore(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
-                                thi_hypers *hypers, const thi_method *method, int64_t rows, double share,
-                                const thi_variational_settings *settings, thi_fit_result *result);
+                                thi_hypers *hypers, const thi_method *method, const thi_variational_settings *settings,
+                                thi_fit_result *result);
+/* Inducing inputs where nobody said how many: for so many latents and components, and so many that a pass over all
+ * rows has time for. */
+int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, int members);
 /*
  * *Z (D x *M, the caller's): given, or `wanted` of them chosen among some of the rows. *complete (may be NULL): every
  * row is one.

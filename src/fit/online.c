@@ -308,6 +308,9 @@ thiele_status thi_online_predict(thi_online *o, thiele_context *ctx, int64_t n, 
         o->shift[i * o->latents] += offset[i];
     }
     THI_TRY(thi_online_marginals(o, ctx, mu, v));
+    for (int64_t i = 0; i < n * o->latents; i++) {
+        v[i] *= thi_predictor_tau(o->latent[i % o->latents].basis);
+    }
 out:
     return status;
 }

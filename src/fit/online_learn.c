@@ -103,7 +103,8 @@ static thiele_status learn_gaussian(thi_online *o, thiele_context *ctx, const do
     double diagonal = weight[THI_RESIDUAL_DIAGONAL] + weight[THI_RESIDUAL_BLOCK];
     double none = diagonal > 0.0 ? weight[THI_RESIDUAL_NONE] : 1.0;
     for (int64_t k = 0; k < o->n * Q; k++) {
-        double noise = o->lik->value[k % Q], left = o->latent[k % Q].left[k / Q];
+        double own = o->latent[k % Q].basis->noise, left = o->latent[k % Q].left[k / Q];
+        double noise = own > 0.0 ? own : o->lik->value[k % Q];
         o->lambda[k] = isnan(y[k]) ? 0.0 : none / noise + diagonal / (noise + left);
         o->nu[k] = isnan(y[k]) ? 0.0 : o->lambda[k] * (y[k] - o->shift[k]);
     }

@@ -19,6 +19,8 @@ typedef struct thi_hyper {
     double unit, offset; /* data units = offset + unit * number */
     double ceiling;      /* of value while it is learned */
     bool fixed, given;
+    bool apart; /* of a noise: predictions have this one, and q was made with the value `made` (predictive.h) */
+    double made;
     bool standardised; /* of columns with different units: reported in their standard deviations */
     double number;     /* of a fixed one: to the last bit */
     thi_prior_kind prior;

@@ -345,6 +345,35 @@ out:
     return status;
 }
 
+/*
+ * The noise that is best with all else as it is, of some that are factors apart: where the search begins it may be that
+ * of other rows or of another model, and a slope of millions of nats would throw everything else about.
+ */
+static thiele_status try_noises(problem *p)
+{
+    static const double steps[] = {-8.0, -5.0, -3.0, -1.5, 0.0, 1.5, 3.0, 5.0, 8.0};
+    thi_hyper *noise = &p->hypers->hyper[p->hypers->noise];
+    double begun = noise->value, best = begun, top = -INFINITY;
+    thiele_status status = THIELE_OK;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && !thi_driver_stopped(p->driver); i++) {
+        double value, low, high;
+        thi_hyper_limits(noise, begun, &low, &high);
+        noise->value = fmin(fmax(begun + steps[i], low), high);
+        status = log_posterior(p, false, &value);
+        if (status == THIELE_ERROR_NUMERIC) {
+            thi_recover(p->ctx);
+            status = THIELE_OK;
+        } else if (status != THIELE_OK) {
+            break;
+        } else if (value > top) {
+            top = value;
+            best = noise->value;
+        }
+    }
+    noise->value = best;
+    return status;
+}
+
 thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
                                thi_spec *spec, thi_hypers *hypers, int iterations, double tolerance,
                                thi_fit_result *result)
@@ -361,6 +390,9 @@ thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const th
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &base, count, sizeof *base));
     THI_TRY(thi_alloc(ctx, &p.gradient, count, sizeof *p.gradient));
+    if (hypers->noise >= 0 && !hypers->hyper[hypers->noise].fixed) {
+        THI_TRY(try_noises(&p));
+    }
     keep(hypers, base);
     p.base = base;
     THI_TRY(polish(&p, iterations, result));

@@ -22,6 +22,7 @@ typedef struct thi_fitted {
 typedef struct thi_method {
     const char *name;
     int64_t subset; /* rows to explore with, at most */
+    double cubes;   /* flops of an evaluation, over rows^3 and latents */
     /* State for some rows; rows and spec are borrowed and outlive it. */
     thiele_status (*open)(void **state, thiele_context *ctx, const thi_spec *spec, const thi_rows *rows);
     void (*close)(void *state);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/budget.h"
 #include "fit/first.h"
 #include "fit/variational_state.h"
 
@@ -13,8 +14,6 @@ enum {
     FULL_BATCH_COUPLED = 500, /* where the likelihood ties several latents together: whole passes gain little each */
     FEWEST_BATCHES = 4,
     BLOCK = 1024,
-    MOST_INDUCING = 500,
-    LEAST_INDUCING = 100,
     ITERATIONS = 200, /* of L-BFGS */
     WARM_ROWS = 4096,
     WARM_ROWS_GAUSSIAN = 8192,
@@ -23,8 +22,6 @@ enum {
     WARM_ITERATIONS_COUPLED = 4
 };
 static const double TOLERANCE = 1e-5;
-/* Of what is left until the deadline. */
-static const double EXPLORE_SHARE = 0.05, BLOCK_SHARE = 0.2, WARM_SHARE = 0.1, FIRST_SHARE = 0.5;
 
 /* --- settings ----------------------------------------------------------------------------------------------------- */
 
@@ -104,22 +101,17 @@ static thiele_status choose_optimizer(thiele_context *ctx, const thi_variational
 
 static thiele_status explore(thi_vfit *fit, bool exact)
 {
-    const thi_method *method = exact ? &thi_method_exact : &thi_method_dense;
-    int64_t rows = (int64_t)((double)method->subset / sqrt((double)fit->spec->latents.count));
-    return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, method, rows, EXPLORE_SHARE,
-                             fit->settings, &fit->result->fit);
-}
-
-static int64_t default_inducing(const thi_vfit *fit)
-{
-    double members = (double)fit->spec->latents.count * fit->settings->components;
-    return (int64_t)fmax(LEAST_INDUCING, MOST_INDUCING / sqrt(members));
+    return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers,
+                             exact ? &thi_method_exact : &thi_method_dense, fit->settings, &fit->result->fit);
 }
 
 /* One set for all latents to begin with, unless all were given. */
 static thiele_status choose_Z(thi_vfit *fit, double **Z, int64_t *M, bool *complete)
 {
-    int64_t wanted = fit->settings->inducing > 0 ? fit->settings->inducing : default_inducing(fit);
+    int64_t wanted =
+        fit->settings->inducing > 0
+            ? fit->settings->inducing
+            : thi_first_inducing(fit->driver, fit->source, fit->spec->latents.count * fit->settings->components);
     return thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, fit->settings, wanted, Z, M, complete);
 }
 
@@ -139,7 +131,7 @@ static thiele_status first_block(thi_vfit *fit, double *seconds)
     const thi_source *all = fit->source;
     thi_source some;
     thi_rows sample = {0};
-    double passes = fit->passes, done = fit->rows_done, deadline = thi_driver_lend(fit->driver, BLOCK_SHARE);
+    double passes = fit->passes, done = fit->rows_done, deadline = thi_budget_lend(fit->driver, THI_SHARE_FIRST);
     thiele_status status;
     THI_TRY(thi_source_sample(all, fit->ctx, fit->shape.capacity, THI_SAMPLE_PHI, &sample));
     thi_source_of_rows(&some, &sample);
@@ -150,7 +142,7 @@ static thiele_status first_block(thi_vfit *fit, double *seconds)
     *seconds = (thi_seconds() - begun) / (fit->rows_done - done);
     thi_sites_scale(fit, (double)all->n / (double)some.n);
 out:
-    thi_driver_restore(fit->driver, deadline);
+    thi_budget_restore(fit->driver, deadline);
     fit->source = all;
     fit->passes = passes;
     fit->rows_done = done;
@@ -161,9 +153,7 @@ out:
 /* Whether there is time for a search on some rows that is more than its first evaluations. */
 static bool worth_warming(const thi_vfit *fit, double seconds)
 {
-    const thi_driver *driver = fit->driver;
-    double left = driver->started + driver->deadline - thi_seconds();
-    return driver->deadline <= 0.0 || WARM_SHARE * left > WARM_PASSES * WARM_ROWS * seconds;
+    return thi_budget_part(fit->driver, THI_SHARE_WARM) > WARM_PASSES * WARM_ROWS * seconds;
 }
 
 /*
@@ -183,9 +173,9 @@ static thiele_status warm(thi_vfit *fit, bool all_rows)
         }
     }
     int iterations = fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS;
-    double deadline = thi_driver_lend(fit->driver, all_rows ? FIRST_SHARE : WARM_SHARE), passes = fit->passes;
+    double deadline = thi_budget_lend(fit->driver, all_rows ? THI_SHARE_SITES : THI_SHARE_WARM), passes = fit->passes;
     thiele_status status;
-    fit->passes *= all_rows ? FIRST_SHARE : (double)INFINITY;
+    fit->passes *= all_rows ? 0.5 : (double)INFINITY;
     if (!all_rows) {
         int64_t rows = fit->conjugate ? WARM_ROWS_GAUSSIAN : coupled(fit) ? BLOCK : WARM_ROWS;
         THI_TRY(thi_source_sample(all, fit->ctx, rows, THI_SAMPLE_WARM, &sample));
@@ -193,10 +183,13 @@ static thiele_status warm(thi_vfit *fit, bool all_rows)
         fit->source = &some;
         iterations = coupled(fit) ? WARM_ITERATIONS_COUPLED : WARM_ITERATIONS;
     }
+    if (fit->conjugate) {
+        THI_TRY(thi_vfit_profile(fit, thi_vfit_size(fit) > 0));
+    }
     THI_TRY(thi_vfit_nested(fit, "warm", iterations, !all_rows));
     thi_sites_scale(fit, (double)all->n / (double)fit->source->n);
 out:
-    thi_driver_restore(fit->driver, deadline);
+    thi_budget_restore(fit->driver, deadline);
     fit->source = all;
     fit->passes = passes;
     fit->result->fit.iterations = 0;
@@ -207,6 +200,9 @@ out:
 
 static thiele_status optimise_natural(thi_vfit *fit, bool all_rows, double rate)
 {
+    if (all_rows && fit->conjugate) {
+        return thi_vfit_stages(fit);
+    }
     if (all_rows) {
         return thi_vfit_nested(fit, "fit", fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS,
                                false);
@@ -249,11 +245,25 @@ static thiele_status freeze(thi_vfit *fit, thi_fitted *fitted)
 static bool takes_all(const thi_vfit *fit, bool gaussian)
 {
     int64_t n = fit->source->n, batch = fit->settings->batch;
-    bool natural = is_one_gaussian(fit->settings);
+    const char *name = fit->settings->optimizer;
+    bool natural = is_one_gaussian(fit->settings) &&
+                   (name == NULL || strcmp(name, "auto") == 0 || strcmp(name, optimizers[NATURAL].name) == 0);
     int64_t most = gaussian && natural       ? FULL_BATCH_GAUSSIAN
                    : natural && coupled(fit) ? FULL_BATCH_COUPLED
                                              : FULL_BATCH;
     return batch > 0 ? batch >= n : n <= most;
+}
+
+/*
+ * Whether a search over all rows can come to its end before the deadline; where it cannot, minibatches lead further.
+ * With Gaussian noise it is q alone that takes one pass.
+ */
+static bool affords_all(const thi_vfit *fit, int64_t M)
+{
+    enum { EVALUATIONS = 200 };
+    double m = (double)M, flops = 7.0 * (double)fit->source->n * m * m + 8.0 * m * m * m;
+    return fit->settings->condition ||
+           thi_budget_seconds(fit->driver, EVALUATIONS * flops) < thi_budget_left(fit->driver);
 }
 
 /* Rows at a time; *all when those are all rows, or the optimizer takes all in blocks of so many. */
@@ -261,6 +271,9 @@ static int64_t choose_batch(const thi_vfit *fit, int64_t M, int optimizer, bool 
 {
     int64_t n = fit->source->n, batch = fit->settings->batch;
     *all = *all || fit->settings->collapsed || optimizers[optimizer].all_rows;
+    if (fit->conjugate && optimizers[optimizer].natural) {
+        *all = (*all || fit->settings->condition) && affords_all(fit, M);
+    }
     if (batch == 0) {
         batch = *all || 2 * M < BLOCK ? BLOCK : 2 * M;
         batch = *all || n > FEWEST_BATCHES * batch ? batch : n / FEWEST_BATCHES;
@@ -336,9 +349,9 @@ static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool
     THI_TRY(choose_Z(fit, &Z, &M, &complete));
     /* Where every row is an inducing input there is nothing to gain by moving them. */
     settings->fixed_Z = settings->fixed_Z || complete || settings->condition;
+    fit->conjugate = gaussian;
     int64_t batch = choose_batch(fit, M, optimizer, &all_rows);
     fit->natural = optimizers[optimizer].natural;
-    fit->conjugate = gaussian;
     fit->quick = !all_rows;
     fit->result->inducing = M;
     fit->result->batch = all_rows ? fit->source->n : batch;

@@ -5,6 +5,8 @@
  *   variational_state.c       opening, closing, between the optimiser's vector and the model
  *   variational_pass.c        the bound and its gradient over some rows or all of them
  *   variational_sites.c       natural steps to their fixed point
+ *   variational_stages.c      Gaussian noise: samples that grow
+ *   variational_noise.c       Gaussian noise: its best value and q by one pass
  *   variational_nested.c      L-BFGS over hyperparameters and Z with sites at their fixed point; collapsed
  *   variational_gradient.c    L-BFGS over q and the rest, together or by turns
  *   variational_white.c       q from sites that stay in w; diagonal ones
@@ -147,6 +149,13 @@ void thi_sites_mix(thi_vfit *fit, const thi_sites_work *work, double rho);
 thiele_status thi_sites_converge(thi_vfit *fit, const thi_part *part, const thi_sites_work *work, double tolerance,
                                  int steps);
 
+/* --- variational_noise.c --- */
+/*
+ * Gaussian noise, sites: q at its optimum for the rows, or those there is time for, and the bound there, by one pass;
+ * learn: at the noise that is best for these rows, kernels and Z.
+ */
+thiele_status thi_vfit_profile(thi_vfit *fit, bool learn);
+
 /* --- variational_white.c --- */
 /* Whether a Kzz, as it was when the engine last took the sites, is so near to singular that they should stay in w. */
 bool thi_white_needed(const thi_vfit *fit);
@@ -171,6 +180,8 @@ void thi_vfit_start_q(thi_vfit *fit, const double *found);
 
 /* --- the optimisers: each leaves the model at its end, begun --- */
 /* coarse: q need not be at its optimum to the last digits. */
+/* Gaussian noise: L-BFGS as below on samples that grow; then q by one pass over all rows. */
+thiele_status thi_vfit_stages(thi_vfit *fit);
 thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations, bool coarse);
 thiele_status thi_vfit_lbfgs(thi_vfit *fit);
 thiele_status thi_vfit_alternate(thi_vfit *fit);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "data/batches.h"
+#include "fit/budget.h"
 #include "optim/monitor.h"
 #include "optim/rules.h"
 
@@ -33,8 +34,8 @@ static const double EAGER = 5.0, EAGER_STEPS = 20.0;
 static const double RECOVERY = 1.01;
 /* What the end over all rows takes, in passes of steps. */
 static const double LAST_PASSES = 1.0;
-/* And at most of the time for both. */
-static const double LAST_SHARE = 0.2;
+/* The last part of a run, over which the rate falls. */
+static const double COOLING = 0.5;
 
 typedef struct loop {
     thi_vfit *fit;
@@ -51,7 +52,8 @@ typedef struct loop {
     double caution; /* factor of rho and of the rate: halved by a step that failed, and slowly back to 1 */
     double floor;   /* a bound below it is the end of a step that was too long */
     double started; /* seconds */
-    int64_t t;
+    int64_t t, most;
+    double progress; /* part of the steps, or of the time, that is over */
     int failures;
 } loop;
 
@@ -110,6 +112,9 @@ static int64_t most_steps(const loop *l)
         double left = (fit->passes - fit->rows_done / (double)fit->source->n) * (double)epoch;
         return (int64_t)fmax(1.0, given > 0 ? fmin((double)given, left) : left);
     }
+    if (fit->driver->deadline > 0.0) {
+        return INT64_MAX / 2;
+    }
     int64_t most = MOST_EPOCHS * epoch > LEAST_STEPS ? MOST_EPOCHS * epoch : LEAST_STEPS;
     int64_t steps = STEPS < most ? STEPS : most;
     return steps > LEAST_EPOCHS * epoch ? steps : LEAST_EPOCHS * epoch;
@@ -122,11 +127,16 @@ static double rho_of(const loop *l)
     return l->fit->natural ? l->caution * pow(8.0 + (double)l->t, -DECAY) : 0.0;
 }
 
-/* The rate rises at first: Adam's first steps are of full length in every direction, whatever the gradient. */
+/*
+ * The rate rises at first: Adam's first steps are of full length in every direction, whatever the gradient. Beside
+ * natural steps it falls to nothing over the last part of the run, however long that is: so a longer one ends nearer to
+ * the optimum, and none ends with the noise of its last batches.
+ */
 static double pace(const loop *l)
 {
     double risen = ((double)l->t - HOLD) / RISE;
-    return l->slowed * l->caution * fmin(1.0, fmax(risen, 1.0 / RISE));
+    double left = l->fit->natural ? (1.0 - l->progress) / COOLING : 1.0;
+    return l->slowed * l->caution * fmin(1.0, fmax(risen, 1.0 / RISE)) * fmin(1.0, left);
 }
 
 /* Hyperparameters and Z are held until q has seen something. */
@@ -223,9 +233,6 @@ static thiele_status step(loop *l, bool *ended)
     l->slowed *= signal == THI_SIGNAL_SLOWER ? 0.5 : 1.0;
     *ended = signal == THI_SIGNAL_STOP;
     thi_vfit_report(fit, -l->monitor.smoothed, size, part.count);
-    if (*ended) {
-        return THIELE_OK;
-    }
     status = move(l);
     return status == THIELE_ERROR_NUMERIC ? take_back(l) : status;
 }
@@ -379,6 +386,10 @@ static thiele_status finish(loop *l)
 {
     thi_vfit *fit = l->fit;
     thiele_status status = settle(l);
+    if (status == THIELE_OK && fit->natural && fit->conjugate) {
+        fit->passes = INFINITY;
+        return thi_vfit_profile(fit, fit->first[THI_PART_PHI] < fit->first[THI_PART_Z]);
+    }
     bool few = fit->source->n <= ESTIMATE_BATCHES * fit->batch;
     if (status != THIELE_OK) {
         return status;
@@ -405,36 +416,61 @@ static thiele_status finish(loop *l)
 }
 
 /*
- * The end over all rows, or those there is time for, is worth more than the last steps before a deadline. A pass takes
- * at most as long as as many rows in steps did.
+ * Seconds that the end over all rows takes, or that it may take: it is worth more than the last steps before a
+ * deadline. A pass takes at most as long as as many rows in steps did.
  */
-static bool must_finish(const loop *l)
+static double end_seconds(const loop *l, double spent)
 {
-    const thi_driver *driver = l->fit->driver;
-    if (!l->fit->natural || driver->deadline <= 0.0 || l->t == 0) {
-        return false;
+    double rows = (double)l->t * (double)l->batches.largest;
+    double needed = l->t > 0 ? LAST_PASSES * spent * (double)l->fit->source->n / rows : 0.0;
+    double most = thi_budget_share(THI_SHARE_END) * (spent + thi_budget_left(l->fit->driver));
+    return l->fit->natural ? fmin(needed, most) : 0.0;
+}
+
+/* Where the run stands; true when it is time to end it. */
+static bool look_at_clock(loop *l)
+{
+    double spent = thi_seconds() - l->started, left = thi_budget_left(l->fit->driver) - end_seconds(l, spent);
+    l->progress = fmax((double)l->t / (double)l->most, spent / (spent + fmax(left, 0.0)));
+    return left <= 0.0 || thi_driver_stopped(l->fit->driver);
+}
+
+/*
+ * What the monitor has seen enough of is no end yet where the rate has yet to fall, nor where there is time left: what
+ * is left of the run is then as long as the fall takes, or goes on to the deadline.
+ */
+static bool is_end(loop *l, bool *settled)
+{
+    bool cooled = l->progress >= 1.0 - COOLING;
+    if (!l->fit->natural || !isinf(thi_budget_left(l->fit->driver))) {
+        return !l->fit->natural;
     }
-    double now = thi_seconds(), spent = now - l->started, left = driver->started + driver->deadline - now;
-    double needed = LAST_PASSES * spent * (double)l->fit->source->n / ((double)l->t * (double)l->batches.largest);
-    return left < fmin(needed, LAST_SHARE * (spent + left));
+    if (!cooled) {
+        l->most = (int64_t)fmin((double)l->most, ceil((double)l->t / (1.0 - COOLING)));
+        *settled = true;
+    }
+    return false;
 }
 
 thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate)
 {
     loop l;
-    bool ended = false, late = false;
+    bool ended = false, late = false, settled = false;
     thiele_status status;
     THI_TRY(loop_open(&l, fit, rule, rate));
-    int64_t most = most_steps(&l);
-    thi_driver_phase(fit->driver, "fit", most);
+    l.most = most_steps(&l);
+    thi_driver_phase(fit->driver, "fit", l.most);
     THI_TRY(begin(&l));
     l.started = thi_seconds();
-    while (!ended && !late && l.t < most && l.failures <= FAILURES) {
+    while (!ended && !late && l.t < l.most && l.failures <= FAILURES) {
         THI_TRY(step(&l, &ended));
-        late = thi_driver_stopped(fit->driver) || must_finish(&l);
+        late = look_at_clock(&l);
+        ended = ended && is_end(&l, &settled);
     }
     fit->result->fit.iterations += (int)l.t;
-    fit->result->fit.stop = ended ? THIELE_STOP_CONVERGED : late ? THIELE_STOP_DEADLINE : THIELE_STOP_ITERATIONS;
+    fit->result->fit.stop = ended || settled ? THIELE_STOP_CONVERGED
+                            : late           ? THIELE_STOP_DEADLINE
+                                             : THIELE_STOP_ITERATIONS;
     THI_TRY(finish(&l));
 out:
     loop_close(&l);

@@ -45,6 +45,8 @@ static thiele_status copy_predictor(thiele_context *ctx, thi_predictor *to, cons
     }
     to->plus = from->plus;
     to->conditional = from->conditional;
+    to->noise = from->noise;
+    to->tau = from->tau;
     memcpy(to->a, from->a, weights * (size_t)from->components * sizeof *to->a);
     memcpy(to->L.data, from->L.data, n * n * sizeof *to->L.data);
     THI_TRY(copy_block(ctx, &to->scale, from->scale, n, sizeof *to->scale));

@@ -1,10 +1,8 @@
 /* Fits with bases that grow, decoupled or shared: their settings from the options, and what is said of them. */
 #include <string.h>
 
+#include "fit/budget.h"
 #include "model/specify.h"
-
-/* Of the time until the deadline where rows are held out: the rest is for the fit of all rows that follows. */
-static const double LEARN_SHARE = 0.6;
 
 /*
  * Orthogonal unless plain was asked for, also where the mean has fewer functions than the covariance: then the plain
@@ -91,7 +89,7 @@ thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool l
     thi_decoupled_result outcome;
     sparse.condition = !learn;
     bool halves = learn && f->options->holdout > 0.0;
-    double deadline = halves ? thi_driver_lend(&f->driver, LEARN_SHARE) : 0.0;
+    double deadline = halves ? thi_budget_lend(&f->driver, THI_SHARE_HOLDOUT) : 0.0;
     thiele_status status = thi_fit_decoupled(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse,
                                              &f->decoupled_settings, &outcome, fitted);
     if (status == THIELE_OK && f->driver.stopped && outcome.alpha == 0 && outcome.beta == 0) {
@@ -106,7 +104,7 @@ thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool l
                                                         (double)source->n};
     }
     if (halves) {
-        thi_driver_restore(&f->driver, deadline);
+        thi_budget_restore(&f->driver, deadline);
     }
     return status;
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/budget.h"
 #include "model/duplicates.h"
 #include "model/specify.h"
 
@@ -108,14 +109,14 @@ static thiele_status run_part(part *p, const thi_rows *rows, bool learn, int out
 {
     thi_fitting *own = &p->fitting;
     thi_rows some;
-    double deadline = thi_driver_lend(&own->driver, 1.0 / (double)(outputs - p->output));
+    double deadline = thi_budget_split(&own->driver, outputs - p->output);
     own->result = (thi_fit_result){0};
     thiele_status status = rows_of(own, rows, p->output, &some, NULL);
     if (status == THIELE_OK) {
         status = thi_run_one(own, &some, learn, fitted);
     }
     if (p->output + 1 < outputs) {
-        thi_driver_restore(&own->driver, deadline);
+        thi_budget_restore(&own->driver, deadline);
     }
     thi_rows_free(&some);
     return status;

@@ -6,16 +6,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/budget.h"
+#include "fit/predictive.h"
 #include "model/duplicates.h"
 #include "model/sampling.h"
 #include "model/specify.h"
 #include "model/units.h"
 
 enum { ITERATIONS_DEFAULT = 200 };
-/* Of the time until a deadline, what learning may take before a sampler begins. */
-static const double LEARN_SHARE = 0.3;
-/* The same for learning by blocks before the held-out rows join: then there is another pass. */
-static const double HOLDOUT_SHARE = 0.7;
 
 void thi_model_clear_predictors(thiele_model *model)
 {
@@ -37,16 +35,9 @@ static double in_data_units(const thi_encoder *encoder, const thi_rows *rows, in
     return value;
 }
 
-/* A sparse method, from rows in memory or streamed. learn: else only q is fitted, at the values learned before. */
-static thiele_status run_sparse(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
+static thiele_status run_variational(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted)
 {
     thi_variational_settings settings = f->settings;
-    thi_source memory;
-    thi_source_of_rows(&memory, rows);
-    const thi_source *source = f->streamed ? &f->stream.source : &memory;
-    if (f->by_blocks || f->is_decoupled) {
-        return f->by_blocks ? thi_run_blocks(f, source, learn, fitted) : thi_run_decoupled(f, source, learn, fitted);
-    }
     settings.condition = !learn;
     thi_variational_result outcome = {0};
     thiele_status status =
@@ -55,6 +46,32 @@ static thiele_status run_sparse(thi_fitting *f, const thi_rows *rows, bool learn
         f->outcome = outcome;
         f->result = outcome.fit;
     }
+    return status;
+}
+
+/* Whether the noise of q stands for what its basis leaves unexplained, which predictions count once more. */
+static bool counts_twice(const thi_fitting *f)
+{
+    const thi_blocks_form *form = &f->block_settings.form;
+    bool blocks = form->weight[THI_RESIDUAL_NONE] == 1.0 && form->conditional == THI_CONDITIONAL_FULL;
+    return f->hypers.noise >= 0 && f->settings.components <= 1 && (!f->by_blocks || blocks);
+}
+
+/* A sparse method, from rows in memory or streamed. learn: else only q is fitted, at the values learned before. */
+static thiele_status run_sparse(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
+{
+    thi_source memory;
+    thi_source_of_rows(&memory, rows);
+    const thi_source *source = f->streamed ? &f->stream.source : &memory;
+    thiele_status status;
+    THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
+    THI_TRY(f->by_blocks      ? thi_run_blocks(f, source, learn, fitted)
+            : f->is_decoupled ? thi_run_decoupled(f, source, learn, fitted)
+                              : run_variational(f, source, learn, fitted));
+    if (counts_twice(f)) {
+        THI_TRY(thi_predictive_noise(f->ctx, source, &f->spec, &f->hypers, fitted->latent));
+    }
+out:
     return status;
 }
 
@@ -68,7 +85,7 @@ thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_
     }
     double deadline = f->driver.deadline;
     if (f->sampler != NULL) {
-        deadline = thi_driver_lend(&f->driver, LEARN_SHARE);
+        deadline = thi_budget_lend(&f->driver, THI_SHARE_LEARN);
     }
     if (f->method == NULL) {
         status = run_sparse(f, rows, learn, fitted);
@@ -78,7 +95,7 @@ thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_
         status = thi_freeze(f->ctx, f->method, &f->spec, rows, fitted);
     }
     if (f->sampler != NULL) {
-        thi_driver_restore(&f->driver, deadline);
+        thi_budget_restore(&f->driver, deadline);
     }
     return status;
 }
@@ -153,7 +170,7 @@ static thiele_status learn_with_holdout(thi_fitting *f)
     }
     int64_t *order = NULL;
     thi_rows shuffled = {0};
-    double deadline = f->by_blocks ? thi_driver_lend(&f->driver, HOLDOUT_SHARE) : 0.0;
+    double deadline = f->by_blocks ? thi_budget_lend(&f->driver, THI_SHARE_HOLDOUT) : 0.0;
     thiele_status status;
     THI_TRY(thi_alloc(f->ctx, &order, (size_t)n, sizeof *order));
     thi_random_permutation((thi_stream){f->ctx->seed, THI_RANDOM_SPLIT, 0}, n, order);
@@ -161,7 +178,7 @@ static thiele_status learn_with_holdout(thi_fitting *f)
     status = learn_and_score(f, &shuffled, held);
 out:
     if (f->by_blocks) {
-        thi_driver_restore(&f->driver, deadline);
+        thi_budget_restore(&f->driver, deadline);
     }
     thi_free(order);
     thi_rows_free(&shuffled);

@@ -215,6 +215,10 @@ json_t *thi_predictor_to_json(const thi_predictor *p)
         failed = json_object_set_new(json, "mean_basis", json_integer(p->mean_n)) ||
                  json_object_set_new(json, "stretched", json_boolean(p->mean_log_c != NULL));
     }
+    if (!failed && p->noise > 0.0) {
+        failed = json_object_set_new(json, "noise", json_real(p->noise)) ||
+                 json_object_set_new(json, "tau", json_real(thi_predictor_tau(p)));
+    }
     if (!failed && p->local != NULL) {
         failed = json_object_set_new(json, "local", local_to_json(p->local));
     }
@@ -392,6 +396,16 @@ static bool read_mean_basis(thi_predictor *p, const json_t *json)
            (p->n > 0 || p->plus == THI_PLUS_NONE) && json_object_get(json, "local") == NULL;
 }
 
+/* The noise that it was made with and the factor of its variances, where rows showed others to be better. */
+static bool read_predictive(thi_predictor *p, const json_t *json)
+{
+    const json_t *noise = json_object_get(json, "noise"), *tau = json_object_get(json, "tau");
+    p->noise = json_number_value(noise);
+    p->tau = json_number_value(tau);
+    return (noise == NULL && tau == NULL) || (json_is_number(noise) && isfinite(p->noise) && p->noise > 0.0 &&
+                                              json_is_number(tau) && p->tau > 0.0 && p->tau <= 1.0);
+}
+
 /* The fields that JSON gives. */
 static bool read_facts(thi_predictor *p, const json_t *json, bool *scaled)
 {
@@ -405,7 +419,7 @@ static bool read_facts(thi_predictor *p, const json_t *json, bool *scaled)
     p->plus = (thi_plus)kind;
     *scaled = json_is_true(json_object_get(json, "scaled"));
     return plus != NULL && kind < PLUS_KINDS && json_is_integer(basis) && p->n <= INT32_MAX &&
-           read_mean_basis(p, json) && read_conditional(p, json);
+           read_mean_basis(p, json) && read_conditional(p, json) && read_predictive(p, json);
 }
 
 /* Length-scales of basis functions: logs of factors, none of them out of all proportion. */

@@ -398,19 +398,20 @@ thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context
     THI_TRY(thi_predictor_fill(predictor, ctx, &inputs, s.portion.data, s.K));
     THI_TRY(one_mean(predictor, ctx, component, &inputs, &s, mean));
     THI_TRY(joint_prior(predictor, ctx, &inputs, C));
-    if (predictor->n == 0) {
-        thi_symmetrise(C);
-        goto out;
-    }
-    if (on_kernel) {
+    if (predictor->n > 0 && on_kernel) {
         THI_TRY(joint_plus(predictor, ctx, component, &s, C));
     }
-    THI_TRY(whiten(predictor, ctx, s.K));
-    THI_TRY(joint_explained(predictor, ctx, s.K, C));
-    if (predictor->plus != THI_PLUS_NONE && !on_kernel) {
+    if (predictor->n > 0) {
+        THI_TRY(whiten(predictor, ctx, s.K));
+        THI_TRY(joint_explained(predictor, ctx, s.K, C));
+    }
+    if (predictor->n > 0 && predictor->plus != THI_PLUS_NONE && !on_kernel) {
         THI_TRY(joint_plus(predictor, ctx, component, &s, C));
     }
     thi_symmetrise(C);
+    for (int64_t i = 0; i < n * n; i++) {
+        covariance[i] *= thi_predictor_tau(predictor);
+    }
 out:
     thi_inputs_clear(&inputs);
     thi_rows_space_close(&s);

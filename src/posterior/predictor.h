@@ -2,7 +2,7 @@
  * The one immutable predictor of a latent function (MATH.md section 7). A posterior with K components (one, unless it
  * is a mixture) ends as
  *   mean_k(x) = m(x) + k(x, basis) a_k
- *   var_k(x)  = k(x, x) - |w|^2 + |R_k u|^2,   w = L^-1 (scale . k(basis, x)),  u = w or k(basis, x)
+ *   var_k(x)  = tau (k(x, x) - |w|^2 + |R_k u|^2),   w = L^-1 (scale . k(basis, x)),  u = w or k(basis, x)
  * in the coordinates and units that the model was fitted in. Exact regression has
  * neither scale nor R; inducing-point posteriors have L = chol(Kzz), R = Ls' on w; dense sites have scale =
  * sqrt(lambda) and, where some lambda is negative, R on k. PIC adds what the training rows near x say (local.h).
@@ -48,6 +48,11 @@ typedef struct thi_predictor {
     thi_plus plus;
     thi_matrix *R; /* one a component; NULL without */
     thi_conditional conditional;
+    /*
+     * Where rows have shown that predictions of y want another noise, or a smaller variance, than the posterior was
+     * made with (fit/predictive.h): the variance of its noise, and the factor of its variances. 0: neither is another.
+     */
+    double noise, tau;
     struct thi_local *local; /* of PIC (components 1, plus TRIANGLE, conditional FULL); NULL: none */
     thi_inputs inputs;
     thi_functions functions, mean_functions; /* with mean_basis, in place of inputs */
@@ -68,6 +73,11 @@ thiele_status thi_predictor_begin(thi_predictor *predictor, thiele_context *ctx,
 /* For a predictor whose fields were read from a file: makes what is derived from them. */
 thiele_status thi_predictor_finish(thi_predictor *predictor, thiele_context *ctx);
 void thi_predictor_clear(thi_predictor *predictor);
+
+static inline double thi_predictor_tau(const thi_predictor *predictor)
+{
+    return predictor->tau > 0.0 ? predictor->tau : 1.0;
+}
 
 /* Rows predicted at a time, and with a local part: the more are together, the more are of one block. */
 enum { THI_PREDICT_BLOCK = 512, THI_PREDICT_WINDOW = 128 * THI_PREDICT_BLOCK };

@@ -120,13 +120,13 @@ out:
 /* --- all rows --------------------------------------------------------------------------------------------------------
  */
 
-/* Copies a block's columns to their place among all rows; a negative variance becomes zero. */
-static void place(int64_t count, int components, const double *block, int64_t n, int64_t first, double *out,
-                  int64_t *clipped)
+/* Copies a block's columns, times a factor, to their place among all rows; a negative variance becomes zero. */
+static void place(int64_t count, int components, const double *block, double factor, int64_t n, int64_t first,
+                  double *out, int64_t *clipped)
 {
     for (int k = 0; k < components; k++) {
         for (int64_t i = 0; i < count; i++) {
-            double value = block[k * count + i];
+            double value = factor * block[k * count + i];
             bool negative = clipped != NULL && value < 0.0;
             out[k * n + first + i] = negative ? 0.0 : value;
             if (negative) {
@@ -164,9 +164,9 @@ static thiele_status do_block(const task *t, thiele_context *ctx, worker *w, int
         w->failed = index < w->failed ? index : w->failed;
         return status;
     }
-    place(count, K, w->block, t->n, first, t->mean, NULL);
+    place(count, K, w->block, 1.0, t->n, first, t->mean, NULL);
     if (variance != NULL) {
-        place(count, K, variance, t->n, first, t->variance, &w->clipped);
+        place(count, K, variance, thi_predictor_tau(t->p), t->n, first, t->variance, &w->clipped);
     }
     return THIELE_OK;
 }

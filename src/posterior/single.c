@@ -112,7 +112,7 @@ static void variances(const thi_single *s, const double *x, double *variance)
         } else if (p->n > 0 && p->plus != THI_PLUS_NONE) {
             more = norm_of(s, &s->factor[k], p->plus == THI_PLUS_KERNEL ? s->k : s->w);
         }
-        double sum = prior + more;
+        double sum = thi_predictor_tau(p) * (prior + more);
         variance[k] = sum < 0.0 ? 0.0 : sum;
     }
 }
