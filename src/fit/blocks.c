@@ -4,8 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/batches.h"
 #include "fit/blocks_state.h"
 #include "fit/budget.h"
+#include "fit/predictive.h"
 
 /* A look at the held-out rows is followed by steps that take this many times as long, at least. */
 static const double LOOK_EVERY = 20.0;
@@ -120,6 +122,43 @@ out:
     return status;
 }
 
+/* Whether rows have all of what the basis leaves unexplained in their own covariance, as predictions do. */
+static bool counts_once(const thi_blocks_form *form)
+{
+    return form->weight[THI_RESIDUAL_DIAGONAL] == 1.0 || form->weight[THI_RESIDUAL_BLOCK] == 1.0;
+}
+
+/*
+ * The noise of predictions by some blocks whose rows are left out one by one: hyperparameters may be those of a few
+ * blocks, or the targets not Gaussian at all.
+ */
+static thiele_status confirm_noise(thi_bfit *fit, thi_fitted *fitted)
+{
+    enum { ROWS = 2000, BLOCKS = 4 };
+    int64_t P = fit->partition.blocks, most = P < BLOCKS ? P : BLOCKS, rows;
+    thi_left_out out = {0};
+    thi_shuffle order;
+    thiele_status status;
+    thi_shuffle_open(&order, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_JUDGE}, P);
+    THI_TRY(thi_alloc(fit->ctx, &out.error2, (size_t)(most * fit->result->largest), sizeof *out.error2));
+    THI_TRY(thi_alloc(fit->ctx, &out.v, (size_t)(most * fit->result->largest), sizeof *out.v));
+    for (int64_t i = 0; i < most && out.n < ROWS; i++) {
+        int64_t block = thi_shuffle_at(&order, i);
+        THI_TRY(thi_bfit_load(fit, 1, &block, &rows));
+        THI_TRY(thi_sparse_leave_out(&fit->engine, fit->ctx, fit->block, out.error2 + out.n, out.v + out.n));
+        out.n += rows;
+    }
+    for (int64_t i = 0; i < out.n; i++) {
+        out.error2[i] *= out.error2[i];
+        out.v[i] = fmax(0.0, out.v[i] - fit->engine.noise);
+    }
+    THI_TRY(thi_predictive_choose(fit->ctx, &out, fit->spec, fit->hypers, fitted->latent));
+out:
+    thi_free(out.error2);
+    thi_free(out.v);
+    return status;
+}
+
 static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
 {
     bool whole = fit->settings->form.weight[THI_RESIDUAL_BLOCK] != 0.0;
@@ -137,6 +176,9 @@ static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
     THI_TRY(thi_bfit_steps(fit));
     THI_TRY(thi_bfit_freeze(fit, fitted));
     fit->local = NULL; /* the predictor's now */
+    if (counts_once(&fit->settings->form) && !fit->settings->gradient) {
+        THI_TRY(confirm_noise(fit, fitted));
+    }
     if (fit->held.n > 0 && thi_bfit_affords(fit, probe_flops(fit))) {
         THI_TRY(probe(fit, fitted->latent));
     }

@@ -50,6 +50,7 @@ static thiele_status add_sums(const chosen_blocks *c)
 {
     thi_bfit *fit = c->fit;
     thiele_status status = THIELE_OK;
+    double begun = thi_seconds();
     int64_t rows;
     thi_sparse_sums_zero(&fit->sums);
     for (int64_t first = 0; first < c->count; first += THI_SPARSE_LANES) {
@@ -58,6 +59,7 @@ static thiele_status add_sums(const chosen_blocks *c)
         THI_TRY(thi_sparse_sum(&fit->engine, fit->ctx, lanes, fit->block, 1.0, &fit->sums));
         fit->result->fit.evaluations += lanes;
     }
+    thi_budget_took(fit->driver, thi_bfit_sum_flops(fit, c->count), thi_seconds() - begun);
 out:
     return status;
 }
@@ -66,13 +68,14 @@ static thiele_status add_adjoints(const chosen_blocks *c, const thi_sparse_bar *
 {
     thi_bfit *fit = c->fit;
     thiele_status status = THIELE_OK;
-    double bound = 0.0;
+    double bound = 0.0, begun = thi_seconds();
     int64_t rows;
     for (int64_t first = 0; first < c->count; first += THI_SPARSE_LANES) {
         int64_t lanes = lanes_from(c, first);
         THI_TRY(thi_bfit_load(fit, lanes, c->block + first, &rows));
         THI_TRY(thi_sparse_pull(&fit->engine, fit->ctx, lanes, fit->block, 1.0, &bound, bar));
     }
+    thi_budget_took(fit->driver, thi_bfit_pull_flops(fit, c->count), thi_seconds() - begun);
 out:
     return status;
 }
@@ -120,15 +123,14 @@ static int64_t next_count(const thi_bfit *fit, int64_t count)
     return next < 1.5 * (double)count && next < most ? count : (int64_t)fmax((double)count, next);
 }
 
-/* One stage. last: no larger one follows. */
-static thiele_status climb(thi_bfit *fit, int64_t count, bool last, thi_fit_result *own)
+/* One stage. first: none came before it; last: no larger one follows. */
+static thiele_status climb(thi_bfit *fit, int64_t count, bool first, bool last, thi_fit_result *own)
 {
     thi_driver *driver = fit->driver;
     chosen_blocks c = {0};
-    double rows = (double)(count * fit->typical), given = fit->sparse->tolerance, begun = thi_seconds();
+    double rows = (double)(count * fit->typical), given = fit->sparse->tolerance;
     double a_row = last ? (given > 0.0 ? given : TOLERANCE) : fmax(given, COARSE);
     double deadline = thi_budget_keep(driver, thi_bfit_pass_seconds(fit));
-    int64_t before = fit->result->fit.evaluations;
     int iterations = fit->sparse->iterations > 0 ? fit->sparse->iterations
                      : driver->deadline > 0.0    ? ENDLESS
                                                  : ITERATIONS;
@@ -137,9 +139,11 @@ static thiele_status climb(thi_bfit *fit, int64_t count, bool last, thi_fit_resu
         thi_budget_lend(driver, THI_SHARE_STAGE);
     }
     THI_TRY(choose(&c, fit, count));
+    if (first) {
+        THI_TRY(thi_search_noise(fit->ctx, driver, &evidence_of_blocks, &c, fit->spec, fit->hypers));
+    }
     THI_TRY(thi_search_climb(fit->ctx, driver, &evidence_of_blocks, &c, fit->spec, fit->hypers, iterations,
                              a_row * rows, own));
-    thi_budget_took(driver, evaluation_flops(fit, fit->result->fit.evaluations - before), thi_seconds() - begun);
 out:
     thi_budget_restore(driver, deadline);
     thi_free(c.block);
@@ -157,7 +161,7 @@ thiele_status thi_bfit_learn(thi_bfit *fit)
     count = count < P ? count : P;
     while (!last) {
         last = count == P || (measured && next_count(fit, count) == count);
-        THI_TRY(climb(fit, count, last, &own));
+        THI_TRY(climb(fit, count, !measured, last, &own));
         measured = true;
         next = next_count(fit, count);
         last = count == P || thi_driver_stopped(fit->driver) || (last && next == count);

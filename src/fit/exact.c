@@ -67,7 +67,7 @@ out:
 /* A thousand rows tell most of what all of them tell, at a cost that does not matter. */
 const thi_method thi_method_exact = {
     .name = "exact",
-    .subset = 1000,
+    .subset = 800,
     .cubes = 1.5,
     .open = exact_open,
     .close = exact_close,

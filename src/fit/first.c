@@ -2,13 +2,15 @@
 #include "fit/first.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "basis/basis.h"
 #include "fit/budget.h"
+#include "fit/judge.h"
 #include "fit/start.h"
 
-enum { BASIS_ROWS = 20000, EXPLORE_ITERATIONS = 50 };
+enum { BASIS_ROWS = 20000, EXPLORE_ITERATIONS = 50, JUDGED = 500 };
 static const double FURTHEST = 10.0;
 
 static bool all_given(const thi_hypers *hypers)
@@ -49,27 +51,149 @@ static int64_t explored_rows(const thi_driver *driver, const thi_method *method,
 {
     enum { EVALUATIONS = 60, LEAST = 100 };
     double most = (double)method->subset / sqrt((double)latents);
-    double rows = cbrt(thi_budget_flops(driver, THI_SHARE_EXPLORE) / (EVALUATIONS * method->cubes * latents));
+    double rows = cbrt(thi_budget_flops(driver, THI_SHARE_EXPLORE) / (2 * EVALUATIONS * method->cubes * latents));
     return rows < LEAST && rows < most ? 0 : (int64_t)fmin(rows, most);
 }
 
-/* The search on these rows. guess: room for all hypers. */
+/* The search on these rows, from the values that hypers have. */
 static thiele_status search(thiele_context *ctx, thi_driver *driver, thi_spec *spec, thi_hypers *hypers,
-                            const thi_method *method, const thi_rows *rows, double *guess,
-                            const thi_variational_settings *s, thi_fit_result *result)
+                            const thi_method *method, const thi_rows *rows, const thi_variational_settings *s,
+                            thi_fit_result *result)
 {
-    thi_fit_settings settings = {s->restarts, all_given(hypers) || s->iterations < 0 ? -1 : EXPLORE_ITERATIONS};
+    thi_fit_settings settings = {s->restarts, EXPLORE_ITERATIONS};
     double begun = thi_seconds(), before = (double)result->evaluations;
-    thiele_status status;
-    for (int i = 0; i < hypers->count; i++) {
-        guess[i] = hypers->hyper[i].value;
+    thiele_status status = thi_search(ctx, driver, method, spec, rows, hypers, &settings, result, NULL);
+    if (status == THIELE_OK) {
+        thi_budget_took(driver, ((double)result->evaluations - before) * method->cubes * pow((double)rows->n, 3.0),
+                        thi_seconds() - begun);
     }
-    THI_TRY(thi_search(ctx, driver, method, spec, rows, hypers, &settings, result, NULL));
-    thi_budget_took(driver, ((double)result->evaluations - before) * method->cubes * pow((double)rows->n, 3.0),
-                    thi_seconds() - begun);
     result->iterations = 0; /* those of the fit itself are counted */
-    hold_lengthscales(spec, hypers, guess);
-    THI_TRY(thi_hypers_apply(hypers, ctx, spec));
+    return status;
+}
+
+/* --- samples ---------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct near_row {
+    double distance;
+    int64_t row;
+} near_row;
+
+static int by_distance(const void *a, const void *b)
+{
+    const near_row *x = a, *y = b;
+    return x->distance != y->distance ? (x->distance > y->distance) - (x->distance < y->distance)
+                                      : (x->row > y->row) - (x->row < y->row);
+}
+
+/* Of many rows those that are nearest to the first of them: they see what changes over short distances. */
+static thiele_status near_sample(thiele_context *ctx, const thi_source *source, int64_t count, thi_rows *out)
+{
+    enum { POOL = 20000 };
+    thi_rows pool = {0};
+    near_row *near = NULL;
+    int64_t *order = NULL;
+    thiele_status status;
+    THI_TRY(thi_source_sample(source, ctx, POOL, THI_SAMPLE_NEAR, &pool));
+    THI_TRY(thi_alloc(ctx, &near, (size_t)pool.n, sizeof *near));
+    THI_TRY(thi_alloc(ctx, &order, (size_t)pool.n, sizeof *order));
+    for (int64_t i = 0; i < pool.n; i++) {
+        near[i].row = i;
+        for (int d = 0; d < pool.dims; d++) {
+            double gap = pool.X[i * pool.dims + d] - pool.X[d];
+            near[i].distance += gap * gap;
+        }
+    }
+    qsort(near, (size_t)pool.n, sizeof *near, by_distance);
+    count = count < pool.n ? count : pool.n;
+    for (int64_t i = 0; i < count; i++) {
+        order[i] = near[i].row;
+    }
+    THI_TRY(thi_rows_take(out, ctx, &pool, count, order));
+out:
+    thi_rows_free(&pool);
+    thi_free(near);
+    thi_free(order);
+    return status;
+}
+
+/* --- exploring -------------------------------------------------------------------------------------------------------
+ */
+
+static void keep(const thi_hypers *hypers, double *value)
+{
+    for (int i = 0; i < hypers->count; i++) {
+        value[i] = hypers->hyper[i].value;
+    }
+}
+
+static thiele_status set(thi_hypers *hypers, thiele_context *ctx, thi_spec *spec, const double *value)
+{
+    for (int i = 0; i < hypers->count; i++) {
+        hypers->hyper[i].value = value[i];
+    }
+    return thi_hypers_apply(hypers, ctx, spec);
+}
+
+/*
+ * Values from two samples, a random one and one of rows that are near to each other, and the first guesses: of the
+ * three those are taken with which a posterior of the random sample predicts other rows best. A sample that is too
+ * small for its parameters, or blind to what changes quickly, is found out so.
+ */
+typedef struct exploration {
+    thi_rows sample[2], judged;
+    double *value[3]; /* all hypers: first guesses, then what each sample led to */
+    double score[3];
+} exploration;
+
+static thiele_status open_exploration(exploration *e, thiele_context *ctx, const thi_source *source,
+                                      const thi_hypers *hypers, int64_t rows)
+{
+    size_t count = (size_t)hypers->count;
+    thiele_status status;
+    *e = (exploration){0};
+    THI_TRY(thi_alloc(ctx, &e->value[0], 3 * count, sizeof *e->value[0]));
+    e->value[1] = e->value[0] + count;
+    e->value[2] = e->value[1] + count;
+    THI_TRY(thi_source_sample(source, ctx, rows, THI_SAMPLE_EXPLORE, &e->sample[0]));
+    THI_TRY(thi_source_sample(source, ctx, JUDGED, THI_SAMPLE_JUDGE, &e->judged));
+    /* Where the sample is all rows it has no equal. */
+    if (e->sample[0].n < source->n) {
+        THI_TRY(near_sample(ctx, source, rows, &e->sample[1]));
+    }
+out:
+    return status;
+}
+
+static void close_exploration(exploration *e)
+{
+    thi_rows_free(&e->sample[0]);
+    thi_rows_free(&e->sample[1]);
+    thi_rows_free(&e->judged);
+    thi_free(e->value[0]);
+}
+
+static thiele_status explore(exploration *e, thiele_context *ctx, thi_driver *driver, thi_spec *spec,
+                             thi_hypers *hypers, const thi_method *method, const thi_variational_settings *settings,
+                             thi_fit_result *result)
+{
+    int best = 0;
+    thiele_status status = THIELE_OK;
+    keep(hypers, e->value[0]);
+    for (int k = 0; k < 2 && e->sample[k].n > 1; k++) {
+        double deadline = k == 0 && e->sample[1].n > 1 ? thi_budget_split(driver, 2) : driver->deadline;
+        THI_TRY(set(hypers, ctx, spec, e->value[0]));
+        THI_TRY(search(ctx, driver, spec, hypers, method, &e->sample[k], settings, result));
+        thi_budget_restore(driver, deadline);
+        hold_lengthscales(spec, hypers, e->value[0]);
+        keep(hypers, e->value[k + 1]);
+    }
+    for (int k = 0; k < 3 && e->sample[1].n > 1; k++) {
+        THI_TRY(set(hypers, ctx, spec, e->value[k]));
+        THI_TRY(thi_judge_method(ctx, spec, method, &e->sample[0], &e->judged, &e->score[k]));
+        best = e->score[k] > e->score[best] ? k : best;
+    }
+    THI_TRY(set(hypers, ctx, spec, e->value[e->sample[1].n > 1 ? best : 1]));
 out:
     return status;
 }
@@ -78,30 +202,38 @@ thiele_status thi_first_explore(thiele_context *ctx, thi_driver *driver, thi_spe
                                 thi_hypers *hypers, const thi_method *method, const thi_variational_settings *settings,
                                 thi_fit_result *result)
 {
-    int64_t rows = explored_rows(driver, method, spec->latents.count);
-    thi_rows sample = {0};
-    double *guess = NULL, spread;
+    bool wanted = !all_given(hypers) && settings->iterations >= 0;
+    int64_t rows = wanted ? explored_rows(driver, method, spec->latents.count) : 0;
+    exploration e;
+    double spread, deadline = thi_budget_lend(driver, THI_SHARE_EXPLORE);
     thiele_status status;
-    double deadline = thi_budget_lend(driver, THI_SHARE_EXPLORE);
-    THI_TRY(thi_alloc(ctx, &guess, (size_t)hypers->count, sizeof *guess));
-    THI_TRY(thi_source_sample(source, ctx, rows > 0 ? rows : method->subset, THI_SAMPLE_EXPLORE, &sample));
-    THI_TRY(thi_start_guess(hypers, ctx, spec, &sample, &spread));
-    THI_TRY(rows > 0 ? search(ctx, driver, spec, hypers, method, &sample, guess, settings, result)
+    THI_TRY(open_exploration(&e, ctx, source, hypers, rows > 0 ? rows : method->subset));
+    THI_TRY(thi_start_guess(hypers, ctx, spec, &e.sample[0], &spread));
+    THI_TRY(rows > 0 ? explore(&e, ctx, driver, spec, hypers, method, settings, result)
                      : thi_hypers_apply(hypers, ctx, spec));
 out:
     thi_budget_restore(driver, deadline);
-    thi_rows_free(&sample);
-    thi_free(guess);
+    close_exploration(&e);
     return status;
+}
+
+/* Flops of learning with M inducing inputs for each member: steps on minibatches, Z among what they move. */
+static double learning_flops(double M, double D, double members)
+{
+    enum { STEPS = 300, BATCH = 1024 };
+    double batch = fmax(BATCH, 2.0 * M);
+    return STEPS * members * (5.0 * batch * M * M + 4.0 * M * M * M + 6.0 * batch * M * D);
 }
 
 int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, int members)
 {
     enum { MOST = 500, LEAST = 100 };
-    double most = fmax(LEAST, MOST / sqrt((double)members));
-    /* A pass takes some 4 n M^2 flops for each of them. */
-    double flops = thi_budget_flops(driver, THI_SHARE_PASS) / (4.0 * members * (double)source->n);
-    return (int64_t)fmin(most, fmax(LEAST, sqrt(flops)));
+    double M = fmax(LEAST, MOST / sqrt((double)members)), n = (double)source->n;
+    double learning = thi_budget_flops(driver, THI_SHARE_VALUES), pass = thi_budget_flops(driver, THI_SHARE_PASS);
+    while (M > LEAST && (learning_flops(M, source->dims, members) > learning || 4.0 * members * n * M * M > pass)) {
+        M = fmax(LEAST, 0.95 * M);
+    }
+    return (int64_t)M;
 }
 
 /* Rows to choose among: fewer when a deadline is near, of which k-means with its 20 rounds takes a share. */

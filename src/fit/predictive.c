@@ -13,14 +13,8 @@ static const double WORTH = 3.0;
 static const double LITTLE = 1e-3;
 static const double MOST_LEVERAGE = 0.99, GOLDEN = 0.6180339887498949;
 
-/* Rows as predictions without them see them: squared errors, variances of f. */
-typedef struct left_out {
-    int64_t n;
-    double *error2, *v;
-} left_out;
-
 /* -2 log density, up to a constant. */
-static double cost(const left_out *rows, double s2, double tau)
+static double cost(const thi_left_out *rows, double s2, double tau)
 {
     double sum = 0.0;
     for (int64_t i = 0; i < rows->n; i++) {
@@ -31,7 +25,7 @@ static double cost(const left_out *rows, double s2, double tau)
 }
 
 /* The best log noise of a range for one factor, by a grid and a golden section. */
-static double best_noise(const left_out *rows, double low, double high, double tau, double *value)
+static double best_noise(const thi_left_out *rows, double low, double high, double tau, double *value)
 {
     double step = (high - low) / (GRID - 1), best = low;
     *value = INFINITY;
@@ -52,7 +46,7 @@ static double best_noise(const left_out *rows, double low, double high, double t
 }
 
 /* Both together: factors are tried from 1 downwards. */
-static double best_pair(const left_out *rows, double low, double high, double *tau)
+static double best_pair(const thi_left_out *rows, double low, double high, double *tau)
 {
     double least, value, noise = best_noise(rows, low, high, 1.0, &least);
     *tau = 1.0;
@@ -72,8 +66,8 @@ static double best_pair(const left_out *rows, double low, double high, double *t
  * row c_i and residual e_i are those without it times 1 - c_i/s2; k(x, x) less what the basis explains is the same. A
  * second basis for the mean has as many degrees of freedom more, shared by all rows.
  */
-static thiele_status leave_out(left_out *out, thiele_context *ctx, const thi_rows *rows, const thi_predictor *latent,
-                               double s2, int64_t all, double *unexplained)
+static thiele_status leave_out(thi_left_out *out, thiele_context *ctx, const thi_rows *rows,
+                               const thi_predictor *latent, double s2, int64_t all, double *unexplained)
 {
     thi_predictor bare = *latent; /* a view */
     int64_t n = rows->n, clipped = 0;
@@ -113,34 +107,40 @@ thiele_status thi_predictive_undo(thiele_context *ctx, thi_spec *spec, thi_hyper
     return thi_hypers_apply(hypers, ctx, spec);
 }
 
-thiele_status thi_predictive_noise(thiele_context *ctx, const thi_source *source, thi_spec *spec, thi_hypers *hypers,
-                                   thi_predictor *latent)
+thiele_status thi_predictive_choose(thiele_context *ctx, const thi_left_out *rows, thi_spec *spec, thi_hypers *hypers,
+                                    thi_predictor *latent)
 {
     thi_hyper *noise = &hypers->hyper[hypers->noise];
-    thi_rows rows = {0};
-    left_out out = {0};
-    double s2 = thi_hyper_number(noise), unexplained, tau;
-    thiele_status status = THIELE_OK;
+    double s2 = thi_hyper_number(noise), tau;
     latent->noise = latent->tau = 0.0;
     noise->apart = false;
-    if (noise->fixed) {
+    if (noise->fixed || rows->n == 0) {
         return THIELE_OK;
     }
-    THI_TRY(thi_source_sample(source, ctx, ROWS, THI_SAMPLE_JUDGE, &rows));
-    THI_TRY(thi_alloc(ctx, &out.error2, (size_t)rows.n, sizeof *out.error2));
-    THI_TRY(thi_alloc(ctx, &out.v, (size_t)rows.n, sizeof *out.v));
-    THI_TRY(leave_out(&out, ctx, &rows, latent, s2, source->n, &unexplained));
-    if (unexplained < LITTLE * s2 || out.n == 0) {
-        goto out;
-    }
-    /* Between a thousandth of the noise that there is and ten times it. */
-    double best = best_pair(&out, log(s2) - 7.0, log(s2) + 2.3, &tau);
+    /* Between a thousandth of the noise that there is and a thousand times it. */
+    double best = best_pair(rows, log(s2) - 7.0, log(s2) + 7.0, &tau);
     latent->noise = s2;
     latent->tau = tau;
     noise->apart = true;
     noise->made = noise->value;
     noise->value = log(fmax(exp(best) - noise->floor, 1e-3 * noise->floor));
-    THI_TRY(thi_hypers_apply(hypers, ctx, spec));
+    return thi_hypers_apply(hypers, ctx, spec);
+}
+
+thiele_status thi_predictive_noise(thiele_context *ctx, const thi_source *source, thi_spec *spec, thi_hypers *hypers,
+                                   thi_predictor *latent)
+{
+    double s2 = thi_hyper_number(&hypers->hyper[hypers->noise]), unexplained;
+    thi_rows rows = {0};
+    thi_left_out out = {0};
+    thiele_status status;
+    latent->noise = latent->tau = 0.0;
+    THI_TRY(thi_source_sample(source, ctx, ROWS, THI_SAMPLE_JUDGE, &rows));
+    THI_TRY(thi_alloc(ctx, &out.error2, (size_t)rows.n, sizeof *out.error2));
+    THI_TRY(thi_alloc(ctx, &out.v, (size_t)rows.n, sizeof *out.v));
+    THI_TRY(leave_out(&out, ctx, &rows, latent, s2, source->n, &unexplained));
+    out.n = unexplained < LITTLE * s2 ? 0 : out.n;
+    THI_TRY(thi_predictive_choose(ctx, &out, spec, hypers, latent));
 out:
     thi_rows_free(&rows);
     thi_free(out.error2);

@@ -10,6 +10,12 @@
 #include "fit/search.h"
 #include "fit/source.h"
 
+/* Rows as predictions without them see them: squared errors, variances of f. */
+typedef struct thi_left_out {
+    int64_t n;
+    double *error2, *v;
+} thi_left_out;
+
 /*
  * For Gaussian noise, one target, and a posterior of one component whose rows had the noise of the likelihood as the
  * whole of theirs (not FITC and its kin). hypers and spec get the noise of predictions, the predictor the rest. Nothing
@@ -17,6 +23,9 @@
  */
 thiele_status thi_predictive_noise(thiele_context *ctx, const thi_source *source, thi_spec *spec, thi_hypers *hypers,
                                    thi_predictor *latent);
+/* The same from rows that the caller has left out of its posterior; none: nothing is changed. */
+thiele_status thi_predictive_choose(thiele_context *ctx, const thi_left_out *rows, thi_spec *spec, thi_hypers *hypers,
+                                    thi_predictor *latent);
 /* Back to the noise that q is made with, before it is made again. */
 thiele_status thi_predictive_undo(thiele_context *ctx, thi_spec *spec, thi_hypers *hypers);
 

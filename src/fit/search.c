@@ -345,35 +345,6 @@ out:
     return status;
 }
 
-/*
- * The noise that is best with all else as it is, of some that are factors apart: where the search begins it may be that
- * of other rows or of another model, and a slope of millions of nats would throw everything else about.
- */
-static thiele_status try_noises(problem *p)
-{
-    static const double steps[] = {-8.0, -5.0, -3.0, -1.5, 0.0, 1.5, 3.0, 5.0, 8.0};
-    thi_hyper *noise = &p->hypers->hyper[p->hypers->noise];
-    double begun = noise->value, best = begun, top = -INFINITY;
-    thiele_status status = THIELE_OK;
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && !thi_driver_stopped(p->driver); i++) {
-        double value, low, high;
-        thi_hyper_limits(noise, begun, &low, &high);
-        noise->value = fmin(fmax(begun + steps[i], low), high);
-        status = log_posterior(p, false, &value);
-        if (status == THIELE_ERROR_NUMERIC) {
-            thi_recover(p->ctx);
-            status = THIELE_OK;
-        } else if (status != THIELE_OK) {
-            break;
-        } else if (value > top) {
-            top = value;
-            best = noise->value;
-        }
-    }
-    noise->value = best;
-    return status;
-}
-
 thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
                                thi_spec *spec, thi_hypers *hypers, int iterations, double tolerance,
                                thi_fit_result *result)
@@ -390,15 +361,50 @@ thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const th
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &base, count, sizeof *base));
     THI_TRY(thi_alloc(ctx, &p.gradient, count, sizeof *p.gradient));
-    if (hypers->noise >= 0 && !hypers->hyper[hypers->noise].fixed) {
-        THI_TRY(try_noises(&p));
-    }
     keep(hypers, base);
     p.base = base;
     THI_TRY(polish(&p, iterations, result));
     THI_TRY(thi_hypers_apply(hypers, ctx, spec));
 out:
     thi_free(base);
+    thi_free(p.gradient);
+    return status;
+}
+
+/* The best of some noises that are factors apart, with all else as it is. */
+static thiele_status try_noises(problem *p)
+{
+    /* Multiples of the least noise there may be; the present one comes first, for want of time for more. */
+    static const double factors[] = {0.0, 1e9, 1e8, 1e6, 1e4, 1e2};
+    thi_hyper *noise = &p->hypers->hyper[p->hypers->noise];
+    double begun = noise->value, best = begun, top = -INFINITY, low, high;
+    thi_hyper_limits(noise, begun, &low, &high);
+    for (size_t i = 0; i < sizeof factors / sizeof *factors && !thi_driver_stopped(p->driver); i++) {
+        double value = -INFINITY;
+        noise->value = i == 0 ? begun : fmin(fmax(log(factors[i] * noise->floor), low), high);
+        thiele_status status = log_posterior(p, false, &value);
+        if (status != THIELE_OK && status != THIELE_ERROR_NUMERIC) {
+            return status;
+        }
+        thi_recover(p->ctx);
+        best = status == THIELE_OK && value > top ? noise->value : best;
+        top = status == THIELE_OK ? fmax(top, value) : top;
+    }
+    noise->value = best;
+    return thi_hypers_apply(p->hypers, p->ctx, p->spec);
+}
+
+thiele_status thi_search_noise(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
+                               thi_spec *spec, thi_hypers *hypers)
+{
+    problem p = {.ctx = ctx, .driver = driver, .method = method, .state = state, .spec = spec, .hypers = hypers};
+    if (hypers->noise < 0 || hypers->hyper[hypers->noise].fixed) {
+        return THIELE_OK;
+    }
+    thiele_status status = thi_alloc(ctx, &p.gradient, (size_t)hypers->count, sizeof *p.gradient);
+    if (status == THIELE_OK) {
+        status = try_noises(&p);
+    }
     thi_free(p.gradient);
     return status;
 }

@@ -25,7 +25,9 @@ enum {
     FAILURES = 30,   /* in a row */
     IN_W_AFTER = 2,  /* of them: sites stay in w */
     LAST_STEPS = 20, /* natural ones over all rows */
-    ESTIMATE_BATCHES = 8
+    ESTIMATE_BATCHES = 8,
+    WINDOW = 50, /* steps that are judged together; where they may be few: */
+    SHORT_WINDOW = 10
 };
 /* rho = (8 + t)^-DECAY: slower than 1/t, so that what old batches said under other kernels is forgotten. */
 static const double DECAY = 0.51;
@@ -45,6 +47,8 @@ typedef struct loop {
     thi_monitor monitor;
     thi_sites_work work;
     double *before;  /* x before the last step */
+    double *best;    /* x and the sites at the end of the best window of steps */
+    bool known;      /* there was one */
     double *descent; /* minus the gradient, scaled */
     double scale;
     double rate;
@@ -75,12 +79,15 @@ static thiele_status loop_open(loop *l, thi_vfit *fit, const char *rule, double 
     /* Epoch by epoch another order; other uses of this purpose number their streams from 0. */
     thi_batches_open(&l->batches, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, UINT64_C(1) << 40}, fit->source->n,
                      fit->batch, fit->source->run);
-    int64_t epoch = l->batches.per_epoch;
-    thi_monitor_open(&l->monitor, epoch >= 20 && epoch <= 100 ? epoch : 50, fit->tolerance * (double)fit->source->n);
+    int64_t epoch = l->batches.per_epoch, window = epoch >= 20 && epoch <= 100 ? epoch : WINDOW;
+    thi_monitor_open(&l->monitor, fit->driver->deadline > 0.0 ? SHORT_WINDOW : window,
+                     fit->tolerance * (double)fit->source->n);
     THI_TRY(thi_schedule_make(&schedule, fit->ctx, "constant", rate, 0.0, 0.0));
     THI_TRY(thi_rule_open(&l->rule, fit->ctx, rule, &schedule, THI_PARTS, length));
     THI_TRY(thi_alloc(fit->ctx, &l->row, (size_t)l->batches.largest, sizeof *l->row));
     THI_TRY(thi_alloc(fit->ctx, &l->before, (size_t)size, sizeof *l->before));
+    THI_TRY(thi_alloc(fit->ctx, &l->best, (size_t)(size + (fit->natural ? thi_sites_size(&fit->shape) : 0)),
+                      sizeof *l->best));
     THI_TRY(thi_alloc(fit->ctx, &l->descent, (size_t)size, sizeof *l->descent));
     if (fit->natural) {
         THI_TRY(thi_sites_work_open(&l->work, fit));
@@ -94,6 +101,7 @@ static void loop_close(loop *l)
     thi_rule_close(&l->rule);
     thi_free(l->row);
     thi_free(l->before);
+    thi_free(l->best);
     thi_free(l->descent);
     thi_sites_work_close(&l->work);
 }
@@ -206,6 +214,50 @@ out:
     return status;
 }
 
+/* The present state becomes the best one that is known, or that one the present state. */
+static void keep_best(loop *l)
+{
+    const thi_vfit *fit = l->fit;
+    int64_t size = thi_vfit_size(fit);
+    memcpy(l->best, fit->x, (size_t)size * sizeof *l->best);
+    if (fit->natural) {
+        thi_sites_keep(fit, l->best + size);
+    }
+    l->known = true;
+}
+
+static thiele_status return_to_best(loop *l)
+{
+    thi_vfit *fit = l->fit;
+    int64_t size = thi_vfit_size(fit);
+    memcpy(fit->x, l->best, (size_t)size * sizeof *l->best);
+    thiele_status status = thi_vfit_take(fit, fit->x);
+    if (status == THIELE_OK && fit->natural) {
+        status = thi_sites_return(fit, l->best + size);
+    }
+    memcpy(l->before, fit->x, (size_t)size * sizeof *l->before);
+    return status;
+}
+
+/*
+ * Windows of steps are compared with each other. One that is surely worse than the best so far is taken back with all
+ * that led to it, and further steps are shorter: a rate that was too high must not have the last word.
+ */
+static thiele_status judge(loop *l, double value, bool *ended, bool *returned)
+{
+    thi_monitor *m = &l->monitor;
+    double best = m->best.mean;
+    int64_t windows = m->windows;
+    thi_signal signal = thi_monitor_add(m, value);
+    l->slowed *= signal == THI_SIGNAL_SLOWER ? 0.5 : 1.0;
+    *ended = signal == THI_SIGNAL_STOP;
+    if (m->windows > windows && (windows == 0 || m->best.mean != best)) {
+        keep_best(l);
+    }
+    *returned = signal == THI_SIGNAL_SLOWER && l->known && thi_monitor_is_worse(m);
+    return *returned ? return_to_best(l) : THIELE_OK;
+}
+
 /* One batch; *ended when the monitor has seen enough. */
 static thiele_status step(loop *l, bool *ended)
 {
@@ -229,10 +281,12 @@ static thiele_status step(loop *l, bool *ended)
     l->caution = fmin(1.0, RECOVERY * l->caution);
     fit->white = fit->white || (fit->natural && thi_white_needed(fit));
     double log_p = fit->bound + fit->log_prior;
-    thi_signal signal = thi_monitor_add(&l->monitor, -log_p);
-    l->slowed *= signal == THI_SIGNAL_SLOWER ? 0.5 : 1.0;
-    *ended = signal == THI_SIGNAL_STOP;
+    bool returned;
+    status = judge(l, -log_p, ended, &returned);
     thi_vfit_report(fit, -l->monitor.smoothed, size, part.count);
+    if (status != THIELE_OK || returned) {
+        return status;
+    }
     status = move(l);
     return status == THIELE_ERROR_NUMERIC ? take_back(l) : status;
 }
@@ -276,9 +330,12 @@ static thiele_status begin(loop *l)
     return fit->natural ? settle_sites(l) : THIELE_OK;
 }
 
-/* What the last step led to has not been looked at yet. */
+/* What the last step led to has not been looked at yet; nor whether the last window was any good. */
 static thiele_status settle(loop *l)
 {
+    if (l->known && thi_monitor_is_worse(&l->monitor)) {
+        return return_to_best(l);
+    }
     thi_part part = next_batch(l);
     thiele_status status = thi_vfit_evaluate(l->fit, &part, (thi_wanted){0});
     if (status != THIELE_OK && status != THIELE_ERROR_NUMERIC) {

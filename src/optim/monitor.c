@@ -63,6 +63,11 @@ static thi_level take_window(thi_monitor *m)
     return level;
 }
 
+bool thi_monitor_is_worse(const thi_monitor *monitor)
+{
+    return monitor->windows > 1 && below(monitor, monitor->best, monitor->before, HIGHER_ERRORS);
+}
+
 thi_signal thi_monitor_add(thi_monitor *monitor, double value)
 {
     thi_monitor *m = monitor;

@@ -51,5 +51,7 @@ typedef struct thi_monitor {
 void thi_monitor_open(thi_monitor *monitor, int64_t window, double tolerance);
 /* The value of one step. One that is not finite is not counted, and the answer is SLOWER (STOP after too many). */
 thi_signal thi_monitor_add(thi_monitor *monitor, double value);
+/* Whether the last window was surely higher than the best one. */
+bool thi_monitor_is_worse(const thi_monitor *monitor);
 
 #endif

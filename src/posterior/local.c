@@ -391,6 +391,9 @@ thiele_status thi_local_marginals(const thi_predictor *predictor, thiele_context
         j.variance = variance != NULL ? variance + first : NULL;
         status = by_blocks(&j, count, X + first * D, NULL, marginals_piece);
     }
+    for (int64_t i = 0; variance != NULL && i < n; i++) {
+        variance[i] *= thi_predictor_tau(predictor);
+    }
     job_close(&j);
     return status;
 }

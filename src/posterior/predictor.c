@@ -382,6 +382,13 @@ static thiele_status joint_explained(const thi_predictor *p, thiele_context *ctx
     return THIELE_OK;
 }
 
+static void scale_joint(const thi_predictor *p, int64_t n, double *covariance)
+{
+    for (int64_t i = 0; i < n * n; i++) {
+        covariance[i] *= thi_predictor_tau(p);
+    }
+}
+
 thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context *ctx, int component, int64_t n,
                                   const double *X, double *mean, double *covariance)
 {
@@ -391,7 +398,9 @@ thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context
     bool on_kernel = predictor->plus == THI_PLUS_KERNEL;
     thiele_status status;
     if (predictor->local != NULL) {
-        return thi_local_joint(predictor, ctx, n, X, mean, covariance);
+        THI_TRY(thi_local_joint(predictor, ctx, n, X, mean, covariance));
+        scale_joint(predictor, n, covariance);
+        return THIELE_OK;
     }
     THI_TRY(thi_inputs_make(&inputs, ctx, predictor->kernel, n, X));
     THI_TRY(thi_rows_space_open(&s, ctx, predictor, n, true));
@@ -409,9 +418,7 @@ thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context
         THI_TRY(joint_plus(predictor, ctx, component, &s, C));
     }
     thi_symmetrise(C);
-    for (int64_t i = 0; i < n * n; i++) {
-        covariance[i] *= thi_predictor_tau(predictor);
-    }
+    scale_joint(predictor, n, covariance);
 out:
     thi_inputs_clear(&inputs);
     thi_rows_space_close(&s);

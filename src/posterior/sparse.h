@@ -102,6 +102,13 @@ double thi_sparse_expected(const thi_sparse *sparse, const thi_sparse_sums *sums
  */
 thiele_status thi_sparse_pull(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
                               double scale, double *value, const thi_sparse_bar *bar);
+/*
+ * A block's rows as the model sees each of them without itself, with q that of the sums over all blocks: with C = (Q +
+ * Gamma)^-1 the residual of row i is [C r]_i / C_ii and its variance, noise included, 1 / C_ii. Kinds DIAGONAL or BLOCK
+ * alone. M^2 n flops and, with kind BLOCK, n^3 + 2 M n^2 more.
+ */
+thiele_status thi_sparse_leave_out(thi_sparse *sparse, thiele_context *ctx, const thi_block *block, double *residual,
+                                   double *variance);
 /* The predictor of the present q. 5 M^3/3 flops. */
 thiele_status thi_sparse_freeze(const thi_sparse *sparse, thiele_context *ctx, thi_conditional conditional,
                                 thi_predictor *out);

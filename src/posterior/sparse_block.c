@@ -206,3 +206,62 @@ thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t co
     }
     return THIELE_OK;
 }
+
+/* --- leaving rows out ------------------------------------------------------------------------------------------------
+ */
+
+/* W = V Gamma^-1 (M x n), precision_i = [Gamma^-1]_ii and e = Gamma^-1 e. */
+static thiele_status apply_gamma(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
+                                 const thi_block *block, thi_matrix W, double *e, double *precision)
+{
+    int64_t n = block->n, M = sparse->shape.M;
+    thiele_status status;
+    memcpy(W.data, desk->V.data, (size_t)(M * n) * sizeof(double));
+    if (sparse->shape.weight[THI_RESIDUAL_BLOCK] == 0.0) {
+        for (int64_t j = 0; j < n; j++) {
+            double *w = W.data + j * M;
+            precision[j] = 1.0 / (sparse->noise + fmax(0.0, desk->k[j] - thi_blas_dot(M, w, w)));
+            e[j] *= precision[j];
+            for (int64_t i = 0; i < M; i++) {
+                w[i] *= precision[j];
+            }
+        }
+        return THIELE_OK;
+    }
+    thi_matrix G = thi_sparse_view(desk->G, n, n);
+    THI_TRY(thi_sparse_load_gamma(sparse, ctx, desk, block));
+    THI_TRY(thi_sparse_solve_right(ctx, THI_T, G, W));
+    THI_TRY(thi_sparse_solve_right(ctx, THI_N, G, W));
+    thi_blas_trsv(THI_N, G, e);
+    thi_blas_trsv(THI_T, G, e);
+    THI_TRY(thi_chol_inverse(ctx, G));
+    for (int64_t j = 0; j < n; j++) {
+        precision[j] = G.data[j + j * n];
+    }
+out:
+    return status;
+}
+
+thiele_status thi_sparse_leave_out(thi_sparse *sparse, thiele_context *ctx, const thi_block *block, double *residual,
+                                   double *variance)
+{
+    thi_sparse_desk *desk = &sparse->space->desk[0];
+    int64_t n = block->n, M = sparse->shape.M;
+    thi_matrix W = {0}, V = thi_sparse_view(desk->V, M, n);
+    thiele_status status;
+    THI_TRY(thi_matrix_alloc(&W, ctx, M, n));
+    THI_TRY(thi_sparse_load(sparse, ctx, desk, block));
+    memcpy(residual, desk->r, (size_t)n * sizeof *residual);
+    thi_blas_gemv(THI_T, -1.0, V, sparse->m, 1.0, residual);
+    THI_TRY(apply_gamma(sparse, ctx, desk, block, W, residual, variance));
+    THI_TRY(thi_tri_solve(ctx, THI_N, sparse->root, W));
+    for (int64_t j = 0; j < n; j++) {
+        const double *w = W.data + j * M;
+        double own = variance[j] - thi_blas_dot(M, w, w);
+        residual[j] /= own;
+        variance[j] = 1.0 / own;
+    }
+out:
+    thi_free(W.data);
+    return status;
+}

@@ -1,0 +1,20 @@
+/*
+ * Judging what a fit knows by rows: the mean log density of their targets at the predictions, the same for posteriors
+ * of all kinds whatever their own objectives are.
+ */
+#ifndef THI_JUDGE_H
+#define THI_JUDGE_H
+
+#include "fit/search.h"
+
+/*
+ * Mean log predictive density (nats a row, units of the model) of the rows at posteriors of one component, one a latent
+ * function; -infinity where a prediction is not finite.
+ */
+thiele_status thi_judge(thiele_context *ctx, const thi_spec *spec, const thi_predictor *latent, const thi_rows *rows,
+                        double *score);
+/* The same for a method's posterior of `train` at the specification's present values; -infinity where it has none. */
+thiele_status thi_judge_method(thiele_context *ctx, const thi_spec *spec, const thi_method *method,
+                               const thi_rows *train, const thi_rows *rows, double *score);
+
+#endif
