@@ -52,7 +52,12 @@ static void test_allocation(void **state)
     for (int i = 0; i < 700; i++) {
         assert_int_equal(block[i], 0);
     }
-    assert_int_equal(thi_memory_held(ctx), 700);
+    /* The block's header counts too, and what a dependency holds. */
+    assert_int_equal(thi_memory_held(ctx), 764);
+    assert_ok(ctx, thi_count(ctx, 9000));
+    assert_fails(ctx, thi_count(ctx, 9000), THIELE_ERROR_LIMIT, "limit");
+    thi_uncount(ctx, 9000);
+    assert_int_equal(thi_memory_held(ctx), 764);
     memset(block, 1, 700);
     assert_ok(ctx, thi_grow(ctx, &block, 100, 9));
     assert_true(block[699] == 1 && block[700] == 0);
