@@ -2,7 +2,7 @@
  * Reading the safetensors layout. Every length and offset is checked against the file before it is used, and a CRC-32:
  * of the whole file, or in format version 1 of the model text and the tensors.
  */
-#include <math.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -228,7 +228,8 @@ static thiele_status read_at(const reading *r, int descriptor, void *to, size_t 
     while (count > 0) {
         ssize_t got = pread(descriptor, next, count, at);
         if (got <= 0) {
-            return bad(r, "it cannot be read back");
+            return thi_fail(r->ctx, THIELE_ERROR_IO, "cannot write %s: it cannot be read back: %s", r->source,
+                            got < 0 ? strerror(errno) : "it is too short");
         }
         next += got;
         at += got;
