@@ -1,7 +1,7 @@
 /*
- * Checked allocation. Every block carries a header with its size and the heap that it is counted in (the header too), so
- * that a context can limit what it holds, blocks can outlive the context, and tests can let the n-th allocation fail. The header is as
- * long as the alignment (64 bytes: a cache line and the widest vector).
+ * Checked allocation. Every block carries a header with its size and the heap that it is counted in (the header too),
+ * so that a context can limit what it holds, blocks can outlive the context, and tests can let the n-th allocation
+ * fail. The header is as long as the alignment (64 bytes: a cache line and the widest vector).
  */
 #include "base/alloc.h"
 

@@ -24,9 +24,9 @@ thiele_status thi_file_failed(thi_file *file, thiele_context *ctx)
     int reason = errno;
     const char *name = file->path != NULL ? file->path : "standard output";
     thiele_status kind = reason == ENOMEM ? THIELE_ERROR_MEMORY : THIELE_ERROR_IO;
-    thiele_status status = thi_fail(ctx, kind, "cannot write %s: %s%s", name,
-                                    reason == ENOMEM ? "out of memory" : strerror(reason),
-                                    reason == ENOSPC ? " (free some space or write elsewhere with -o)" : "");
+    thiele_status status =
+        thi_fail(ctx, kind, "cannot write %s: %s%s", name, reason == ENOMEM ? "out of memory" : strerror(reason),
+                 reason == ENOSPC ? " (free some space or write elsewhere with -o)" : "");
     thi_file_abandon(file);
     return status;
 }

@@ -49,7 +49,8 @@ static int open_nameless(const char *path)
     return descriptor;
 }
 
-/* Makes a new file beside path, for its temporary name (to be freed) if it needs one now. -1 and errno when it can't. */
+/* Makes a new file beside path, for its temporary name (to be freed) if it needs one now. -1 and errno when it can't.
+ */
 static int open_beside(cli_file *file)
 {
     size_t capacity = strlen(file->path) + 48;

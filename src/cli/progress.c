@@ -1,7 +1,7 @@
 /*
- * Signals and the progress line. The first SIGINT, SIGTERM or SIGHUP only sets a flag, which the library's next progress call
- * hands on, so that the best model so far can be saved; it also restores the defaults, so that a second one ends the
- * process. The line is drawn on standard error, when that is a terminal, at most ten times a second.
+ * Signals and the progress line. The first SIGINT, SIGTERM or SIGHUP only sets a flag, which the library's next
+ * progress call hands on, so that the best model so far can be saved; it also restores the defaults, so that a second
+ * one ends the process. The line is drawn on standard error, when that is a terminal, at most ten times a second.
  */
 #include <math.h>
 #include <signal.h>

@@ -5,6 +5,7 @@
 #include "model/json.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -30,26 +31,57 @@ static size_t tree_bytes(const char *text, size_t length)
     return bytes;
 }
 
-thiele_status thi_json_parse(thi_json *json, thiele_context *ctx, const char *text, size_t length, const char *what)
+static json_t *load(const char *text, size_t length, bool *damaged)
 {
     json_error_t error = {0};
+    errno = 0;
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    *damaged =
+        root == NULL && errno != ENOMEM && error.text[0] != '\0' && json_error_code(&error) != json_error_out_of_memory;
+    return root;
+}
+
+/*
+ * An allocation that fails inside jansson may end in NULL, in a text that is called damaged, or in one that has lost a
+ * character. So there must be room for all of it, and the text is read twice: it is damaged when it is so both times,
+ * and it is what it is when it is the same both times.
+ */
+static json_t *load_twice(const char *text, size_t length, size_t bytes, bool *damaged)
+{
+    bool again;
+    void *room = malloc(bytes);
+    *damaged = false;
+    if (room == NULL) {
+        return NULL;
+    }
+    free(room);
+    json_t *first = load(text, length, damaged), *second = load(text, length, &again);
+    *damaged = *damaged && again;
+    if (!json_equal(first, second)) {
+        json_decref(first);
+        first = NULL;
+    }
+    json_decref(second);
+    return first;
+}
+
+thiele_status thi_json_parse(thi_json *json, thiele_context *ctx, const char *text, size_t length, const char *what)
+{
+    bool damaged;
     *json = (thi_json){.ctx = ctx};
-    size_t bytes = tree_bytes(text, length);
+    size_t bytes = 2 * tree_bytes(text, length);
     thiele_status status = thi_count(ctx, bytes);
     if (status != THIELE_OK) {
         return status;
     }
     json->counted = bytes;
-    errno = 0;
-    json->root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    json->root = load_twice(text, length, bytes, &damaged);
     if (json->root != NULL) {
         return THIELE_OK;
     }
-    /* Where an allocation of jansson's fails it says nothing at all, or that the text is damaged. */
-    bool memory = errno == ENOMEM || error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory;
     thi_json_clear(json);
-    return memory ? thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while %s was read", what)
-                  : thi_fail(ctx, THIELE_ERROR_FORMAT, "%s is damaged", what);
+    return damaged ? thi_fail(ctx, THIELE_ERROR_FORMAT, "%s is damaged", what)
+                   : thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while %s was read", what);
 }
 
 void thi_json_clear(thi_json *json)

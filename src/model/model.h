@@ -101,8 +101,8 @@ void thi_kernel_columns_clear(thi_kernel_columns *columns);
 thiele_status thi_model_parse(thiele_model **out, thiele_context *ctx, const char *source, const unsigned char *bytes,
                               size_t length);
 /*
- * Saves a model that has learned since it was loaded. The file that it came from is replaced only as long as it is still
- * the one that was read or saved last: else what another has learned would be lost. Error: IO.
+ * Saves a model that has learned since it was loaded. The file that it came from is replaced only as long as it is
+ * still the one that was read or saved last: else what another has learned would be lost. Error: IO.
  */
 thiele_status thi_model_save_again(thiele_model *model, thiele_context *ctx, const char *path);
 /* All rows of the table in memory, units of the model; row: the table's row of each (may be NULL). */

@@ -125,8 +125,8 @@ static thiele_status check_triangle(const parts *from, const char *part, int64_t
         if (!(thi_tensor_diagonal(tensor, n, j) > 0.0)) {
             char name[THI_PART_NAME_MAX];
             name_of(from, part, name);
-            status = thi_fail(from->ctx, THIELE_ERROR_FORMAT, "its tensor '%s' has a diagonal that is not positive",
-                              name);
+            status =
+                thi_fail(from->ctx, THIELE_ERROR_FORMAT, "its tensor '%s' has a diagonal that is not positive", name);
         }
     }
     return status;

@@ -153,8 +153,8 @@ static thiele_status read_header(const reading *r, const json_t *header)
     if (crc_text == NULL || model == NULL || json_object_size(about) != 4 || version[0] - '0' != r->to->version) {
         return bad(r, "its header is not one that thiele writes");
     }
-    if (r->to->version == 1 && (strlen(crc_text) != CRC_DIGITS ||
-                                !ends_in(crc32_z(0, (const void *)model, strlen(model)), r, crc_text))) {
+    if (r->to->version == 1 &&
+        (strlen(crc_text) != CRC_DIGITS || !ends_in(crc32_z(0, (const void *)model, strlen(model)), r, crc_text))) {
         return altered(r);
     }
     thiele_status status = read_table(r, header);
@@ -220,7 +220,8 @@ thiele_status thi_tensors_read(thi_tensors *tensors, thiele_context *ctx, const 
     return (uintptr_t)tensors->values % sizeof(double) == 0 ? read_text(&r) : bad(&r, "its data are not aligned");
 }
 
-/* --- what has just been written ------------------------------------------------------------------------------------ */
+/* --- what has just been written ------------------------------------------------------------------------------------
+ */
 
 static thiele_status read_at(const reading *r, int descriptor, void *to, size_t count, off_t at)
 {
@@ -279,7 +280,8 @@ out:
     return status;
 }
 
-/* --- using it ------------------------------------------------------------------------------------------------------ */
+/* --- using it ------------------------------------------------------------------------------------------------------
+ */
 
 void thi_tensors_clear(thi_tensors *tensors)
 {

@@ -1,6 +1,6 @@
 /*
- * A kernel from any text, over three columns with names or without. What parses is printed, the print parses to the same
- * print, and its matrix is symmetric.
+ * A kernel from any text, over three columns with names or without. What parses is printed, the print parses to the
+ * same print, and its matrix is symmetric.
  */
 #include "texts.h"
 

@@ -8,14 +8,14 @@
 #include <thiele/thiele.h>
 
 static const size_t field[] = {
-    offsetof(thiele_fit_options, target),      offsetof(thiele_fit_options, inputs),
-    offsetof(thiele_fit_options, kernel),      offsetof(thiele_fit_options, set),
-    offsetof(thiele_fit_options, prior),       offsetof(thiele_fit_options, mean),
-    offsetof(thiele_fit_options, likelihood),  offsetof(thiele_fit_options, expectation),
-    offsetof(thiele_fit_options, method),      offsetof(thiele_fit_options, posterior),
-    offsetof(thiele_fit_options, optimizer),   offsetof(thiele_fit_options, classes),
-    offsetof(thiele_fit_options, ignore),      offsetof(thiele_fit_options, categorical),
-    offsetof(thiele_fit_options, exposure),    offsetof(thiele_fit_options, schedule),
+    offsetof(thiele_fit_options, target),     offsetof(thiele_fit_options, inputs),
+    offsetof(thiele_fit_options, kernel),     offsetof(thiele_fit_options, set),
+    offsetof(thiele_fit_options, prior),      offsetof(thiele_fit_options, mean),
+    offsetof(thiele_fit_options, likelihood), offsetof(thiele_fit_options, expectation),
+    offsetof(thiele_fit_options, method),     offsetof(thiele_fit_options, posterior),
+    offsetof(thiele_fit_options, optimizer),  offsetof(thiele_fit_options, classes),
+    offsetof(thiele_fit_options, ignore),     offsetof(thiele_fit_options, categorical),
+    offsetof(thiele_fit_options, exposure),   offsetof(thiele_fit_options, schedule),
 };
 enum { FIELDS = sizeof field / sizeof *field };
 

@@ -1,7 +1,7 @@
 /*
- * fail_call NAME N COMMAND...: runs a command whose N-th call NAME (from 1) of the system fails: open (for writing, or of
- * a folder), write, fsync, rename, link, close with EIO, or "space", a write with ENOSPC. Exits as the command does; with
- * 99 when there were fewer such calls; with 77 when calls can't be watched here. Only the first thread is watched.
+ * fail_call NAME N COMMAND...: runs a command whose N-th call NAME (from 1) of the system fails: open (for writing, or
+ * of a folder), write, fsync, rename, link, close with EIO, or "space", a write with ENOSPC. Exits as the command does;
+ * with 99 when there were fewer such calls; with 77 when calls can't be watched here. Only the first thread is watched.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,10 +24,10 @@ static const struct {
     const char *name;
     long number;
     int reason;
-} calls[] = {
-    {"open", SYS_openat, EIO},     {"write", SYS_write, EIO},   {"space", SYS_write, ENOSPC}, {"fsync", SYS_fsync, EIO},
-    {"rename", SYS_rename, EIO},   {"link", SYS_linkat, EIO},   {"close", SYS_close, EIO},    {"pread", SYS_pread64, EIO},
-    {"rename", SYS_renameat, EIO}, {"chmod", SYS_fchmod, EPERM}};
+} calls[] = {{"open", SYS_openat, EIO},   {"write", SYS_write, EIO},   {"space", SYS_write, ENOSPC},
+             {"fsync", SYS_fsync, EIO},   {"rename", SYS_rename, EIO}, {"link", SYS_linkat, EIO},
+             {"close", SYS_close, EIO},   {"pread", SYS_pread64, EIO}, {"rename", SYS_renameat, EIO},
+             {"chmod", SYS_fchmod, EPERM}};
 enum { CALLS = sizeof calls / sizeof *calls };
 
 /* The index of the call that is about to be made, when it is one that is to be counted; else -1. */

@@ -288,9 +288,9 @@ static void test_left_over(void **state)
         const char *name;
         bool locked, stays;
     } cases[] = {
-        {"out.1-0.tmp", false, false},    {"out.987654-12.tmp", false, false}, {"out.2-0.tmp", true, true},
-        {"out.3-0.tmpx", false, true},    {"out.-0.tmp", false, true},         {"out.4.tmp", false, true},
-        {"outer.1-0.tmp", false, true},   {"ou.1-0.tmp", false, true},         {"out.5-0x.tmp", false, true},
+        {"out.1-0.tmp", false, false},  {"out.987654-12.tmp", false, false}, {"out.2-0.tmp", true, true},
+        {"out.3-0.tmpx", false, true},  {"out.-0.tmp", false, true},         {"out.4.tmp", false, true},
+        {"outer.1-0.tmp", false, true}, {"ou.1-0.tmp", false, true},         {"out.5-0x.tmp", false, true},
     };
     enum { CASES = sizeof cases / sizeof *cases };
     thiele_context *ctx = test_context(1);

@@ -179,7 +179,8 @@ static void names_are_checked(thiele_context *ctx, const char *path)
     assert_true(names >= 4);
 }
 
-/* A bit of every third byte of the header under the right checksum: refused or not, nothing breaks and nothing leaks. */
+/* A bit of every third byte of the header under the right checksum: refused or not, nothing breaks and nothing leaks.
+ */
 static void flips_break_nothing(thiele_context *ctx, const char *path)
 {
     size_t held = thi_memory_held(ctx);
