@@ -1,7 +1,7 @@
 /*
- * Checked allocation. Every block carries a header with its size and the heap that it is counted in, so that a context
- * can limit what it holds, blocks can outlive the context, and tests can let the n-th allocation fail. The header is as
- * long as the alignment (64 bytes: a cache line and the widest vector).
+ * Checked allocation. Every block carries a header with its size and the heap that it is counted in (the header too),
+ * so that a context can limit what it holds, blocks can outlive the context, and tests can let the n-th allocation
+ * fail. The header is as long as the alignment (64 bytes: a cache line and the widest vector).
  */
 #include "base/alloc.h"
 
@@ -89,6 +89,16 @@ static thiele_status reserve(thiele_context *ctx, size_t bytes)
     return THIELE_OK;
 }
 
+thiele_status thi_count(thiele_context *ctx, size_t bytes)
+{
+    return reserve(ctx, bytes);
+}
+
+void thi_uncount(thiele_context *ctx, size_t bytes)
+{
+    atomic_fetch_sub(&ctx->heap->held, bytes);
+}
+
 static void *block_new(thi_heap *heap, size_t bytes)
 {
     void *raw = NULL;
@@ -114,13 +124,13 @@ thiele_status thi_alloc_bare(thiele_context *ctx, void *out, size_t count, size_
                         size);
     }
     size_t bytes = count * size;
-    thiele_status status = reserve(ctx, bytes);
+    thiele_status status = reserve(ctx, ALIGNMENT + bytes);
     if (status != THIELE_OK) {
         return status;
     }
     *block = block_new(ctx->heap, bytes);
     if (*block == NULL) {
-        atomic_fetch_sub(&ctx->heap->held, bytes);
+        atomic_fetch_sub(&ctx->heap->held, ALIGNMENT + bytes);
         return thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory: %zu bytes could not be had", bytes);
     }
     return THIELE_OK;
@@ -174,7 +184,7 @@ void thi_free(void *block)
     }
     block_header *header = header_of(block);
     thi_heap *heap = header->heap;
-    atomic_fetch_sub(&heap->held, header->size);
+    atomic_fetch_sub(&heap->held, ALIGNMENT + header->size);
     free(header);
     thi_heap_release(heap);
 }

@@ -70,6 +70,9 @@ thiele_status thi_grow(thiele_context *ctx, void *block, size_t count, size_t si
 thiele_status thi_strdup(thiele_context *ctx, char **out, const char *text) THI_MUST_CHECK;
 thiele_status thi_strndup(thiele_context *ctx, char **out, const char *text, size_t length) THI_MUST_CHECK;
 void thi_free(void *block);
+/* Counts bytes that a dependency allocates on the context's behalf against the limit, and takes them off again. */
+thiele_status thi_count(thiele_context *ctx, size_t bytes) THI_MUST_CHECK;
+void thi_uncount(thiele_context *ctx, size_t bytes);
 size_t thi_memory_held(const thiele_context *ctx);
 size_t thi_memory_limit(const thiele_context *ctx);
 /* For tests: the n-th allocation from now on (from 1) fails, and all after it while `sticky`; 0 switches it off. */
@@ -155,10 +158,22 @@ bool thi_parse_number(const char *text, size_t length, double *value);
 
 /* --- file.c ------------------------------------------------------------------------------------------------------- */
 
-/* A file that appears whole or not at all: written under a temporary name in the same folder, synced, renamed. */
+/* Which file it is, and which of its contents. */
+typedef struct thi_stamp {
+    uint64_t device, inode;
+    int64_t size, seconds, nanoseconds; /* when it was written */
+} thi_stamp;
+/* Of an open file; false when it can't be had. */
+bool thi_stamp_take(thi_stamp *stamp, int descriptor);
+
+/* A file that appears whole or not at all: written without a name in the same folder, synced, named and renamed. */
 typedef struct thi_file {
-    FILE *stream; /* write here */
+    FILE *stream; /* write here; a file, unlike a device, can be read back too */
     char *path, *temporary;
+    bool named;       /* there is a file by the temporary name */
+    int folder;       /* its descriptor */
+    thi_stamp *stamp; /* may be set after the beginning: of the file that is to be replaced. Another one is not, and the
+                         commit fails with IO; else it becomes that of the new one. */
 } thi_file;
 /* "-" writes to standard output. */
 thiele_status thi_file_begin(thi_file *file, thiele_context *ctx, const char *path);

@@ -127,9 +127,12 @@ void cli_log(thiele_log_level level, const char *line, void *user);
 /* Called by the library now and then; its result is non-zero once a signal has asked for the end. */
 int cli_progress(const thiele_progress *progress, void *user);
 void cli_progress_clear(void);
-/* From here on the first SIGINT or SIGTERM asks long work to stop; a second one ends the process. */
+/*
+ * From here on the first SIGINT, SIGTERM or SIGHUP asks long work to stop; a second one ends the process. A file that
+ * grows beyond its limit (SIGXFSZ) asks too, and its write fails.
+ */
 void cli_catch_signals(void);
-/* "Ctrl-C", "SIGTERM", or NULL when there was no signal. */
+/* "Ctrl-C", "SIGTERM", ..., or NULL when there was no signal. */
 const char *cli_signal(void);
 double cli_seconds(void);
 /* Seconds since the process began. */
@@ -156,11 +159,19 @@ thiele_status cli_open_like_training(thiele_table **table, cli_settings *setting
 typedef struct cli_file {
     FILE *stream; /* write here */
     const char *path;
-    char *temporary;
+    char *temporary; /* what it is called before it takes its place */
+    bool named;      /* it is there by that name */
 } cli_file;
 int cli_file_begin(cli_file *file, const char *path);
 int cli_file_commit(cli_file *file);
 void cli_file_abandon(cli_file *file);
+/* Waits until nobody else updates the model at path, and keeps others waiting until the unlock. */
+typedef struct cli_lock_file {
+    int descriptor;
+    char *name;
+} cli_lock_file;
+int cli_lock(cli_lock_file *lock, const char *path);
+void cli_unlock(cli_lock_file *lock);
 /* Flushes standard output. The last thing a run does. */
 int cli_flush(void);
 /* The training log, where one is asked for; it must not be the file that the result goes to. */

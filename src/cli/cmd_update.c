@@ -1,5 +1,6 @@
 /* thiele update: a model goes on learning from new rows, each once; from a table, a stream or a file that grows. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 
@@ -61,6 +62,25 @@ out:
     return result;
 }
 
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+/* A model that is replaced by what it has learned is updated by one process at a time: none loses another's rows. */
+static int update_alone(cli_settings *settings, const char *output)
+{
+    cli_lock_file lock = {.descriptor = -1};
+    int result = is_same_file(output, settings->operand[0]) ? cli_lock(&lock, settings->operand[0]) : CLI_DONE;
+    if (result == CLI_DONE) {
+        result = update(settings, output);
+    }
+    cli_unlock(&lock);
+    return result;
+}
+
 static int run(cli_settings *settings)
 {
     if (cli_check_plugin(settings) != CLI_DONE) {
@@ -76,7 +96,7 @@ static int run(cli_settings *settings)
         result = cli_open_log(settings, output);
     }
     if (result == CLI_DONE) {
-        result = update(settings, output);
+        result = update_alone(settings, output);
     }
     return cli_close_log(settings, result);
 }

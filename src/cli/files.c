@@ -1,12 +1,15 @@
 /*
- * Where output goes: checks made before the work so that an hour of it is not lost for a misspelt folder, and files
- * that appear whole or not at all (a temporary name in the same folder, synced, renamed).
+ * Where output goes: checks made before the work so that an hour of it is not lost for a misspelt folder, files that
+ * appear whole or not at all (without a name in the same folder where there can be such, synced, named, renamed), and
+ * the lock of a model that is being updated.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -16,21 +19,54 @@ static bool is_standard(const char *path)
     return path == NULL || strcmp(path, "-") == 0;
 }
 
-/* Makes a new file beside path; *name (to be freed) is what it is called. -1 and errno when it can't. */
-static int open_beside(const char *path, char **name)
+/* The folder of path, to be freed; NULL when memory is out. */
+static char *folder_of(const char *path)
 {
-    size_t capacity = strlen(path) + 32;
-    *name = malloc(capacity);
-    if (*name == NULL) {
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + (slash == path));
+}
+
+/* Keeps errno over a call that may change it. */
+static void close_kept(int descriptor)
+{
+    int reason = errno;
+    close(descriptor);
+    errno = reason;
+}
+
+/* A new file without a name in the folder of path, which can be given one; -1 where there is no such. */
+static int open_nameless(const char *path)
+{
+    char link[64];
+    char *folder = folder_of(path);
+    int descriptor = folder != NULL ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1;
+    free(folder);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    if (descriptor >= 0 && access(link, F_OK) != 0) {
+        close_kept(descriptor);
         return -1;
     }
-    snprintf(*name, capacity, "%s.tmp%ld", path, (long)getpid());
-    int descriptor = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return descriptor;
+}
+
+/* Makes a new file beside path, for its temporary name (to be freed) if it needs one now. -1 and errno when it can't.
+ */
+static int open_beside(cli_file *file)
+{
+    size_t capacity = strlen(file->path) + 48;
+    file->temporary = malloc(capacity);
+    if (file->temporary == NULL) {
+        return -1;
+    }
+    /* As the library calls its own, and locked like them: what a killed process left is cleared by the next one. */
+    snprintf(file->temporary, capacity, "%s.%ld-0.tmp", file->path, (long)getpid());
+    int descriptor = open_nameless(file->path);
     if (descriptor < 0) {
-        int reason = errno;
-        free(*name);
-        *name = NULL;
-        errno = reason;
+        descriptor = open(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        file->named = descriptor >= 0;
+    }
+    if (descriptor >= 0) {
+        (void)flock(descriptor, LOCK_EX | LOCK_NB);
     }
     return descriptor;
 }
@@ -56,9 +92,8 @@ static int check_existing(const char *path, const struct stat *info, const char 
 /* Whether a file can be made in the folder of path, found out by making one. */
 static int check_folder(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + (slash == path));
-    char *name = NULL;
+    char *folder = folder_of(path);
+    cli_file file = {.path = path};
     struct stat info;
     int result = CLI_DONE;
     if (folder == NULL) {
@@ -70,16 +105,15 @@ static int check_folder(const char *path)
     } else if (!S_ISDIR(info.st_mode)) {
         result = cli_fail("cannot write '%s': '%s' is not a folder", path, folder);
     } else {
-        int descriptor = open_beside(path, &name);
+        int descriptor = open_beside(&file);
         if (descriptor < 0) {
             result = cli_fail("cannot write '%s': no file can be made in folder '%s': %s (write elsewhere)", path,
                               folder, strerror(errno));
         } else {
             close(descriptor);
-            unlink(name);
         }
     }
-    free(name);
+    cli_file_abandon(&file);
     free(folder);
     return result;
 }
@@ -154,13 +188,10 @@ int cli_file_begin(cli_file *file, const char *path)
         file->stream = fopen(path, "wb");
         return file->stream != NULL ? CLI_DONE : write_failed(file);
     }
-    int descriptor = open_beside(path, &file->temporary);
-    if (descriptor < 0) {
-        return write_failed(file);
-    }
-    file->stream = fdopen(descriptor, "wb");
+    int descriptor = open_beside(file);
+    file->stream = descriptor >= 0 ? fdopen(descriptor, "wb") : NULL;
     if (file->stream == NULL) {
-        close(descriptor);
+        close_kept(descriptor);
         return write_failed(file);
     }
     return CLI_DONE;
@@ -179,6 +210,32 @@ static bool copy_to_stdout(FILE *stream)
     return !ferror(stream) && fflush(stdout) == 0;
 }
 
+/* The folder knows the new file for good; one that may not be read, or can't be synced, does when it does. */
+static bool sync_folder(const char *path)
+{
+    char *folder = folder_of(path);
+    int descriptor = folder != NULL ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool synced = descriptor >= 0 ? fsync(descriptor) == 0 || errno == EINVAL : errno == EACCES;
+    close_kept(descriptor);
+    free(folder);
+    return synced;
+}
+
+static bool take_place(cli_file *file)
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fileno(file->stream));
+    if (fsync(fileno(file->stream)) != 0) {
+        return false;
+    }
+    file->named = file->named || linkat(AT_FDCWD, link, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW) == 0;
+    if (!file->named || rename(file->temporary, file->path) != 0) {
+        return false;
+    }
+    file->named = false;
+    return sync_folder(file->path);
+}
+
 int cli_file_commit(cli_file *file)
 {
     bool good = fflush(file->stream) == 0 && !ferror(file->stream);
@@ -186,32 +243,33 @@ int cli_file_commit(cli_file *file)
         good = copy_to_stdout(file->stream);
     }
     if (good && file->temporary != NULL) {
-        good = fsync(fileno(file->stream)) == 0;
+        good = take_place(file);
     }
     if (!good) {
         return write_failed(file);
     }
+    bool matters = file->temporary == NULL && !is_standard(file->path);
     int closed = fclose(file->stream);
     file->stream = NULL;
-    if (closed != 0 || (file->temporary != NULL && rename(file->temporary, file->path) != 0)) {
+    if (matters && closed != 0) {
         return write_failed(file);
     }
-    free(file->temporary);
-    file->temporary = NULL;
+    cli_file_abandon(file);
     return CLI_DONE;
 }
 
 void cli_file_abandon(cli_file *file)
 {
+    if (file->named) {
+        unlink(file->temporary);
+        file->named = false;
+    }
     if (file->stream != NULL) {
         fclose(file->stream);
         file->stream = NULL;
     }
-    if (file->temporary != NULL) {
-        unlink(file->temporary);
-        free(file->temporary);
-        file->temporary = NULL;
-    }
+    free(file->temporary);
+    file->temporary = NULL;
 }
 
 int cli_open_log(cli_settings *settings, const char *output)
@@ -245,4 +303,67 @@ int cli_flush(void)
         return CLI_DONE;
     }
     return cli_fail("cannot write standard output: %s", strerror(errno));
+}
+
+/* --- updates of one model, one after the other --- */
+
+/* Opens the lock's file and takes it, as long as it is still there: who had it before has removed it. */
+static int try_lock(const char *name)
+{
+    struct stat opened, there;
+    int descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor < 0) {
+        return -1;
+    }
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+        close_kept(descriptor);
+        return -1;
+    }
+    if (fstat(descriptor, &opened) != 0 || stat(name, &there) != 0 || opened.st_ino != there.st_ino ||
+        opened.st_dev != there.st_dev) {
+        close(descriptor);
+        errno = EWOULDBLOCK;
+        return -1;
+    }
+    return descriptor;
+}
+
+int cli_lock(cli_lock_file *lock, const char *path)
+{
+    static const struct timespec pause = {.tv_nsec = 50000000};
+    char *resolved = realpath(path, NULL);
+    size_t capacity = strlen(resolved != NULL ? resolved : path) + sizeof ".lock";
+    bool said = false;
+    *lock = (cli_lock_file){.descriptor = -1, .name = malloc(capacity)};
+    if (lock->name != NULL) {
+        snprintf(lock->name, capacity, "%s.lock", resolved != NULL ? resolved : path);
+    }
+    free(resolved);
+    if (lock->name == NULL) {
+        return cli_fail("out of memory");
+    }
+    while ((lock->descriptor = try_lock(lock->name)) < 0) {
+        if (errno == ENOLCK || errno == ENOTSUP || errno == ENOSYS) {
+            break; /* a file system without locks: the library still notices a model that was replaced */
+        }
+        if (errno != EWOULDBLOCK) {
+            return cli_fail("cannot lock %s by %s: %s", path, lock->name, strerror(errno));
+        }
+        if (!said) {
+            fprintf(stderr, "thiele: waiting until another update of %s ends\n", path);
+            said = true;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return CLI_DONE;
+}
+
+void cli_unlock(cli_lock_file *lock)
+{
+    if (lock->descriptor >= 0) {
+        unlink(lock->name);
+        close(lock->descriptor);
+    }
+    free(lock->name);
+    *lock = (cli_lock_file){.descriptor = -1};
 }

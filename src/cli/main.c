@@ -127,6 +127,8 @@ int main(int argc, char **argv)
     (void)cli_running(); /* from here on */
     /* Whoever reads our output may stop at any time: then we end too, without a word, even if the caller ignores it. */
     signal(SIGPIPE, SIG_DFL);
+    /* A file that grows beyond its limit is a write that fails, with a sentence and the old file in its place. */
+    signal(SIGXFSZ, SIG_IGN);
     int result = dispatch(argc > 0 ? argc - 1 : 0, argv + 1);
     result = result == CLI_DONE ? cli_flush() : result;
     finished = true;

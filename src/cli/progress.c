@@ -1,7 +1,7 @@
 /*
- * Signals and the progress line. The first SIGINT or SIGTERM only sets a flag, which the library's next progress call
- * hands on, so that the best model so far can be saved; it also restores the defaults, so that a second one ends the
- * process. The line is drawn on standard error, when that is a terminal, at most ten times a second.
+ * Signals and the progress line. The first SIGINT, SIGTERM or SIGHUP only sets a flag, which the library's next
+ * progress call hands on, so that the best model so far can be saved; it also restores the defaults, so that a second
+ * one ends the process. The line is drawn on standard error, when that is a terminal, at most ten times a second.
  */
 #include <math.h>
 #include <signal.h>
@@ -20,32 +20,49 @@ static struct {
     double drawn;
 } line;
 
+/* Signals that ask for the end, and what they are called. */
+static const struct {
+    int number;
+    bool once; /* a second one ends the process; else it comes with every write that fails */
+    const char *name;
+} signals[] = {
+    {SIGINT, true, "Ctrl-C"},
+    {SIGTERM, true, "SIGTERM"},
+    {SIGHUP, true, "SIGHUP"},
+    {SIGXFSZ, false, "the limit on the size of files"},
+};
+enum { SIGNALS = sizeof signals / sizeof *signals };
+static volatile sig_atomic_t caught[SIGNALS];
+
 static void handle_signal(int number)
 {
     signal_seen = number;
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-}
-
-/* A signal that was ignored from the start (nohup, a shell's background job) stays so. */
-static void catch_signal(int number)
-{
-    struct sigaction action = {.sa_handler = handle_signal, .sa_flags = SA_RESTART}, old;
-    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN) {
-        sigaction(number, &action, NULL);
+    for (int i = 0; i < SIGNALS; i++) {
+        if (signals[i].once && caught[i]) {
+            signal(signals[i].number, SIG_DFL);
+        }
     }
 }
 
+/* A signal that was ignored from the start (nohup, a shell's background job) stays so; main ignores those of files. */
 void cli_catch_signals(void)
 {
-    catch_signal(SIGINT);
-    catch_signal(SIGTERM);
+    struct sigaction action = {.sa_handler = handle_signal, .sa_flags = SA_RESTART}, old;
+    for (int i = 0; i < SIGNALS; i++) {
+        if (sigaction(signals[i].number, NULL, &old) == 0 && (old.sa_handler != SIG_IGN || !signals[i].once)) {
+            caught[i] = sigaction(signals[i].number, &action, NULL) == 0;
+        }
+    }
 }
 
 const char *cli_signal(void)
 {
-    int number = signal_seen;
-    return number == 0 ? NULL : number == SIGINT ? "Ctrl-C" : "SIGTERM";
+    for (int i = 0; i < SIGNALS; i++) {
+        if (signals[i].number == signal_seen) {
+            return signals[i].name;
+        }
+    }
+    return NULL;
 }
 
 double cli_seconds(void)

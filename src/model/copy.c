@@ -103,6 +103,7 @@ static thiele_status copy_parts(thiele_context *ctx, thiele_model *to, const thi
 {
     size_t targets = (size_t)from->encoder.targets;
     thiele_status status;
+    THI_TRY(copy_text(ctx, &to->origin.path, from->origin.path));
     THI_TRY(copy_encoder(ctx, &to->encoder, &from->encoder));
     if (from->lik != NULL) {
         THI_TRY(thi_likelihood_copy(&to->lik, ctx, from->lik));
@@ -135,6 +136,7 @@ thiele_status thi_model_copy(thiele_model **out, thiele_context *ctx, const thie
         return status;
     }
     *copy = *model;
+    copy->origin.path = NULL;
     copy->encoder = (thi_encoder){0};
     copy->lik = NULL;
     copy->own = copy->expectation = copy->method = copy->why = copy->kernel = copy->posterior = copy->optimizer = NULL;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/json.h"
 #include "model/predictors.h"
 #include "model/units.h"
 
@@ -24,16 +25,6 @@ const thi_score_field thi_score_fields[THI_SCORE_FIELDS] = {
     {"error_rate", offsetof(thiele_scores, error_rate)},
     {"nlp", offsetof(thiele_scores, nlp)},
 };
-
-thiele_status thi_json_text(thiele_context *ctx, json_t *json, size_t flags, char **text)
-{
-    *text = NULL;
-    char *dump = json != NULL ? json_dumps(json, flags | JSON_REAL_PRECISION(17)) : NULL;
-    thiele_status status = dump != NULL ? thi_strdup(ctx, text, dump)
-                                        : thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while JSON was written");
-    free(dump);
-    return status;
-}
 
 /* A number, or null for one that JSON cannot hold. */
 static json_t *number(double value)
@@ -121,7 +112,7 @@ static json_t *make_list(const thiele_model *model, int count, json_t *(*one)(co
 
 static json_t *latent_to_json(const thiele_model *model, int index)
 {
-    return thi_predictor_to_json(&model->latent[index]);
+    return thi_predictor_to_json(&model->latent[index], index > 0 ? model->latent : NULL);
 }
 
 static json_t *holdout_to_json(const thiele_model *model, int index)
@@ -252,6 +243,13 @@ static thiele_status take_count(thiele_context *ctx, const json_t *json, const c
     return json_is_integer(value) && *out >= 0 && *out <= high ? THIELE_OK : bad(ctx, field);
 }
 
+static thiele_status take_flag(thiele_context *ctx, const json_t *json, const char *field, bool *out)
+{
+    const json_t *value = json_object_get(json, field);
+    *out = json_is_true(value);
+    return json_is_boolean(value) ? THIELE_OK : bad(ctx, field);
+}
+
 static thiele_status take_stop(thiele_model *model, thiele_context *ctx, const json_t *json)
 {
     const char *name = json_string_value(json_object_get(json, "stop"));
@@ -264,6 +262,21 @@ static thiele_status take_stop(thiele_model *model, thiele_context *ctx, const j
     return bad(ctx, "stop");
 }
 
+static thiele_status take_parameter(thi_learned *p, thiele_context *ctx, const json_t *json)
+{
+    thiele_status status;
+    THI_TRY(take_text(ctx, json, "name", &p->name));
+    THI_TRY(take_number(ctx, json, "value", -INFINITY, &p->value));
+    THI_TRY(take_flag(ctx, json, "fixed", &p->fixed));
+    THI_TRY(take_flag(ctx, json, "redundant", &p->redundant));
+    THI_TRY(take_flag(ctx, json, "standardised", &p->standardised));
+    if (json_object_get(json, "prior") != NULL) {
+        THI_TRY(take_text(ctx, json, "prior", &p->prior));
+    }
+out:
+    return status;
+}
+
 static thiele_status take_learned(thiele_model *model, thiele_context *ctx, const json_t *json)
 {
     const json_t *list = json_object_get(json, "parameters");
@@ -273,19 +286,8 @@ static thiele_status take_learned(thiele_model *model, thiele_context *ctx, cons
     }
     thiele_status status = thi_alloc(ctx, &model->learned, count, sizeof *model->learned);
     for (size_t i = 0; status == THIELE_OK && i < count; i++) {
-        const json_t *entry = json_array_get(list, i);
-        thi_learned *p = &model->learned[i];
-        status = take_text(ctx, entry, "name", &p->name);
+        status = take_parameter(&model->learned[i], ctx, json_array_get(list, i));
         model->learned_count = (int)i + 1;
-        if (status == THIELE_OK) {
-            status = take_number(ctx, entry, "value", -INFINITY, &p->value);
-            p->fixed = json_is_true(json_object_get(entry, "fixed"));
-            p->redundant = json_is_true(json_object_get(entry, "redundant"));
-            p->standardised = json_is_true(json_object_get(entry, "standardised"));
-        }
-        if (status == THIELE_OK && json_object_get(entry, "prior") != NULL) {
-            status = take_text(ctx, entry, "prior", &p->prior);
-        }
     }
     return status;
 }
@@ -299,9 +301,10 @@ static thiele_status take_worst(thiele_model *model, thiele_context *ctx, const 
     model->worst_count = (int)json_array_size(list);
     for (int i = 0; i < model->worst_count; i++) {
         const json_t *entry = json_array_get(list, (size_t)i);
-        model->worst_row[i] = json_integer_value(json_object_get(entry, "row")) - 1;
+        int64_t row = json_integer_value(json_object_get(entry, "row"));
+        model->worst_row[i] = row - (row > 0);
         model->worst_z[i] = json_real_value(json_object_get(entry, "z"));
-        if (model->worst_row[i] < 0) {
+        if (row < 1) {
             return bad(ctx, "worst");
         }
     }
@@ -361,8 +364,7 @@ out:
     return status;
 }
 
-/* Each has its tensors, which are looked up by name. */
-enum { LATENTS_MAX = 2000 };
+enum { LATENTS_MAX = 100000 };
 
 static thiele_status take_likelihood(thiele_model *model, thiele_context *ctx, const json_t *json)
 {
@@ -418,9 +420,9 @@ static thiele_status take_blocks(thiele_model *model, thiele_context *ctx, const
     if (blocks == NULL) {
         return THIELE_OK;
     }
-    b->anytime = json_is_true(json_object_get(blocks, "anytime"));
-    b->estimate = json_is_true(json_object_get(blocks, "estimate"));
     b->held_out = NAN;
+    THI_TRY(take_flag(ctx, blocks, "anytime", &b->anytime));
+    THI_TRY(take_flag(ctx, blocks, "estimate", &b->estimate));
     THI_TRY(take_count(ctx, blocks, "blocks", INT64_MAX, &b->blocks));
     THI_TRY(take_count(ctx, blocks, "largest", INT64_MAX, &b->largest));
     THI_TRY(take_count(ctx, blocks, "inducing", INT64_MAX, &b->inducing));

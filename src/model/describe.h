@@ -10,8 +10,6 @@
 json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx);
 /* Fills the model's fields from untrusted JSON; tensors come later. Error: FORMAT. */
 thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, const json_t *json);
-/* As compact text, numbers with all their digits. */
-thiele_status thi_json_text(thiele_context *ctx, json_t *json, size_t flags, char **text);
 
 /* The numbers of thiele_scores, so that they are read, written and pooled in one place. */
 typedef struct thi_score_field {

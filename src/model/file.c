@@ -1,49 +1,91 @@
 /*
  * Models to and from files (docs/file-format.md). The JSON says what there is; tensors hold the numbers of each latent
  * function: inputs, weights, factor, theta, mean, and where there are such scale and plus.K. Those of the second latent
- * function and on are called f2.inputs and so on; inputs, factor and scale that equal the first one's are left out.
+ * function and on are called f2.inputs and so on; inputs, factor and scale that equal the first one's are left out, and
+ * the JSON says so. What is written is read before it takes the old file's place.
  */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "model/describe.h"
+#include "model/json.h"
 #include "model/predictors.h"
 #include "model/tensors.h"
+
+static thiele_status read_model(thiele_model *model, thiele_context *ctx, thi_tensors *tensors);
 
 /* --- saving ----------------------------------------------------------------------------------------------------------
  */
 
+static thiele_status list_model(const thiele_model *model, thi_tensor_list *list)
+{
+    thi_tensor mean = {.dims = 1, .shape = {model->rows}, .data = model->loo_mean}, variance = mean;
+    thiele_status status = THIELE_OK;
+    variance.data = model->loo_variance;
+    for (int j = 0; j < model->latents; j++) {
+        THI_TRY(thi_predictor_list(list, &model->latent[j], j > 0 ? &model->latent[0] : NULL, j));
+    }
+    if (model->loo_mean != NULL) {
+        THI_TRY(thi_tensor_add(list, -1, "loo.mean", mean));
+        THI_TRY(thi_tensor_add(list, -1, "loo.variance", variance));
+    }
+out:
+    return status;
+}
+
+/*
+ * Reads what was written as a reader would, its numbers aside: whoever can't load a model must not lose the old one to
+ * it. A device or standard output has taken the bytes and gives none back.
+ */
+static thiele_status try_reading(thiele_context *ctx, thi_file *file, int count, const thi_tensor *tensor)
+{
+    thi_tensors tensors = {0};
+    thiele_model *model = NULL;
+    thiele_status status = THIELE_OK;
+    if (file->temporary == NULL) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_alloc(ctx, &model, 1, sizeof *model));
+    THI_TRY(thi_tensors_reread(&tensors, ctx, file, count, tensor));
+    THI_TRY(read_model(model, ctx, &tensors));
+out:
+    thi_tensors_clear(&tensors);
+    thiele_model_destroy(model);
+    return status == THIELE_ERROR_FORMAT || status == THIELE_ERROR_ARGUMENT
+               ? thi_fail_in(ctx, THIELE_ERROR_FORMAT, "the model was not saved, because nobody could load it")
+               : status;
+}
+
 static thiele_status write_model(const thiele_model *model, thiele_context *ctx, thi_file *file, const char *json)
 {
     thi_tensor_list list = {.ctx = ctx};
-    int64_t rows = model->rows;
-    thiele_status status = THIELE_OK;
-    for (int j = 0; j < model->latents; j++) {
-        THI_TRY(thi_predictor_list(&list, &model->latent[j], j > 0 ? &model->latent[0] : NULL, j));
-    }
-    if (model->loo_mean != NULL) {
-        THI_TRY(
-            thi_tensor_add(&list, -1, "loo.mean", (thi_tensor){.dims = 1, .shape = {rows}, .data = model->loo_mean}));
-        THI_TRY(thi_tensor_add(&list, -1, "loo.variance",
-                               (thi_tensor){.dims = 1, .shape = {rows}, .data = model->loo_variance}));
-    }
-    THI_TRY(thi_tensors_check(ctx, list.count, thi_tensor_list_named(&list)));
-    THI_TRY(thi_tensors_write(ctx, file, json, list.count, thi_tensor_list_named(&list)));
+    thiele_status status;
+    THI_TRY(list_model(model, &list));
+    const thi_tensor *tensor = thi_tensor_list_named(&list);
+    THI_TRY(thi_tensors_check(ctx, list.count, tensor));
+    THI_TRY(thi_tensors_write(ctx, file, json, list.count, tensor));
+    THI_TRY(try_reading(ctx, file, list.count, tensor));
 out:
     thi_tensor_list_clear(&list);
     return status;
 }
 
-thiele_status thiele_model_save(const thiele_model *model, thiele_context *ctx, const char *path)
+static thiele_status save(const thiele_model *model, thiele_context *ctx, const char *path, thi_origin *origin)
 {
     thi_file file = {0};
     char *text = NULL;
     json_t *json = thi_model_to_json(model, ctx);
     thiele_status status;
     THI_TRY(thi_json_text(ctx, json, JSON_COMPACT, &text));
+    json_decref(json);
+    json = NULL;
     THI_TRY(thi_file_begin(&file, ctx, path));
+    if (origin != NULL && origin->path != NULL && file.path != NULL && strcmp(origin->path, file.path) == 0) {
+        file.stamp = &origin->stamp;
+    }
     THI_TRY(write_model(model, ctx, &file, text));
     THI_TRY(thi_file_commit(&file, ctx));
 out:
@@ -53,10 +95,20 @@ out:
     return status;
 }
 
+thiele_status thiele_model_save(const thiele_model *model, thiele_context *ctx, const char *path)
+{
+    return save(model, ctx, path, NULL);
+}
+
+thiele_status thi_model_save_again(thiele_model *model, thiele_context *ctx, const char *path)
+{
+    return save(model, ctx, path, &model->origin);
+}
+
 /* --- loading ---------------------------------------------------------------------------------------------------------
  */
 
-static thiele_status read_loo(thiele_model *model, thiele_context *ctx, const thi_tensors *tensors)
+static thiele_status read_loo(thiele_model *model, thiele_context *ctx, thi_tensors *tensors)
 {
     thiele_status status = THIELE_OK;
     if (model->loo.rows == 0) {
@@ -96,8 +148,7 @@ static thiele_status match_learned(thiele_model *model, thiele_context *ctx)
     return THIELE_OK;
 }
 
-static thiele_status read_latents(thiele_model *model, thiele_context *ctx, const thi_tensors *tensors,
-                                  const json_t *json)
+static thiele_status read_latents(thiele_model *model, thiele_context *ctx, thi_tensors *tensors, const json_t *json)
 {
     const char *mean = json_string_value(json_object_get(json, "mean"));
     const json_t *list = json_object_get(json, "latents");
@@ -116,28 +167,39 @@ static thiele_status read_latents(thiele_model *model, thiele_context *ctx, cons
     }
     THI_TRY(match_learned(model, ctx));
     THI_TRY(read_loo(model, ctx, tensors));
+    THI_TRY(thi_tensors_all_used(tensors, ctx));
 out:
     thi_kernel_columns_clear(&columns);
     thi_latents_clear(&latents);
     return status;
 }
 
-/* The parts of a model from a file that is whole. */
-static thiele_status read_model(thiele_model *model, thiele_context *ctx, const thi_tensors *tensors)
+/* Version 1 was read with whatever else it had. What has just been written has no numbers to be described. */
+static thiele_status refuse_unknown(const thiele_model *model, thiele_context *ctx, const thi_tensors *tensors,
+                                    const json_t *json)
 {
-    json_error_t error = {0};
-    json_t *json = json_loads(tensors->model_json, JSON_REJECT_DUPLICATES, &error);
+    if (tensors->version == 1 || tensors->values == NULL) {
+        return THIELE_OK;
+    }
+    json_t *known = thi_model_to_json(model, ctx);
+    thiele_status status = known != NULL ? thi_json_known(ctx, json, known)
+                                         : thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while a model was read");
+    json_decref(known);
+    return status;
+}
+
+/* The parts of a model from a file that is whole. */
+static thiele_status read_model(thiele_model *model, thiele_context *ctx, thi_tensors *tensors)
+{
+    thi_json json = {0};
+    const char *text = tensors->model_json;
     thiele_status status;
-    if (json == NULL && json_error_code(&error) == json_error_out_of_memory) {
-        return thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while a model was read");
-    }
-    if (!json_is_object(json)) {
-        THI_TRY(thi_fail(ctx, THIELE_ERROR_FORMAT, "its description is damaged"));
-    }
-    THI_TRY(thi_model_from_json(model, ctx, json));
-    THI_TRY(read_latents(model, ctx, tensors, json));
+    THI_TRY(thi_json_parse(&json, ctx, text, strlen(text), "its description"));
+    THI_TRY(thi_model_from_json(model, ctx, json.root));
+    THI_TRY(read_latents(model, ctx, tensors, json.root));
+    THI_TRY(refuse_unknown(model, ctx, tensors, json.root));
 out:
-    json_decref(json);
+    thi_json_clear(&json);
     return status;
 }
 
@@ -168,7 +230,8 @@ thiele_status thi_model_parse(thiele_model **out, thiele_context *ctx, const cha
 
 static thiele_status no_file(thiele_context *ctx, const char *path)
 {
-    return thi_fail(ctx, THIELE_ERROR_IO, "cannot read model %s: %s", path, strerror(errno));
+    return errno == ENOMEM ? thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while model %s was opened", path)
+                           : thi_fail(ctx, THIELE_ERROR_IO, "cannot read model %s: %s", path, strerror(errno));
 }
 
 /* The whole file; the size is asked first, so that a short read is noticed. */
@@ -190,6 +253,16 @@ static thiele_status read_file(thiele_context *ctx, const char *path, FILE *stre
     return status;
 }
 
+/* Where it came from, links resolved. */
+static thiele_status keep_origin(thiele_model *model, thiele_context *ctx, const char *path, const thi_stamp *stamp)
+{
+    char *resolved = realpath(path, NULL);
+    model->origin.stamp = *stamp;
+    thiele_status status = resolved != NULL ? thi_strdup(ctx, &model->origin.path, resolved) : THIELE_OK;
+    free(resolved);
+    return status;
+}
+
 thiele_status thiele_model_load(thiele_model **out, thiele_context *ctx, const char *path)
 {
     unsigned char *bytes = NULL;
@@ -200,9 +273,18 @@ thiele_status thiele_model_load(thiele_model **out, thiele_context *ctx, const c
         return no_file(ctx, path);
     }
     thiele_status status = read_file(ctx, path, stream, &bytes, &length);
+    thi_stamp stamp;
+    bool known = thi_stamp_take(&stamp, fileno(stream));
     fclose(stream);
     if (status == THIELE_OK) {
         status = thi_model_parse(out, ctx, path, bytes, length);
+    }
+    if (status == THIELE_OK && known) {
+        status = keep_origin(*out, ctx, path, &stamp);
+    }
+    if (status != THIELE_OK) {
+        thiele_model_destroy(*out);
+        *out = NULL;
     }
     thi_free(bytes);
     return status;

@@ -436,7 +436,7 @@ thiele_status thiele_learner_save(thiele_learner *l, thiele_context *ctx, const 
 {
     thiele_status status;
     THI_TRY(refresh(l, ctx));
-    THI_TRY(thiele_model_save(l->model, ctx, path));
+    THI_TRY(thi_model_save_again(l->model, ctx, path));
     l->unsaved = 0;
     l->saved = thi_seconds();
 out:

@@ -20,6 +20,7 @@ void thiele_model_destroy(thiele_model *model)
         return;
     }
     thi_model_clear_learned(model);
+    thi_free(model->origin.path);
     thi_free(model->method);
     thi_free(model->why);
     thi_free(model->kernel);

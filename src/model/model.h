@@ -44,7 +44,14 @@ typedef struct thi_stream_report {
     thiele_scores *all, *recent; /* prequential, one a target; NULL: none */
 } thi_stream_report;
 
+/* The file that a model was read from or saved to; path NULL: none. */
+typedef struct thi_origin {
+    char *path;
+    thi_stamp stamp;
+} thi_origin;
+
 struct thiele_model {
+    thi_origin origin;
     thi_encoder encoder;
     thiele_likelihood *lik; /* units of the model; NULL: the user's own, not attached yet */
     char *own;              /* the name of the user's own likelihood; NULL: a built-in one */
@@ -93,6 +100,11 @@ void thi_kernel_columns_clear(thi_kernel_columns *columns);
 /* Parses a model from bytes in memory. */
 thiele_status thi_model_parse(thiele_model **out, thiele_context *ctx, const char *source, const unsigned char *bytes,
                               size_t length);
+/*
+ * Saves a model that has learned since it was loaded. The file that it came from is replaced only as long as it is
+ * still the one that was read or saved last: else what another has learned would be lost. Error: IO.
+ */
+thiele_status thi_model_save_again(thiele_model *model, thiele_context *ctx, const char *path);
 /* All rows of the table in memory, units of the model; row: the table's row of each (may be NULL). */
 thiele_status thi_read_all(thiele_context *ctx, thi_reader *reader, thi_rows *rows, int64_t **row);
 /* Forgets the learned parameters that are reported. */

@@ -7,6 +7,22 @@
 #include "model/tensors.h"
 #include "posterior/predictor.h"
 
+/* Words of the file. */
+enum { THI_PLUS_KINDS = THI_PLUS_KERNEL + 1 };
+extern const char *const thi_plus_names[THI_PLUS_KINDS];
+extern const char *const thi_conditional_names[THI_CONDITIONAL_KINDS];
+/* Parts that a later latent function may have from the first. */
+enum { THI_SHARED_INPUTS, THI_SHARED_FACTOR, THI_SHARED_SCALE, THI_SHARED_KINDS };
+extern const char *const thi_shared_names[THI_SHARED_KINDS];
+/* "inputs" of the first latent function, "f2.inputs" of the second. */
+enum { THI_PART_NAME_MAX = 48 };
+void thi_part_name(char name[THI_PART_NAME_MAX], int latent, const char *part);
+
+static inline int64_t thi_packed_size(int64_t n)
+{
+    return n * (n + 1) / 2;
+}
+
 /* Tensors on their way to a file. */
 typedef struct thi_tensor_list {
     thiele_context *ctx;
@@ -24,11 +40,15 @@ void thi_tensor_list_clear(thi_tensor_list *list);
 /* Adds what a predictor needs; what equals that of `first` (NULL: there is none) is left out. */
 thiele_status thi_predictor_list(thi_tensor_list *list, const thi_predictor *predictor, const thi_predictor *first,
                                  int latent);
-/* What the tensors alone do not say. NULL when memory is out. */
-json_t *thi_predictor_to_json(const thi_predictor *predictor);
-/* A predictor from tensors and JSON that nobody vouches for; prior: the kernel's structure and the mean. Error: FORMAT.
+/* What the tensors alone do not say; first: as above. NULL when memory is out. */
+json_t *thi_predictor_to_json(const thi_predictor *predictor, const thi_predictor *first);
+
+/* --- predictors_read.c --- */
+/*
+ * A predictor from tensors and JSON that nobody vouches for; prior: the kernel's structure and the mean. Of tensors
+ * that were reread, which have no bytes, everything is checked and only kernel and mean are there. Error: FORMAT.
  */
-thiele_status thi_predictor_read(thi_predictor *predictor, thiele_context *ctx, const thi_tensors *tensors, int latent,
+thiele_status thi_predictor_read(thi_predictor *predictor, thiele_context *ctx, thi_tensors *tensors, int latent,
                                  const thi_prior *prior, int components, const json_t *json);
 
 #endif

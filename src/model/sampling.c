@@ -11,7 +11,7 @@
 
 /* Draws that a model keeps, at most: as many components as quantiles are taken of. */
 enum { KEPT = THI_EXPECT_BLOCK };
-/* R-hat of chains that never moved, as it is written. */
+/* R-hat of chains that never moved, or as good as never, as it is written. */
 #define STUCK 1e9
 
 static thiele_status keep_summary(thi_fitting *f, const thi_chains_result *r)
@@ -25,7 +25,7 @@ static thiele_status keep_summary(thi_fitting *f, const thi_chains_result *r)
                         .acceptance = r->acceptance,
                         .step = r->step,
                         .divergences = r->divergences};
-    s->mixing.rhat = isinf(s->mixing.rhat) ? STUCK : s->mixing.rhat;
+    s->mixing.rhat = s->mixing.rhat > STUCK ? STUCK : s->mixing.rhat;
     return thi_strdup(f->ctx, &s->sampler, r->sampler);
 }
 

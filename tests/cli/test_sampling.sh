@@ -78,10 +78,11 @@ about = header["__metadata__"]
 d = json.loads(about["model"])
 exec(sys.argv[1])
 about["model"] = json.dumps(d)
-about["crc32"] = f"{zlib.crc32(about['model'].encode() + data):08x}"
-text = json.dumps(header).encode()
+about["crc32"] = "00000000"
+text = json.dumps(header, separators=(",", ":")).encode()
 text += b" " * (-(8 + len(text)) % 64)
-open("forged.thiele", "wb").write(struct.pack("<Q", len(text)) + text + data)
+forged = struct.pack("<Q", len(text)) + text + data
+open("forged.thiele", "wb").write(forged.replace(b'"00000000"', b'"%08x"' % zlib.crc32(forged), 1))
 PYTHON
 }
 forge 'pass'

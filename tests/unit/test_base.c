@@ -1,6 +1,9 @@
 /* The ground: messages, allocation, sums in a fixed order, random streams and their distribution, text, files. */
 #include "testing.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <errno.h>
 #include <locale.h>
 #include <sys/stat.h>
@@ -52,7 +55,12 @@ static void test_allocation(void **state)
     for (int i = 0; i < 700; i++) {
         assert_int_equal(block[i], 0);
     }
-    assert_int_equal(thi_memory_held(ctx), 700);
+    /* The block's header counts too, and what a dependency holds. */
+    assert_int_equal(thi_memory_held(ctx), 764);
+    assert_ok(ctx, thi_count(ctx, 9000));
+    assert_fails(ctx, thi_count(ctx, 9000), THIELE_ERROR_LIMIT, "limit");
+    thi_uncount(ctx, 9000);
+    assert_int_equal(thi_memory_held(ctx), 764);
     memset(block, 1, 700);
     assert_ok(ctx, thi_grow(ctx, &block, 100, 9));
     assert_true(block[699] == 1 && block[700] == 0);
@@ -265,12 +273,89 @@ static void test_files(void **state)
     thiele_context_destroy(ctx);
 }
 
+static void make_file(const char *path)
+{
+    FILE *stream = fopen(path, "w");
+    assert_non_null(stream);
+    fclose(stream);
+}
+
+/* What killed processes left of the same file goes; what a living one has locked, and what is of other files, stays. */
+static void test_left_over(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool locked, stays;
+    } cases[] = {
+        {"out.1-0.tmp", false, false},  {"out.987654-12.tmp", false, false}, {"out.2-0.tmp", true, true},
+        {"out.3-0.tmpx", false, true},  {"out.-0.tmp", false, true},         {"out.4.tmp", false, true},
+        {"outer.1-0.tmp", false, true}, {"ou.1-0.tmp", false, true},         {"out.5-0x.tmp", false, true},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    thiele_context *ctx = test_context(1);
+    char folder[] = "/tmp/thiele-test-left-XXXXXX";
+    char path[CASES][128], out[128];
+    int locked = -1;
+    thi_file file;
+    assert_non_null(mkdtemp(folder));
+    snprintf(out, sizeof out, "%s/out", folder);
+    for (int i = 0; i < CASES; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%s", folder, cases[i].name);
+        make_file(path[i]);
+        if (cases[i].locked) {
+            locked = open(path[i], O_RDONLY);
+            assert_int_equal(flock(locked, LOCK_EX), 0);
+        }
+    }
+    assert_ok(ctx, thi_file_begin(&file, ctx, out));
+    assert_ok(ctx, thi_file_commit(&file, ctx));
+    for (int i = 0; i < CASES; i++) {
+        assert_int_equal(access(path[i], F_OK) == 0, cases[i].stays);
+        unlink(path[i]);
+    }
+    close(locked);
+    assert_int_equal(unlink(out), 0);
+    assert_int_equal(rmdir(folder), 0);
+    thiele_context_destroy(ctx);
+}
+
+/* Of two who know the same file only the first replaces it. */
+static void test_stamps(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    char path[] = "/tmp/thiele-test-stamp-XXXXXX";
+    int handle = mkstemp(path);
+    thi_stamp first, second;
+    thi_file file;
+    assert_true(thi_stamp_take(&first, handle));
+    close(handle);
+    second = first;
+    for (int round = 0; round < 3; round++) {
+        assert_ok(ctx, thi_file_begin(&file, ctx, path));
+        fprintf(file.stream, "round %d", round);
+        file.stamp = &first;
+        assert_ok(ctx, thi_file_commit(&file, ctx));
+    }
+    assert_ok(ctx, thi_file_begin(&file, ctx, path));
+    file.stamp = &second;
+    assert_fails(ctx, thi_file_commit(&file, ctx), THIELE_ERROR_IO, "replaced by another program");
+    FILE *stream = fopen(path, "r");
+    char line[32] = "";
+    assert_non_null(fgets(line, sizeof line, stream));
+    fclose(stream);
+    assert_string_equal(line, "round 2");
+    assert_int_equal(unlink(path), 0);
+    thiele_context_destroy(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages), cmocka_unit_test(test_allocation),  cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_random),   cmocka_unit_test(test_permutation), cmocka_unit_test(test_text),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_files),    cmocka_unit_test(test_left_over),   cmocka_unit_test(test_stamps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void test_round_trip(void **state)
         w.n_beta = kind & 4 ? 0 : BETA;
         freeze(&w, ctx, &p);
         assert_ok(ctx, thi_predictor_list(&list, &p, NULL, 0));
-        json_t *json = thi_predictor_to_json(&p);
+        json_t *json = thi_predictor_to_json(&p, NULL);
         assert_ok(ctx, through_file(ctx, world_prior(&w), &list, json, &back));
         assert_int_equal(back.mean_n, p.mean_n);
         assert_ok(ctx, thi_predictor_marginals(&p, ctx, TESTS, w.Xtest, mean[0], variance[0], &clipped));
@@ -73,7 +73,7 @@ static void test_forged(void **state)
     for (size_t i = 0; i < sizeof forgeries / sizeof *forgeries; i++) {
         thi_tensor_list list = {.ctx = ctx};
         assert_ok(ctx, thi_predictor_list(&list, &p, NULL, 0));
-        json_t *json = thi_predictor_to_json(&p), *change = json_loads(forgeries[i].change, 0, NULL);
+        json_t *json = thi_predictor_to_json(&p, NULL), *change = json_loads(forgeries[i].change, 0, NULL);
         double *number = NULL, kept = 0.0;
         assert_int_equal(json_object_update(json, change), 0);
         for (int k = 0; forgeries[i].tensor != NULL && k < list.count; k++) {
@@ -111,7 +111,7 @@ static void test_other_kernel(void **state)
     world_open(&w, ctx, SE_KERNEL, true, true);
     freeze(&w, ctx, &p);
     assert_ok(ctx, thi_predictor_list(&list, &p, NULL, 0));
-    json_t *json = thi_predictor_to_json(&p);
+    json_t *json = thi_predictor_to_json(&p, NULL);
     thiele_kernel_destroy(w.kernel);
     assert_ok(ctx, thiele_kernel_parse(&w.kernel, ctx, "matern32(ard)", DIMS, NULL));
     assert_fails(ctx, through_file(ctx, world_prior(&w), &list, json, &back), THIELE_ERROR_FORMAT,

@@ -18,7 +18,7 @@ static void test_round_trip(void **state)
             assert_ok(ctx, thi_sparse_freeze(&w.sparse, ctx, (thi_conditional)kind, &p));
         }
         assert_ok(ctx, thi_predictor_list(&list, &p, NULL, 0));
-        json_t *json = thi_predictor_to_json(&p);
+        json_t *json = thi_predictor_to_json(&p, NULL);
         assert_ok(ctx, through_file(ctx, world_prior(&w), &list, json, &back));
         assert_int_equal(back.conditional, p.conditional);
         assert_int_equal(back.local != NULL, p.local != NULL);
@@ -83,7 +83,7 @@ static void test_forged(void **state)
         const forgery *f = &forgeries[i];
         thi_tensor_list list = {.ctx = ctx};
         assert_ok(ctx, thi_predictor_list(&list, &p, NULL, 0));
-        json_t *json = thi_predictor_to_json(&p), *change = json_loads(f->change, 0, NULL);
+        json_t *json = thi_predictor_to_json(&p, NULL), *change = json_loads(f->change, 0, NULL);
         json_object_update(json, change);
         double kept = 0.0, *place = NULL;
         for (int t = 0; f->tensor != NULL && t < list.count; t++) {

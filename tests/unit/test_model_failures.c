@@ -1,6 +1,7 @@
 /* Every allocation of a small fit, save, load and predict failing in turn: ours, and those of the JSON library. */
 #include "model_testing.h"
 
+#include <errno.h>
 #include <jansson.h>
 
 /* jansson's allocations fail together with ours. */
@@ -9,6 +10,7 @@ static int64_t json_countdown = -1;
 static void *failing_malloc(size_t size)
 {
     if (json_countdown == 0) {
+        errno = ENOMEM; /* as malloc does */
         return NULL;
     }
     json_countdown -= json_countdown > 0;
@@ -78,8 +80,9 @@ static void test_failing_allocations(void **state)
         assert_int_equal(thi_memory_held(ctx), held);
     }
     /* No temporary file is left behind by a save that failed. */
-    assert_int_equal(access(in_folder("f.thiele.0"), F_OK), -1);
-    assert_int_equal(access(in_folder("f-out.csv.0"), F_OK), -1);
+    char command[300];
+    snprintf(command, sizeof command, "! ls %s | grep -q tmp", folder);
+    assert_int_equal(system(command), 0);
     thiele_context_destroy(ctx);
 }
 
@@ -157,7 +160,7 @@ static void test_failing_json(void **state)
             assert_int_equal(status, THIELE_OK);
             break;
         }
-        if (status != THIELE_ERROR_MEMORY && status != THIELE_ERROR_FORMAT) {
+        if (status != THIELE_ERROR_MEMORY || strstr(thiele_context_message(ctx), "out of memory") == NULL) {
             fail_msg("JSON allocation %lld: %s: %s", (long long)nth, thiele_status_name(status),
                      thiele_context_message(ctx));
         }
