@@ -49,7 +49,8 @@ def coverage(group, _):
 
 def medians(group, deadlines, value=score):
     """deadline: median over the seeds, of the deadlines that have lines."""
-    found = {deadline: [value(line) for line in group if line["case"]["deadline"] == deadline] for deadline in deadlines}
+    found = {deadline: [value(line) for line in group if line["case"]["deadline"] == deadline]
+             for deadline in deadlines}
     return {deadline: statistics.median(values) for deadline, values in found.items() if values}
 
 

@@ -59,7 +59,7 @@ TASKS = {
 }
 MEASURED = list(TASKS)
 TASKS |= {
-    "ladder": Task("deadlines of 2 to 80 s, by method: scores, calibration, time used; rules", (), 590, ladder.run, True),
+    "ladder": Task("deadlines of 2 to 80 s, by method: scores, time used; rules", (), 590, ladder.run, True),
 }
 TASKS |= {name: Task(study.what, study.peers, study.minutes, study.run, True) for name, study in papers.STUDIES.items()}
 
