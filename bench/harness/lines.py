@@ -67,7 +67,7 @@ def brief(line):
     parts = []
     if "seconds" in line:
         parts.append(duration(median(line["seconds"])))
-    for name in ("nlpd", "nlp", "error", "coverage", "value", "reached", "rows_per_second", "bytes"):
+    for name in ("nlpd", "nlp", "error", "coverage", "gap", "value", "reached", "rows_per_second", "bytes"):
         if line.get(name) is not None:
             parts.append(f"{name} {line[name]:.6g}")
     if "agreement" in line:
