@@ -21,7 +21,6 @@ import statistics
 import time
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from medium_common import aligned, mean_and_error, number
 from medium_svi import Svi
@@ -119,6 +118,7 @@ class SviCurve:
 
     def at(self, epochs):
         """The line after so many epochs, or where the deadline was."""
+        from threadpoolctl import threadpool_limits
         with threadpool_limits(1):
             self.learn(epochs)
             mean, variance = self.model.predict((self.test[:, :DELAY] - self.center[:DELAY]) / self.scale[:DELAY])

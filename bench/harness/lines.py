@@ -27,6 +27,36 @@ class Lines:
         return line
 
 
+class Kept(Lines):
+    """Lines that are added to those of earlier runs: a case that is there is not measured again, unless it failed."""
+
+    def __init__(self, path, study, machine, quick):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.known = {key_of(line["case"]): line for line in self.lines_of(path) if "failed" not in line}
+        self.file, self.study, self.quick = open(path, "a", encoding="utf-8"), study, quick
+        self.write({"study": study, "quick": quick, "machine": machine})
+
+    @staticmethod
+    def lines_of(path):
+        """The last line of each case."""
+        found = read(path)[1] if path.exists() else []
+        return list({key_of(line["case"]): line for line in found}.values())
+
+    def get(self, case):
+        return self.known.get(key_of(case))
+
+    def add(self, part, case, who, **figures):
+        self.known[key_of(case)] = super().add(part, case, who, **figures)
+        return self.known[key_of(case)]
+
+    def close(self):
+        self.file.close()
+
+
+def key_of(case):
+    return json.dumps(case, sort_keys=True)
+
+
 def text_of(case):
     return ", ".join(f"{name} {value}" if not isinstance(value, str) else value for name, value in case.items())
 
@@ -37,12 +67,12 @@ def brief(line):
     parts = []
     if "seconds" in line:
         parts.append(duration(median(line["seconds"])))
-    for name in ("nlpd", "value", "reached", "rows_per_second", "bytes"):
+    for name in ("nlpd", "nlp", "error", "coverage", "gap", "value", "reached", "rows_per_second", "bytes"):
         if line.get(name) is not None:
             parts.append(f"{name} {line[name]:.6g}")
     if "agreement" in line:
         parts.append(f"agrees to {max(line['agreement'].values()):.0e}")
-    return "  ".join(parts)
+    return "  ".join(parts + ([line["stop"]] if "stop" in line else []))
 
 
 def median(seconds):

@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import exact, growth, nlpd, papers, predict, robust, start, step
+from . import exact, growth, ladder, nlpd, papers, predict, robust, start, starts, step
 from .sides import Peer
 
 
@@ -14,7 +14,7 @@ class Task:
     peers: tuple
     minutes: float  # of two cores, estimated
     run: object
-    own_results: bool = False  # a study that writes lines, tables and figures of its own
+    own_results: bool = False  # writes its lines itself, and tables and figures
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Bench:
         self.build, self.quick, self.data, self.out = own.build, own.quick, own.data, own.out
         self.threads = [int(word) for word in own.threads.split(",")]
         self.version = self.facts["thiele"]
-        self.thiele = self.build / "thiele"
+        self.thiele = own.thiele or self.build / "thiele"
         self.running = {}
 
     def peer(self, name, threads):
@@ -58,7 +58,17 @@ TASKS = {
                   start.run),
 }
 MEASURED = list(TASKS)
+TASKS |= {
+    "ladder": Task("deadlines of 2 to 80 s, by method: scores, time used; rules", (), 590, ladder.run, True),
+    "starts": Task("the default fit beside twenty starts, on a hundred generated tables", (), 40, starts.run, True),
+}
 TASKS |= {name: Task(study.what, study.peers, study.minutes, study.run, True) for name, study in papers.STUDIES.items()}
+
+
+def add_options(parser):
+    """Those of single tasks."""
+    ladder.add_options(parser)
+    starts.add_options(parser)
 
 
 def chosen(names):
