@@ -15,6 +15,7 @@ static const double SMALLEST_STEP = 1.0 / 1024.0;
 static const double ROUNDING = 1e-6;
 /* Sites of the first guess have at least this share of the prior's precision. */
 static const double FIRST_SHARE = 0.01;
+enum { LEAST_STEPS = 8 };
 /*
  * The costly part of the gradient is left out when the sites are this close to their fixed point: nats per unit of a
  * log parameter. (What was left out was mostly below this sum, and never more than 1.4 times it, in the cases tried.)
@@ -341,7 +342,9 @@ thiele_status thi_dense_converge(thi_dense_fit *fit, thiele_context *ctx, const 
     THI_TRY(start(fit, ctx, options, result));
     fit->warm = true;
     thi_anderson_reset(&fit->anderson);
-    while (result->steps < options->steps && !result->converged && !is_stopped(fit->spec)) {
+    /* A stop is heard once there is something to keep: what the first steps gain is most of it. */
+    while (result->steps < options->steps && !result->converged &&
+           (result->steps < LEAST_STEPS || !is_stopped(fit->spec))) {
         double before = fit->bound, tried = rho;
         bool moved;
         result->converged = aim(fit) < options->tolerance;

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+enum { LEAST_STEPS = 8 };
 /* Steps below this are not worth a pass: what they cannot improve is taken as converged. */
 static const double SMALLEST_STEP = 1.0 / 1024.0;
 
@@ -223,7 +224,9 @@ thiele_status thi_sites_converge(thi_vfit *fit, const thi_part *part, const thi_
     for (int taken = 0; taken < steps; taken++) {
         double before = fit->bound, tried = rho;
         THI_TRY(step(fit, part, work, tolerance, &rho));
-        if (rho == 0.0 || fabs(fit->bound - before) < tolerance * rho || thi_vfit_stopped(fit)) {
+        /* A stop is heard once there is something to keep: what the first steps gain is most of it. */
+        bool enough = fit->may_stop || taken >= LEAST_STEPS;
+        if (rho == 0.0 || fabs(fit->bound - before) < tolerance * rho || (enough && thi_vfit_stopped(fit))) {
             break;
         }
         rho = rho < tried ? rho : fmin(1.0, 2.0 * rho);

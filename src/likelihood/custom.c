@@ -41,11 +41,76 @@ static void custom_conditional(const thiele_likelihood *lik, int64_t n, const do
     }
 }
 
+/* --- a first guess ---------------------------------------------------------------------------------------------------
+ */
+
+static double density_at(const thiele_likelihood *lik, const double *y, const double *f)
+{
+    double value;
+    custom_density(lik, 1, y, f, &value);
+    return value;
+}
+
+/* Whether f and -f are as likely: at two places, which no density is by chance. f: room for the latents. */
+static bool is_even(const thiele_likelihood *lik, const double *y, double *f)
+{
+    for (double size = 0.4; size < 2.0; size *= 3.0) {
+        double there[2];
+        for (int side = 0; side < 2; side++) {
+            for (int q = 0; q < lik->latents; q++) {
+                f[q] = (side == 0 ? size : -size) * (1.0 + 0.3 * (q % 5));
+            }
+            there[side] = density_at(lik, y, f);
+        }
+        if (!(fabs(there[0] - there[1]) <= 1e-9 * (1.0 + fabs(there[0])))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* f[q] becomes the likeliest of some values of both signs, of the first latent positive ones. */
+static void climb_latent(const thiele_likelihood *lik, const double *y, int q, double *f)
+{
+    static const double sizes[] = {0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0};
+    double best = f[q], top = density_at(lik, y, f);
+    for (int sign = 1; sign >= (q == 0 ? 1 : -1); sign -= 2) {
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            f[q] = sign * sizes[i];
+            double value = density_at(lik, y, f);
+            best = value > top ? f[q] : best;
+            top = fmax(top, value);
+        }
+    }
+    f[q] = best;
+}
+
+/*
+ * Of a density that is the same for f and -f all slopes vanish at f = 0, where a fit would stay: such a row is taken to
+ * be somewhat on the positive side, by coordinates. Of others nothing is known: 0.
+ */
+static void custom_guess(const thiele_likelihood *lik, const double *y, double *f)
+{
+    static const double CAUTION = 0.3;
+    bool even = !all_missing(lik->outputs, y) && is_even(lik, y, f);
+    for (int q = 0; q < lik->latents; q++) {
+        f[q] = even ? 1.0 : 0.0;
+    }
+    for (int round = 0; even && round < 2; round++) {
+        for (int q = lik->latents - 1; q >= 0; q--) {
+            climb_latent(lik, y, q, f);
+        }
+    }
+    for (int q = 0; q < lik->latents; q++) {
+        f[q] *= CAUTION;
+    }
+}
+
 /* A table for each support, without and with moments and an augmentation. */
 #define CUSTOM_OPS(values, moments, augmented)                                                                         \
     {                                                                                                                  \
         .name = "custom", .support = values, .log_density = custom_density, .conditional = moments,                    \
-        .augmentation = augmented                                                                                      \
+        .guess = custom_guess, .augmentation = augmented                                                               \
     }
 #define CUSTOM(values)                                                                                                 \
     {                                                                                                                  \
