@@ -67,6 +67,8 @@ STUDIES = {
     "anytime-figures": Study("anytime, figures 3 to 5: airline and a generated field", "anytime_figures.py", 95,
                              ("anytime_figures.txt",), ("anytime_airline.png", "anytime_field.png")),
     "anytime-deadline": Study("anytime: deadlines and kills", "anytime_deadline.py", 8, ("anytime_deadline.txt",)),
+    "calibration": Study("coverage of 90% intervals after --calibrate, every method", "calibration.py", 20,
+                         ("calibration.txt",)),
     "decoupled": Study("decoupled bases, tables 2 to 6 and figure 2", "decoupled_tables.py", 1440,
                        ("decoupled_tables.txt",), ("decoupled_tables.png",)),
     "sklearn-exact": Study("exact regression: accuracy on real sets, speed", "sklearn_exact.py", 20,

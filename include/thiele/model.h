@@ -80,12 +80,14 @@ typedef struct thiele_fit_options {
     int64_t growth;        /* of decoupled: new basis functions a step; 0: 128, or so many that one pass is enough */
     const char *decoupled; /* its form: NULL: "orthogonal"; "plain" */
     int own_scales;        /* 1: decoupled basis functions have length-scales of their own, learned; for se kernels */
+    int calibrate;         /* 1: correct intervals, or class probabilities, by rows that were left or held out; without
+                              holdout a fifth of the rows is, at most 2000, unless leave-one-out residuals are there */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0                                \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0                             \
     }
 
 /*
@@ -138,6 +140,23 @@ THIELE_API thiele_status thiele_model_parameter(const thiele_model *model, int i
 THIELE_API int64_t thiele_model_loo(const thiele_model *model, const double **mean, const double **variance);
 /* The scores on the held-out rows, one of each target; rows is 0 when none were held out. */
 THIELE_API const thiele_scores *thiele_model_holdout(const thiele_model *model);
+
+/*
+ * How a model was calibrated (docs/guide.md has the guarantee). Predictions of observations, their quantiles,
+ * variances, draws, class probabilities and scores are those after calibration; latent functions and means have none,
+ * and the scores of the fit itself (leave-one-out, held-out) are those before it.
+ */
+typedef struct thiele_calibration {
+    int64_t rows;       /* whose residuals or labels it comes from; 0: the model is not calibrated */
+    int left_out;       /* 1: they were left out one by one; 0: held out together */
+    double temperature; /* of labels: probabilities are p^(1/temperature), scaled; 0: the targets are numbers */
+} thiele_calibration;
+THIELE_API void thiele_model_calibration(const thiele_model *model, thiele_calibration *calibration);
+/*
+ * By how much the central interval of a level in (0, 1) is wider than before, in standard deviations of a normal law
+ * for a Gaussian model; 1: not at all. NaN for labels and when target (from 0) or level are out of range.
+ */
+THIELE_API double thiele_model_stretch(const thiele_model *model, int target, double level);
 
 typedef struct thiele_predict_options {
     size_t size;

@@ -208,6 +208,8 @@ void cli_json_number(cli_json *json, const char *key, double value);
 /* Text that is JSON already. */
 void cli_json_raw(cli_json *json, const char *key, const char *text);
 void cli_json_scores(cli_json *json, const char *key, const thiele_scores *scores);
+/* The same of a model that was calibrated by so many rows (0: it was not). */
+void cli_json_calibrated_scores(cli_json *json, const char *key, const thiele_scores *scores, int64_t by);
 
 enum { CLI_NUMBER_MAX = 32 };
 /* Five significant digits, "-" for NaN; returns buffer. */

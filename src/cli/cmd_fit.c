@@ -13,6 +13,8 @@ static const cli_option fit_options[] = {
      0.001, 1e9},
     {"holdout", 0, cli_parse_real, CLI_AT(fit.holdout), "FRACTION",
      "score on this part of the rows first, then condition the model on all of them", 0, 0.9},
+    {"calibrate", 0, NULL, CLI_AT(fit.calibrate), NULL,
+     "correct intervals, or the probabilities of labels, by rows that were left or held out", 0, 0},
     {0},
 };
 
@@ -212,6 +214,7 @@ const cli_command cmd_fit = {
     .groups = groups,
     .examples = "  thiele fit train.csv --target strength -o model.thiele\n"
                 "  thiele fit train.csv --target y --inputs x1,x2 --holdout 0.2\n"
+                "  thiele fit train.csv --target y --calibrate\n"
                 "  thiele fit co2.csv --target ppm --kernel 'se + periodic(p=1)*se' --restarts 5\n"
                 "  thiele fit visits.csv --target count --likelihood poisson --exposure hours\n"
                 "  thiele fit iris.csv --target species --likelihood softmax\n"

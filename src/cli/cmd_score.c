@@ -21,9 +21,14 @@ static void print_scores(const cli_settings *settings, const thiele_model *model
 {
     int targets = thiele_model_targets(model);
     cli_json json = {.stream = stdout, .inline_from = 2};
+    thiele_calibration by;
+    thiele_model_calibration(model, &by);
+    if (by.rows > 0 && !settings->json) {
+        cli_row("calibrated", "by %lld rows that were %s", (long long)by.rows, by.left_out ? "left out" : "held out");
+    }
     if (targets == 1) {
         if (settings->json) {
-            cli_json_scores(&json, NULL, scores);
+            cli_json_calibrated_scores(&json, NULL, scores, by.rows);
         } else {
             cli_print_scores(scores);
         }
@@ -34,7 +39,7 @@ static void print_scores(const cli_settings *settings, const thiele_model *model
     }
     for (int p = 0; p < targets; p++) {
         if (settings->json) {
-            cli_json_scores(&json, thiele_model_target(model, p), &scores[p]);
+            cli_json_calibrated_scores(&json, thiele_model_target(model, p), &scores[p], by.rows);
         } else {
             cli_row("target", "%s", thiele_model_target(model, p));
             cli_print_scores(&scores[p]);

@@ -178,8 +178,16 @@ static double score_value(const thiele_scores *scores, int field)
 /* A score that there is none of, for this kind of target, is left out. */
 void cli_json_scores(cli_json *json, const char *key, const thiele_scores *scores)
 {
+    cli_json_calibrated_scores(json, key, scores, 0);
+}
+
+void cli_json_calibrated_scores(cli_json *json, const char *key, const thiele_scores *scores, int64_t by)
+{
     cli_json_open(json, key, '{');
     cli_json_integer(json, "rows", scores->rows);
+    if (by > 0) {
+        cli_json_integer(json, "calibrated_by", by);
+    }
     for (int i = 0; i < SCORE_FIELDS; i++) {
         bool of_classes = i >= FIRST_OF_CLASSES;
         if (of_classes == !isnan(scores->error_rate)) {

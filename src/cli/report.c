@@ -242,6 +242,69 @@ static void print_holdout(const json_t *json)
     }
 }
 
+/* What there was in the residuals that the model's law does not know. */
+static void print_tails(const json_t *json)
+{
+    const json_t *tails = json_object_get(json, "tails");
+    const json_t *targets = json_object_get(json_object_get(json, "columns"), "targets");
+    bool calibrated = json_object_get(json, "calibration") != NULL;
+    bool gaussian = strncmp(text_of(json, "likelihood"), "gaussian", 8) == 0;
+    for (size_t p = 0; p < json_array_size(tails); p++) {
+        const json_t *own = json_array_get(tails, p);
+        char name[128] = "", number[CLI_NUMBER_MAX];
+        if (!json_is_true(json_object_get(own, "heavy"))) {
+            continue;
+        }
+        if (json_array_size(tails) > 1) {
+            snprintf(name, sizeof name, "%.100s: ", text_of(json_array_get(targets, p), "name"));
+        }
+        cli_row("heavy tails", "%s%lld of %lld residuals are beyond 3 robust standard deviations, not some %s", name,
+                count_of(own, "beyond"), count_of(own, "rows"), number_of(own, "expected", number));
+        if (gaussian || !calibrated) {
+            cli_row(NULL, "(the model expects fewer than it finds: try %s%s%s)",
+                    gaussian ? "--likelihood student-t" : "", gaussian && !calibrated ? ", or " : "",
+                    calibrated ? "" : "--calibrate");
+        }
+    }
+}
+
+/* T(z)/z at the 90% interval. */
+static void print_stretch(const char *label, const char *name, const json_t *law)
+{
+    static const double Z_90 = 1.6448536269514722;
+    const json_t *level = json_object_get(law, "levels"), *scores = json_object_get(law, "scores");
+    char number[CLI_NUMBER_MAX];
+    for (size_t k = 0; k < json_array_size(level); k++) {
+        if (json_number_value(json_array_get(level, k)) == 0.9) {
+            cli_row(label, "%s90%% intervals are %s times as wide as without", name,
+                    cli_short(json_number_value(json_array_get(scores, k)) / Z_90, number));
+        }
+    }
+}
+
+/* By which rows, and how much it changed; the scores above are those before it. */
+static void print_calibration(const json_t *json)
+{
+    const json_t *own = json_object_get(json, "calibration"), *laws = json_object_get(own, "targets");
+    const json_t *targets = json_object_get(json_object_get(json, "columns"), "targets");
+    char number[CLI_NUMBER_MAX];
+    if (own == NULL) {
+        return;
+    }
+    cli_row("calibrated", "by %lld rows that were %s (the scores of the fit are those before it)",
+            count_of(own, "rows"), json_is_true(json_object_get(own, "left_out")) ? "left out" : "held out");
+    if (laws == NULL) {
+        cli_row(NULL, "class probabilities at temperature %s", number_of(own, "temperature", number));
+    }
+    for (size_t p = 0; p < json_array_size(laws); p++) {
+        char name[128] = "";
+        if (json_array_size(laws) > 1) {
+            snprintf(name, sizeof name, "%.100s: ", text_of(json_array_get(targets, p), "name"));
+        }
+        print_stretch(NULL, name, json_array_get(laws, p));
+    }
+}
+
 static void print_sparse(const json_t *sparse)
 {
     char number[CLI_NUMBER_MAX];
@@ -362,6 +425,8 @@ int cli_report(const char *description)
     print_summary("one left out", json_object_get(json, "loo"));
     print_holdout(json);
     print_worst(json_object_get(json, "worst"));
+    print_tails(json);
+    print_calibration(json);
     json_decref(json);
     return CLI_DONE;
 }

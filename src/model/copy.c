@@ -119,6 +119,8 @@ static thiele_status copy_parts(thiele_context *ctx, thiele_model *to, const thi
     THI_TRY(copy_text(ctx, &to->sampling.sampler, from->sampling.sampler));
     THI_TRY(copy_block(ctx, &to->weight, from->weight, (size_t)from->components, sizeof *to->weight));
     THI_TRY(copy_block(ctx, &to->holdout, from->holdout, targets, sizeof *to->holdout));
+    THI_TRY(copy_block(ctx, &to->tails, from->tails, targets, sizeof *to->tails));
+    THI_TRY(copy_block(ctx, &to->calibration.law, from->calibration.law, targets, sizeof *to->calibration.law));
     THI_TRY(copy_block(ctx, &to->stream.all, from->stream.all, targets, sizeof *to->stream.all));
     THI_TRY(copy_block(ctx, &to->stream.recent, from->stream.recent, targets, sizeof *to->stream.recent));
     THI_TRY(copy_latents(ctx, to, from));
@@ -144,6 +146,8 @@ thiele_status thi_model_copy(thiele_model **out, thiele_context *ctx, const thie
     copy->own_value = copy->weight = copy->loo_mean = copy->loo_variance = NULL;
     copy->loo = (thiele_scores){0};
     copy->holdout = copy->stream.all = copy->stream.recent = NULL;
+    copy->tails = NULL;
+    copy->calibration.law = NULL;
     copy->latent = NULL;
     copy->learned = NULL;
     copy->learned_count = 0;

@@ -88,7 +88,7 @@ thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool l
     thi_variational_settings sparse = f->settings;
     thi_decoupled_result outcome;
     sparse.condition = !learn;
-    bool halves = learn && f->options->holdout > 0.0;
+    bool halves = learn && f->held > 0 && !f->keeps;
     double deadline = halves ? thi_budget_lend(&f->driver, THI_SHARE_HOLDOUT) : 0.0;
     thiele_status status = thi_fit_decoupled(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse,
                                              &f->decoupled_settings, &outcome, fitted);

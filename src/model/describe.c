@@ -206,9 +206,9 @@ json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
         worst_to_json(model), "holdout", make_list(model, model->encoder.targets, holdout_to_json), "groups",
         model->groups, "latents", make_list(model, model->latents, latent_to_json), "weights",
         make_list(model, model->components, weight_to_json), "columns", thi_encoder_to_json(&model->encoder));
-    if (json != NULL &&
-        (add_likelihood(model, ctx, json) != 0 || add_sparse(model, json) != 0 || add_blocks(model, json) != 0 ||
-         thi_sampling_to_json(model, json) != 0 || thi_stream_to_json(model, json) != 0)) {
+    if (json != NULL && (add_likelihood(model, ctx, json) != 0 || add_sparse(model, json) != 0 ||
+                         add_blocks(model, json) != 0 || thi_sampling_to_json(model, json) != 0 ||
+                         thi_stream_to_json(model, json) != 0 || thi_calibration_to_json(model, json) != 0)) {
         json_decref(json);
         return NULL;
     }
@@ -471,6 +471,7 @@ thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, cons
     THI_TRY(take_blocks(model, ctx, json));
     THI_TRY(thi_sampling_from_json(model, ctx, json));
     THI_TRY(thi_stream_from_json(model, ctx, json));
+    THI_TRY(thi_calibration_from_json(model, ctx, json));
 out:
     return status;
 }

@@ -27,6 +27,11 @@ void thi_scores_pool(const thiele_scores *each, int count, thiele_scores *overal
 int thi_stream_to_json(const thiele_model *model, json_t *json);
 thiele_status thi_stream_from_json(thiele_model *model, thiele_context *ctx, const json_t *json);
 
+/* --- calibration_json.c: the same for calibration and the tails of residuals --- */
+int thi_calibration_to_json(const thiele_model *model, json_t *json);
+/* After the columns and the likelihood. */
+thiele_status thi_calibration_from_json(thiele_model *model, thiele_context *ctx, const json_t *json);
+
 extern const char *const thi_stop_names[THIELE_STOP_FIXED + 1];
 
 #endif

@@ -8,9 +8,9 @@
 
 #include "fit/budget.h"
 #include "fit/predictive.h"
+#include "model/calibrate.h"
 #include "model/duplicates.h"
 #include "model/sampling.h"
-#include "model/specify.h"
 #include "model/units.h"
 
 enum { ITERATIONS_DEFAULT = 200 };
@@ -106,6 +106,9 @@ static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn
 {
     thiele_model *model = f->model;
     thi_model_clear_predictors(model);
+    if (f->sampler != NULL) {
+        thi_sampling_clear(model);
+    }
     thi_fitted fitted = {
         .latent = model->latent, .weight = model->weight, .loo_mean = loo_mean, .loo_variance = loo_variance};
     thiele_status status = f->each ? thi_run_each(f, rows, learn, &fitted) : thi_run_one(f, rows, learn, &fitted);
@@ -140,48 +143,73 @@ static thiele_status keep_basis(thi_fitting *f)
 /* --- the held-out part -----------------------------------------------------------------------------------------------
  */
 
-/* Learns without the last `held` of the rows and scores them. */
-static thiele_status learn_and_score(thi_fitting *f, const thi_rows *rows, int64_t held)
+/* The model without the last `held` of the rows, learned or only conditioned, and its predictions of them. */
+static thiele_status learn_and_score(thi_fitting *f, const thi_rows *rows, bool learn, thi_unseen *unseen)
 {
     thi_rows train = *rows;
     thi_rows test = *rows;
-    train.n = rows->n - held;
-    test.n = held;
+    train.n = rows->n - f->held;
+    test.n = f->held;
     test.X += train.n * rows->dims;
     test.y += train.n * rows->outputs;
     test.offset = rows->offset != NULL ? rows->offset + train.n : NULL;
     thiele_status status;
-    THI_TRY(run_method(f, &train, true, NULL, NULL));
-    THI_TRY(thi_model_score_rows(f->model, f->ctx, &test, f->model->holdout));
-    if (f->method == NULL) {
+    THI_TRY(run_method(f, &train, learn, NULL, NULL));
+    if (learn) {
+        /* Quantiles by search would take longer than the deadline allows, and calibration makes others of them. */
+        bool quick = f->options->calibrate && !thi_has_quantiles(f->model);
+        THI_TRY(thi_model_score_rows(f->model, f->ctx, &test, quick, f->model->holdout));
+    } else if (f->by_blocks && thi_driver_stopped(&f->driver)) {
+        return THIELE_OK; /* blocks that were not reached say nothing of a posterior of all */
+    }
+    THI_TRY(thi_unseen_add(unseen, f, &test));
+    if (learn && f->method == NULL) {
         THI_TRY(keep_basis(f));
     }
 out:
     return status;
 }
 
+/*
+ * The parameters are learned without the first part. Further parts, which calibration asks for, are held out in turn at
+ * the values that were learned. Of the time that is left, the last posterior gets as much as each of these.
+ */
+static thiele_status run_fold(thi_fitting *f, int fold, int64_t *order, thi_unseen *unseen)
+{
+    thi_rows shuffled = {0};
+    bool learn = fold == 0, whole = learn && (f->keeps || f->is_decoupled); /* decoupled bases share it themselves */
+    double deadline = whole   ? f->driver.deadline
+                      : learn ? thi_budget_lend(&f->driver, THI_SHARE_HOLDOUT)
+                              : thi_budget_split(&f->driver, f->folds - fold + 1);
+    thiele_status status = thi_rows_take(&shuffled, f->ctx, &f->rows, f->rows.n, order);
+    if (status == THIELE_OK) {
+        status = learn_and_score(f, &shuffled, learn, unseen);
+    }
+    if (!whole) {
+        thi_budget_restore(&f->driver, deadline);
+    }
+    thi_rows_free(&shuffled);
+    return status;
+}
+
 static thiele_status learn_with_holdout(thi_fitting *f)
 {
     int64_t n = f->rows.n;
-    int64_t held = (int64_t)(f->options->holdout * (double)n);
-    if (held < 1 || n - held < 2) {
-        return thi_fail(f->ctx, THIELE_ERROR_DATA, "%lld rows are too few to hold out a fraction of %g", (long long)n,
-                        f->options->holdout);
-    }
     int64_t *order = NULL;
-    thi_rows shuffled = {0};
-    double deadline = f->by_blocks ? thi_budget_lend(&f->driver, THI_SHARE_HOLDOUT) : 0.0;
+    thi_unseen unseen = {0};
     thiele_status status;
-    THI_TRY(thi_alloc(f->ctx, &order, (size_t)n, sizeof *order));
+    THI_TRY(thi_alloc(f->ctx, &order, 2 * (size_t)n, sizeof *order));
+    THI_TRY(thi_unseen_open(&unseen, f, f->held * f->folds));
     thi_random_permutation((thi_stream){f->ctx->seed, THI_RANDOM_SPLIT, 0}, n, order);
-    THI_TRY(thi_rows_take(&shuffled, f->ctx, &f->rows, n, order));
-    status = learn_and_score(f, &shuffled, held);
-out:
-    if (f->by_blocks) {
-        thi_budget_restore(&f->driver, deadline);
+    memcpy(order + n, order, (size_t)n * sizeof *order);
+    THI_TRY(run_fold(f, 0, order, &unseen));
+    for (int fold = 1; fold < f->folds && !thi_driver_stopped(&f->driver); fold++) {
+        THI_TRY(run_fold(f, fold, order + fold * f->held, &unseen));
     }
+    THI_TRY(thi_unseen_learn(&unseen, f, false));
+out:
+    thi_unseen_close(&unseen);
     thi_free(order);
-    thi_rows_free(&shuffled);
     return status;
 }
 
@@ -286,6 +314,7 @@ static thiele_status finish_exact(thi_fitting *f, bool learn)
     THI_TRY(thiele_score_gaussian(f->ctx, n, target, model->loo_mean, model->loo_variance, t->mean, t->variance,
                                   &model->loo));
     find_worst(model, target, f->row);
+    THI_TRY(thi_calibrate_left_out(f, target));
 out:
     thi_free(target);
     return status;
@@ -320,6 +349,7 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
 {
     thiele_status status;
     THI_TRY(thi_specify_columns(f, table));
+    THI_TRY(thi_check_calibrate(f));
     THI_TRY(thi_specify_method(f, table));
     THI_TRY(thi_specify_rows(f, table));
     THI_TRY(thi_specify_prior(f));
@@ -332,13 +362,14 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
         THI_TRY(thi_check_replicates(f->ctx, f->rows.n, f->rows.dims, f->rows.X, f->rows.y, f->row,
                                      f->options->replicates != 0));
     }
-    bool held = f->options->holdout > 0.0;
+    THI_TRY(thi_held_rows(f, exact));
+    bool held = f->held > 0;
     if (held) {
         THI_TRY(learn_with_holdout(f));
     }
     /* Steps that are cancelled before the first would leave less than there is. */
     bool keep = held && (f->by_blocks || f->is_decoupled) && thi_driver_stopped(&f->driver);
-    if (!keep) {
+    if (!keep && !f->keeps) {
         THI_TRY(exact ? finish_exact(f, !held) : run_method(f, &f->rows, !held, NULL, NULL));
     }
     THI_TRY(thi_report(f));

@@ -27,6 +27,8 @@ void thiele_model_destroy(thiele_model *model)
     thi_free(model->loo_mean);
     thi_free(model->loo_variance);
     thi_free(model->holdout);
+    thi_free(model->tails);
+    thi_free(model->calibration.law);
     thi_free(model->expectation);
     thi_free(model->posterior);
     thi_free(model->optimizer);

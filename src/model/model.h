@@ -4,6 +4,7 @@
 
 #include "fit/diagnostics.h"
 #include "fit/search.h"
+#include "model/calibration.h"
 #include <thiele/model.h>
 
 enum { THI_WORST_MAX = 5 };
@@ -50,6 +51,13 @@ typedef struct thi_origin {
     thi_stamp stamp;
 } thi_origin;
 
+/* Scaled residuals of rows that the model had not seen: how many are beyond three times their typical size. */
+typedef struct thi_tails {
+    int64_t rows, beyond; /* rows 0: not known */
+    double expected;      /* beyond, were the model's law true */
+    bool heavy;           /* more than chance explains */
+} thi_tails;
+
 struct thiele_model {
     thi_origin origin;
     thi_encoder encoder;
@@ -85,7 +93,9 @@ struct thiele_model {
     int worst_count; /* the table's rows (from 0) that they miss by most, and by how many standard deviations */
     int64_t worst_row[THI_WORST_MAX];
     double worst_z[THI_WORST_MAX];
-    thiele_scores *holdout; /* one a target; rows 0: none */
+    thiele_scores *holdout; /* one a target; rows 0: none. Before calibration, as is loo */
+    thi_tails *tails;       /* one a target; NULL: of labels */
+    thi_calibration calibration;
 };
 
 /* The encoder's columns as the kernel's texts count and name them. */
@@ -144,8 +154,8 @@ int thi_model_outputs(const thiele_model *model, bool latent);
 /* --- predict.c --- */
 /* How a table is read for this model. */
 thi_reading thi_model_reading(const thiele_model *model, bool with_target, bool unseen_zero, bool drop_missing);
-/* Scores of all targets (scores: one each) of rows in memory. */
-thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows,
+/* Scores of all targets (scores: one each) of rows in memory. quick: without coverage where that takes quantiles. */
+thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows, bool quick,
                                    thiele_scores *scores);
 
 #endif

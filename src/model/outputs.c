@@ -29,20 +29,37 @@ static thiele_status check_classes(const thi_outputs *o, thiele_context *ctx)
                           o->model->encoder.target->name);
 }
 
-thiele_status thi_outputs_open(thi_outputs *o, thiele_context *ctx, const thiele_model *model,
-                               const thiele_predict_options *options, int64_t rows)
+/* A calibrated law is that of one output by itself. */
+static thiele_status check_draws(const thi_outputs *o, thiele_context *ctx)
+{
+    bool together = o->outputs > 1 && !o->model->lik->ops->separate;
+    return o->options->samples == 0 || !together || !thi_outputs_calibrated(o)
+               ? THIELE_OK
+               : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
+                          "the targets of this model were calibrated one by one, and draws of likelihood '%s' are of "
+                          "all together: draw the latent functions (--latent), or fit without --calibrate",
+                          thiele_likelihood_name(o->model->lik));
+}
+
+static thiele_status open(thi_outputs *o, thiele_context *ctx, const thiele_model *model,
+                          const thiele_predict_options *options, int64_t rows, bool bare)
 {
     bool latent = options->latent != 0;
     bool classes = !latent && thi_model_has_classes(model);
     *o = (thi_outputs){.model = model,
                        .options = options,
                        .latent = latent,
+                       .bare = bare,
                        .outputs = thi_model_outputs(model, latent),
                        .classes = classes ? model->encoder.target->levels : 0};
     size_t numbers = (size_t)rows * (size_t)o->outputs;
     thiele_status status = THIELE_OK;
     if (!latent) {
         THI_TRY(thi_model_need_likelihood(model, ctx));
+    }
+    if (!classes && (bare || thi_outputs_calibrated(o))) {
+        THI_TRY(check_draws(o, ctx));
+        THI_TRY(thi_alloc(ctx, &o->spread, numbers, sizeof *o->spread));
     }
     if (classes) {
         THI_TRY(check_classes(o, ctx));
@@ -60,6 +77,18 @@ out:
     return status;
 }
 
+thiele_status thi_outputs_open(thi_outputs *o, thiele_context *ctx, const thiele_model *model,
+                               const thiele_predict_options *options, int64_t rows)
+{
+    return open(o, ctx, model, options, rows, false);
+}
+
+thiele_status thi_outputs_open_bare(thi_outputs *o, thiele_context *ctx, const thiele_model *model,
+                                    const thiele_predict_options *options, int64_t rows)
+{
+    return open(o, ctx, model, options, rows, true);
+}
+
 void thi_outputs_close(thi_outputs *o)
 {
     thi_free(o->mean);
@@ -68,6 +97,7 @@ void thi_outputs_close(thi_outputs *o)
     thi_free(o->quantiles);
     thi_free(o->samples);
     thi_free(o->gathered);
+    thi_free(o->spread);
     *o = (thi_outputs){0};
 }
 
@@ -161,6 +191,7 @@ static thiele_status observe(thi_expect *expect, thiele_context *ctx, int64_t fi
     thi_marginals part;
     thi_marginals_part(&part, o->model, j->n, j->mu, j->v, first, n, gathered);
     double *quantiles = o->quantiles + first * o->outputs * Qs;
+    bool calibrated = thi_outputs_calibrated(o);
     thiele_status status;
     if (o->classes > 0) {
         THI_TRY(thi_mixture_probabilities(expect, ctx, &part, o->probability + first * o->classes));
@@ -168,11 +199,17 @@ static thiele_status observe(thi_expect *expect, thiele_context *ctx, int64_t fi
         THI_TRY(
             thi_mixture_predict(expect, ctx, &part, o->mean + first * o->outputs, o->variance + first * o->outputs));
     }
-    if (Qs > 0) {
+    if (o->spread != NULL) {
+        THI_TRY(thi_outputs_spread(o, expect, ctx, &part, first));
+    }
+    if (Qs > 0 && !calibrated) {
         THI_TRY(thi_mixture_quantiles(expect, ctx, &part, Qs, o->options->quantiles, quantiles));
     }
-    if (o->options->samples > 0) {
+    if (o->options->samples > 0 && !calibrated) {
         THI_TRY(draw(o, expect, ctx, &part, j->row + first, first));
+    }
+    if (calibrated) {
+        thi_outputs_calibrate(o, ctx, j->row, first, n);
     }
     if (o->classes == 0) {
         to_data_units(o, first, n);

@@ -276,7 +276,7 @@ out:
     return status;
 }
 
-thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows,
+thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows, bool quick,
                                    thiele_scores *scores)
 {
     size_t latents = (size_t)rows->n * (size_t)(model->latents * model->components);
@@ -287,7 +287,7 @@ thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ct
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &mu, latents, sizeof *mu));
     THI_TRY(thi_alloc(ctx, &v, latents, sizeof *v));
-    THI_TRY(thi_scorer_open(&scorer, ctx, model, rows->n, false));
+    THI_TRY(thi_scorer_open(&scorer, ctx, model, rows->n, quick));
     THI_TRY(thi_model_marginals(model, ctx, rows->n, rows->X, rows->offset, mu, v, &clipped));
     THI_TRY(thi_scorer_add(&scorer, ctx, rows->n, rows->y, mu, v));
     THI_TRY(thi_scorer_finish(&scorer, ctx, scores));
@@ -445,8 +445,9 @@ thiele_status thiele_model_predict_joint(const thiele_model *model, thiele_conte
         mean[i] = offset + unit * (mean[i] + shift);
         covariance[i * (rows.n + 1)] += options->latent ? 0.0 : model->lik->value[0];
     }
+    double scale = options->latent || model->calibration.rows == 0 ? 1.0 : model->calibration.law->square;
     for (int64_t i = 0; i < rows.n * rows.n; i++) {
-        covariance[i] *= unit * unit;
+        covariance[i] *= scale * unit * unit;
     }
 out:
     thi_reader_close(&reader);

@@ -14,6 +14,14 @@ enum { KEPT = THI_EXPECT_BLOCK };
 /* R-hat of chains that never moved, or as good as never, as it is written. */
 #define STUCK 1e9
 
+void thi_sampling_clear(thiele_model *model)
+{
+    thi_free(model->sampling.sampler);
+    model->sampling = (thi_sampling){0};
+    model->components = 1;
+    model->weight[0] = 1.0;
+}
+
 static thiele_status keep_summary(thi_fitting *f, const thi_chains_result *r)
 {
     thi_sampling *s = &f->model->sampling;

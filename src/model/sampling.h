@@ -6,6 +6,8 @@
 
 #include "model/specify.h"
 
+/* Forgets draws that were taken. */
+void thi_sampling_clear(thiele_model *model);
 /* Draws from the posterior of these rows; the predictors become mixtures of the draws. */
 thiele_status thi_sample(thi_fitting *f, const thi_rows *rows);
 

@@ -19,7 +19,7 @@ thiele_status thi_scorer_open(thi_scorer *s, thiele_context *ctx, const thiele_m
     bool classes = thi_model_has_classes(model);
     size_t numbers = (size_t)capacity * (size_t)model->encoder.targets;
     *s = (thi_scorer){.model = model, .options = THIELE_PREDICT_OPTIONS_INIT, .capacity = capacity};
-    bool exact = thi_model_is_gaussian(model) && model->components == 1;
+    bool exact = thi_model_is_gaussian(model) && model->components == 1 && model->calibration.rows == 0;
     s->densities = !classes && !exact;
     if (s->densities && !quick) {
         s->options.quantiles = ends;
@@ -86,6 +86,18 @@ out:
     return status;
 }
 
+/* The same after calibration, whose law is known by its spread. */
+static void calibrated_densities(const thi_scorer *s, int64_t n, const double *y, double *loss)
+{
+    const thiele_model *model = s->model;
+    int P = model->encoder.targets;
+    for (int64_t i = 0; i < n * P; i++) {
+        double density = thi_calibrated_log_density(&model->calibration.law[i % P], &s->outputs.spread[i],
+                                                    model->lik->ops->support, y[i]);
+        loss[i] = log(model->encoder.target[i % P].scale) - density;
+    }
+}
+
 static void keep_number(thi_scorer *s, int64_t from, int64_t at, double y)
 {
     const thi_outputs *o = &s->outputs;
@@ -122,7 +134,10 @@ thiele_status thi_scorer_add(thi_scorer *s, thiele_context *ctx, int64_t n, cons
     int64_t first = s->rows * P;
     density_job job = {s, n, y, mu, v, s->loss + first};
     thiele_status status = thi_outputs_make(&s->outputs, ctx, n, NULL, mu, v);
-    if (status == THIELE_OK && s->densities) {
+    bool calibrated = s->densities && thi_outputs_calibrated(o);
+    if (status == THIELE_OK && calibrated) {
+        calibrated_densities(s, n, y, s->loss + first);
+    } else if (status == THIELE_OK && s->densities) {
         status = thi_expect_rows(s->model->lik, ctx, NULL, n, densities, &job);
     }
     for (int64_t i = 0; status == THIELE_OK && i < n * P; i++) {
@@ -175,6 +190,18 @@ static bool continuous(const thiele_model *model)
     return model->lik->ops->support <= THI_SUPPORT_UNIT;
 }
 
+/* The variance after calibration is that of the residuals' law times the squared spread. */
+static double calibrated_crps(const thi_residual_law *law, int64_t n, const double *y, const double *mean,
+                              const double *variance)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        double spread = sqrt(variance[i] / law->square);
+        sum += spread * thi_residual_crps(law, (y[i] - mean[i]) / spread);
+    }
+    return sum / (double)n;
+}
+
 static thiele_status score_numbers(thi_scorer *s, thiele_context *ctx, int p, thiele_scores *scores)
 {
     size_t rows = (size_t)s->rows;
@@ -201,6 +228,9 @@ static thiele_status score_numbers(thi_scorer *s, thiele_context *ctx, int p, th
     thi_score_errors(n, y, mean, target->mean, continuous(s->model) ? target->variance : NAN, scores);
     scores->nlpd = average(n, 1, loss);
     scores->msll += scores->nlpd;
+    if (thi_outputs_calibrated(&s->outputs) && thi_model_is_normal(s->model)) {
+        scores->crps = calibrated_crps(&s->model->calibration.law[p], n, y, mean, variance);
+    }
     double *coverage[INTERVALS] = {&scores->coverage50, &scores->coverage90, &scores->coverage95};
     for (int i = 0; i < INTERVALS && s->options.quantile_count > 0; i++) {
         int64_t count = 0;

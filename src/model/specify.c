@@ -210,7 +210,7 @@ static bool is_large(const thi_fitting *f, const thiele_table *table)
 static thiele_status open_stream(thi_fitting *f, const thiele_table *table)
 {
     thi_reading how = reading_of(f);
-    if (f->options->holdout > 0.0) {
+    if (f->options->holdout > 0.0 || f->options->calibrate) {
         return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
                         "%lld rows do not fit into the memory allowed, and are read in turns: none can be held out "
                         "(score a part of them afterwards, or allow more with --memory)",

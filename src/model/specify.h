@@ -31,6 +31,9 @@ typedef struct thi_fitting {
     thi_table_stream stream;
     thi_rows rows;
     int64_t *row; /* the table's row of each */
+    int64_t held; /* so many of them are held out first; 0: none */
+    int folds;    /* and as many others in turn, so often in all */
+    bool keeps;   /* the model without them is the last one */
     thi_spec spec;
     thi_hypers hypers;
     double *written; /* of each: its value in the units of the data as it was given */

@@ -28,6 +28,7 @@ static thiele_status whole_run(thiele_context *ctx)
     thiele_fit_options options = demo_options();
     options.iterations = 2;
     options.holdout = 0.25;
+    options.calibrate = 1;
     options.kernel = "se(ard)*periodic(p~3, dims=1) + linear";
     options.mean = "linear";
     options.prior = "noise gamma(2, 0.5)";
