@@ -1,8 +1,8 @@
 /*
  * Tables behind the public API, and the encoder that turns a table's columns into the numbers a model sees.
  *
- * A table is reached through a short table of operations, one file per kind (csv.c, npy.c, hdf5.c, memory.c, select.c);
- * nothing above this folder knows which kind it has. Rows are counted from 0 here and from 1 in messages.
+ * A table is reached through a short table of operations, one file per kind (csv.c, npy.c, hdf5.c, memory.c, select.c,
+ * apart.c); nothing above this folder knows which kind it has. Rows are counted from 0 here and from 1 in messages.
  */
 #ifndef THI_DATA_H
 #define THI_DATA_H
@@ -53,12 +53,18 @@ struct thiele_table {
 };
 
 /* Openers of one kind each; `path` has been recognised already. */
+typedef thiele_status thi_table_open_fn(thiele_table **out, thiele_context *ctx, const char *path,
+                                        const thiele_table_options *options);
 thiele_status thi_table_open_csv(thiele_table **out, thiele_context *ctx, const char *path,
                                  const thiele_table_options *options);
 thiele_status thi_table_open_npy(thiele_table **out, thiele_context *ctx, const char *path,
                                  const thiele_table_options *options);
 thiele_status thi_table_open_hdf5(thiele_table **out, thiele_context *ctx, const char *path,
                                   const thiele_table_options *options);
+/* What the opener finds, read in a process of its own (apart.c); a table of numbers. Errors: the opener's, IO, FORMAT.
+ */
+thiele_status thi_table_open_apart(thiele_table **out, thiele_context *ctx, const char *path,
+                                   const thiele_table_options *options, thi_table_open_fn *open_table);
 /* CSV from memory (for fuzzing and tests); the bytes are copied. */
 thiele_status thi_table_parse_csv(thiele_table **out, thiele_context *ctx, const char *bytes, size_t length,
                                   const char *source, const thiele_table_options *options);
