@@ -30,8 +30,10 @@ typedef struct cli_settings {
     int64_t warm;       /* --warm */
     const char *output; /* -o */
     const char *joint;
-    const char *log;  /* --log */
-    FILE *log_stream; /* open while a fit runs */
+    const char *log;      /* --log */
+    FILE *log_stream;     /* open while a fit runs */
+    double reading_until; /* while a table is opened: when that must end, in seconds of cli_running; 0: never */
+    bool late;            /* it did not */
     int folds;
     int64_t rows;
     int json, quiet, help;
@@ -153,6 +155,8 @@ int cli_check_output(const char *path, const char *const *inputs);
 int cli_check_plugin(const cli_settings *settings);
 /* A model, with its likelihood attached where the user gave one. */
 thiele_status cli_load_model(thiele_model **model, cli_settings *settings, const char *path);
+/* Opens the table of a command: from here on signals are caught, and a deadline counts while the table is read. */
+thiele_status cli_open_table(thiele_table **table, cli_settings *settings, const char *path);
 thiele_status cli_open_like_training(thiele_table **table, cli_settings *settings, const thiele_model *model,
                                      const char *path);
 /* Output that appears whole or not at all, on a path or (NULL or "-") on standard output. */

@@ -13,7 +13,7 @@
 #include <thiele/model.h>
 #include <thiele/table.h>
 
-/* Rows read at a time by everything that passes over a table. */
+/* Rows read at a time, at most, by everything that passes over a table. */
 enum { THI_TABLE_BLOCK = 4096 };
 
 typedef struct thi_table_ops {
@@ -82,6 +82,8 @@ thiele_status thi_table_cell(const thiele_table *table, thiele_context *ctx, int
 bool thi_table_is_text(const thiele_table *table, int column);
 /* The column of this very name, or -1. */
 int thi_table_column(const thiele_table *table, const char *name);
+/* Rows to read at a time where each takes so many numbers: fewer of wide ones, so that a block has 16 MB at most. */
+int64_t thi_table_block(const thiele_table *table, int64_t numbers);
 /* The 1-based row to name in messages. */
 long long thi_table_row_number(const thiele_table *table, int64_t row);
 /* The file's name for messages, or "the table". */
@@ -213,7 +215,8 @@ typedef struct thi_reader {
     int targets;            /* how many targets are read as numbers */
     int width;              /* how many numbers are read of a row */
     int *source;            /* their columns: the numeric inputs', the targets', the exposure's */
-    double *scratch;        /* those numbers for one block */
+    int64_t block;          /* rows that are read at a time: those of thi_table_block */
+    double *scratch;        /* their numbers */
     int label_column;       /* the table's column of labels that are read as texts; -1: none */
     int labels;             /* how many labels the target has */
     thi_label *label;       /* sorted by value, or by text where they are texts */
@@ -227,7 +230,7 @@ typedef struct thi_reader {
 thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi_encoder *encoder,
                               const thiele_table *table, const thi_reading *how);
 /*
- * Encodes rows first .. first+count-1, count <= THI_TABLE_BLOCK: X is D x count, y P x count (NULL when without
+ * Encodes rows first .. first+count-1, looking up between blocks: X is D x count, y P x count (NULL when without
  * target; NaN where one of several targets is missing), offset count logs of the exposure (0 without; may be NULL), row
  * the table's row of each kept one. *kept <= count. Infinite and missing values, an exposure that is not positive, a
  * target that is refused, a label that training never saw: DATA, naming column and row.

@@ -30,6 +30,13 @@ thiele_status thi_choice_name(const thi_choice *choice, int column, char **out);
 
 /* --- levels.c: the distinct texts of a column -------------------------------------------------------------------- */
 
+/* For loops over single rows: asks the clock every so many of them only. */
+static inline thiele_status thi_look_up_row(thiele_context *ctx, int64_t row, int64_t rows)
+{
+    enum { EVERY = 256 };
+    return row % EVERY == 0 ? thi_look_up(ctx, row, rows) : THIELE_OK;
+}
+
 /* JSON and the model file hold UTF-8 only. */
 bool thi_is_utf8(const char *text, size_t length);
 /* Where a text is or belongs among sorted ones; *found says which. */

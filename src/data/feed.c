@@ -16,7 +16,7 @@
 
 enum { CAPACITY = 1 << 18, ROOM = 1 << 16, RECORD_MAX = 1 << 20, SKIP_ROWS = 4096 };
 /* Seconds between two looks at a file that may have grown. */
-static const double NAP = 0.2;
+static const double NAP = 0.1;
 
 struct thiele_feed {
     int file;
@@ -400,6 +400,7 @@ static thiele_status gather(thiele_feed *feed, thiele_context *ctx, int64_t most
         if (status != THIELE_OK) {
             return status;
         }
+        late = late || thi_seconds() >= until;
         if (feed->complete) {
             forget_scan(feed); /* the last record may have no line ending */
         }
@@ -441,14 +442,10 @@ out:
     return status;
 }
 
-thiele_status thiele_feed_next(thiele_feed *feed, thiele_context *ctx, int64_t least, int64_t most, double seconds,
-                               thiele_table **table)
+/* The rows that are left out first, then those that are wanted. */
+static thiele_status skip_and_take(thiele_feed *feed, thiele_context *ctx, int64_t least, int64_t most, double until,
+                                   thiele_table **table)
 {
-    double until = thi_seconds() + seconds;
-    *table = NULL;
-    if (most < 1 || least > most || !(seconds >= 0.0)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a feed is asked for one row at least, and no negative time");
-    }
     while (feed->rows < feed->options.skip && !thiele_feed_ended(feed)) {
         int64_t left = feed->options.skip - feed->rows;
         thiele_status status = next_rows(feed, ctx, 1, left < SKIP_ROWS ? left : SKIP_ROWS, until, table);
@@ -460,4 +457,17 @@ thiele_status thiele_feed_next(thiele_feed *feed, thiele_context *ctx, int64_t l
         }
     }
     return thiele_feed_ended(feed) ? THIELE_OK : next_rows(feed, ctx, least, most, until, table);
+}
+
+thiele_status thiele_feed_next(thiele_feed *feed, thiele_context *ctx, int64_t least, int64_t most, double seconds,
+                               thiele_table **table)
+{
+    *table = NULL;
+    if (most < 1 || least > most || !(seconds >= 0.0)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a feed is asked for one row at least, and no negative time");
+    }
+    thi_watch watch = thi_watch_begin(ctx, feed->source, 0.0);
+    thiele_status status = skip_and_take(feed, ctx, least, most, thi_seconds() + seconds, table);
+    thi_watch_end(ctx, watch);
+    return status;
 }

@@ -100,6 +100,7 @@ thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, i
     for (; row < table->rows && length == 0 && status == THIELE_OK; row++) {
         status = thi_table_cell(table, ctx, row, column, &buffer, &text, &length);
         thi_trim(&text, &length);
+        status = status == THIELE_OK ? thi_look_up_row(ctx, row, table->rows) : status;
     }
     if (status == THIELE_OK && thi_has_decimal_comma(text, length)) {
         status = thi_fail(ctx, THIELE_ERROR_DATA,
@@ -121,6 +122,7 @@ thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thie
         size_t length;
         status = thi_table_cell(table, ctx, row, column, &buffer, &text, &length);
         thi_trim(&text, &length);
+        status = status == THIELE_OK ? thi_look_up_row(ctx, row, table->rows) : status;
         if (status == THIELE_OK && length > 0) {
             status = add_level(input, ctx, table, row, text, length);
         }

@@ -149,7 +149,8 @@ thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi
     THI_TRY(thi_alloc(ctx, &reader->numeric, inputs, sizeof *reader->numeric));
     THI_TRY(thi_alloc(ctx, &reader->source, most, sizeof *reader->source));
     THI_TRY(match_columns(reader, ctx));
-    THI_TRY(thi_alloc(ctx, &reader->scratch, THI_TABLE_BLOCK, (size_t)reader->width * sizeof *reader->scratch));
+    reader->block = thi_table_block(table, reader->width > encoder->dims ? reader->width : encoder->dims);
+    THI_TRY(thi_alloc(ctx, &reader->scratch, (size_t)reader->block, (size_t)reader->width * sizeof *reader->scratch));
     if (how->target && encoder->target[0].levels > 0) {
         THI_TRY(thi_label_index(&reader->label, ctx, encoder));
         reader->labels = encoder->target[0].levels;

@@ -280,6 +280,15 @@ thiele_status thiele_table_cell(const thiele_table *table, thiele_context *ctx, 
     return status;
 }
 
+int64_t thi_table_block(const thiele_table *table, int64_t numbers)
+{
+    enum { NUMBERS = 1 << 21 };
+    int64_t rows = NUMBERS / (numbers > 0 ? numbers : 1);
+    rows = rows > THI_TABLE_BLOCK ? THI_TABLE_BLOCK : rows;
+    rows = rows < table->rows ? rows : table->rows;
+    return rows > 0 ? rows : 1;
+}
+
 long long thi_table_row_number(const thiele_table *table, int64_t row)
 {
     return 1 + (long long)(table->ops->origin != NULL ? table->ops->origin(table, row) : row);

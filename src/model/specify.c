@@ -124,13 +124,23 @@ static thi_target_rule rule_of(const thi_likelihood_ops *ops, thi_support suppor
                              .exposure = ops->log_link};
 }
 
+/* While the table is read there is no model yet that a deadline or a signal could leave. */
+static thi_watch watch_table(const thi_fitting *f, const thiele_table *table)
+{
+    double until = f->driver.deadline > 0.0 ? f->driver.started + f->driver.deadline : 0.0;
+    return thi_watch_begin(f->ctx, thi_table_source(table), until);
+}
+
 static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, thi_target_rule *rule)
 {
     if (f->spec.lik != NULL && !rule->labels) {
         rule->refuses = refuses;
         rule->user = f->spec.lik;
     }
-    return thi_encoder_learn(&f->model->encoder, f->ctx, table, f->options, rule);
+    thi_watch watch = watch_table(f, table);
+    thiele_status status = thi_encoder_learn(&f->model->encoder, f->ctx, table, f->options, rule);
+    thi_watch_end(f->ctx, watch);
+    return status;
 }
 
 /* A built-in likelihood over classes is made when the table has said how many there are; any other before it is read.
@@ -189,10 +199,12 @@ static thiele_status read_rows(thi_fitting *f, const thiele_table *table)
 {
     thi_reader reader = {0};
     thi_reading how = reading_of(f);
+    thi_watch watch = watch_table(f, table);
     thiele_status status = thi_reader_open(&reader, f->ctx, &f->model->encoder, table, &how);
     if (status == THIELE_OK) {
         status = thi_read_all(f->ctx, &reader, &f->rows, &f->row);
     }
+    thi_watch_end(f->ctx, watch);
     thi_reader_close(&reader);
     return status;
 }
