@@ -5,6 +5,7 @@
 #ifndef CLI_H
 #define CLI_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <thiele/thiele.h>
@@ -219,6 +220,11 @@ char *cli_short(double value, char buffer[CLI_NUMBER_MAX]);
 /* The shortest text that reads back the same. */
 char *cli_exact(double value, char buffer[CLI_NUMBER_MAX]);
 /* "label       text", the label only when it is not NULL. */
+/* Text for people, in which control characters (names from files may hold any) are written as \xNN. */
+void cli_put(FILE *stream, const char *text);
+void cli_put_format(FILE *stream, const char *format, va_list arguments) CLI_PRINTF(2, 0);
+/* A JSON document, in whose strings control characters are escapes. */
+void cli_put_json(FILE *stream, const char *text);
 void cli_row(const char *label, const char *format, ...) CLI_PRINTF(2, 3);
 void cli_print_scores(const thiele_scores *scores);
 /* A line for each of count + 1 scores: the folds and, last, all together. */

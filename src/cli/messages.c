@@ -8,7 +8,7 @@ static void say(const char *kind, const char *format, va_list arguments)
 {
     cli_progress_clear();
     fprintf(stderr, "thiele: %s", kind);
-    vfprintf(stderr, format, arguments);
+    cli_put_format(stderr, format, arguments);
     fputc('\n', stderr);
 }
 
@@ -58,10 +58,31 @@ int cli_finish(cli_settings *settings, thiele_status status)
     return status == THIELE_ERROR_ARGUMENT ? CLI_MISUSED : CLI_FAILED;
 }
 
+/* Each fold of a cross-validation finds the same in the table: it is said once. */
+static bool was_said(const char *line)
+{
+    enum { KEPT = 64 };
+    static uint64_t said[KEPT];
+    static int count;
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (const unsigned char *c = (const unsigned char *)line; *c != '\0'; c++) {
+        hash = (hash ^ *c) * UINT64_C(1099511628211);
+    }
+    for (int i = 0; i < count; i++) {
+        if (said[i] == hash) {
+            return true;
+        }
+    }
+    if (count < KEPT) {
+        said[count++] = hash;
+    }
+    return false;
+}
+
 void cli_log(thiele_log_level level, const char *line, void *user)
 {
     const cli_settings *settings = user;
-    if (level == THIELE_LOG_WARNING && !settings->quiet) {
+    if (level == THIELE_LOG_WARNING && !settings->quiet && !was_said(line)) {
         warn("%s", line);
     }
 }

@@ -171,14 +171,14 @@ typedef struct thi_label {
 } thi_label;
 
 /*
- * Chooses the columns (options: target, inputs, ignore, categorical, drop_missing, drop_constant, raw, classes,
- * exposure), learns levels, means and standard deviations in one pass (levels and labels in another before it), and
- * refuses what cannot be used: an unknown column, constant ones (unless they are to be left out), text in a column of
- * numbers, missing or infinite values, a text column with more than THI_LEVELS_MAX levels, fewer than two rows, a
- * constant target where the rule standardises, labels where the rule wants numbers, a value that the rule refuses, a
- * third label of two, one label only. A selection of rows knows the labels of the whole table, so that no fold of a
- * cross-validation meets one it never heard of; only where there are two by the rule and the selection has both, others
- * elsewhere do not count.
+ * Chooses the columns (options: target, inputs, ignore, categorical, drop_missing, raw, classes, exposure), learns
+ * levels, means and standard deviations in one pass (levels and labels in another before it), leaves out constant
+ * columns and, unless they were listed, texts that nothing can be learned from (leave_out.c), each with a line to the
+ * log, and refuses what cannot be used: an unknown column, text in a column of numbers, missing or infinite values, a
+ * text column with more than THI_LEVELS_MAX levels, fewer than two rows, a constant target where the rule standardises,
+ * labels where the rule wants numbers, a value that the rule refuses, a third label of two, one label only. A selection
+ * of rows knows the labels of the whole table, so that no fold of a cross-validation meets one it never heard of; only
+ * where there are two by the rule and the selection has both, others elsewhere do not count.
  */
 enum { THI_LEVELS_MAX = 100 };
 /* An encoded input larger than this is refused: its square must not overflow. */
@@ -191,6 +191,13 @@ void thi_encoder_dim_name(const thi_encoder *encoder, int dim, thi_text *text);
 /* As a JSON object and back. A read one is checked as untrusted data. */
 json_t *thi_encoder_to_json(const thi_encoder *encoder);
 thiele_status thi_encoder_from_json(thi_encoder *encoder, thiele_context *ctx, const json_t *json);
+
+/*
+ * Whether a column of numbers (of a selection: in the whole table) has exactly two values, each in more than one row:
+ * labels that were written as numbers. Cheap where it has more.
+ */
+thiele_status thi_has_two_values(thiele_context *ctx, const thiele_table *table, int column, double value[2],
+                                 bool *two);
 
 /* How a table is read. */
 typedef struct thi_reading {

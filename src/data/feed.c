@@ -400,7 +400,7 @@ static thiele_status gather(thiele_feed *feed, thiele_context *ctx, int64_t most
         if (status != THIELE_OK) {
             return status;
         }
-        late = late || thi_seconds() >= until;
+        late = late || thi_seconds() >= until + NAP; /* more comes all the time */
         if (feed->complete) {
             forget_scan(feed); /* the last record may have no line ending */
         }

@@ -295,12 +295,63 @@ static thiele_status check_own_rows(thi_fitting *f, const thiele_table *table)
     return status;
 }
 
+static thiele_status mentions_noise(void *found, const char *part, size_t length)
+{
+    static const char noise[] = "noise";
+    *(bool *)found = *(bool *)found || (length >= strlen(noise) && memcmp(part, noise, strlen(noise)) == 0);
+    return THIELE_OK;
+}
+
+/* Whether nothing that was asked for is about Gaussian noise. */
+static bool leaves_open(const thiele_fit_options *options)
+{
+    bool noise = false;
+    thi_split_list(options->set, mentions_noise, &noise);
+    thi_split_list(options->prior, mentions_noise, &noise);
+    return options->own == NULL && options->likelihood == NULL && !noise &&
+           (options->method == NULL || !thi_method_is_gaussian(options->method));
+}
+
+/* Where nobody said: Gaussian noise or, of a target that has two values, their classes. */
+static thiele_status default_likelihood(thi_fitting *f, const thiele_table *table, const char **text)
+{
+    const char *target = f->options->target;
+    double value[2];
+    char shown[2][THI_NUMBER_MAX];
+    int column;
+    bool two;
+    *text = "gaussian";
+    if (!leaves_open(f->options) || count_targets(table, target) != 1) {
+        return THIELE_OK;
+    }
+    if (thiele_table_find_column(table, f->ctx, target, &column) != THIELE_OK) {
+        thi_recover(f->ctx); /* the encoder says so */
+        return THIELE_OK;
+    }
+    thi_watch watch = watch_table(f, table);
+    thiele_status status = thi_has_two_values(f->ctx, table, column, value, &two);
+    thi_watch_end(f->ctx, watch);
+    if (status == THIELE_OK && two) {
+        *text = "bernoulli";
+        thi_format_number(shown[0], fmin(value[0], value[1]));
+        thi_format_number(shown[1], fmax(value[0], value[1]));
+        thi_log(f->ctx, THIELE_LOG_WARNING,
+                "the target '%s' has only the values %s and %s, and is fitted as two classes (likelihood bernoulli): "
+                "--likelihood gaussian fits it as a number",
+                table->name[column], shown[0], shown[1]);
+    }
+    return status;
+}
+
 thiele_status thi_specify_columns(thi_fitting *f, const thiele_table *table)
 {
     static const char plugin[] = "plugin:";
-    const char *text = f->options->likelihood != NULL ? f->options->likelihood : "gaussian";
+    const char *text = f->options->likelihood;
+    thiele_status status = text == NULL ? default_likelihood(f, table, &text) : THIELE_OK;
+    if (status != THIELE_OK) {
+        return status;
+    }
     bool loaded = strncmp(text, plugin, strlen(plugin)) == 0;
-    thiele_status status;
     if (f->options->own != NULL) {
         THI_TRY(thi_likelihood_copy(&f->model->lik, f->ctx, f->options->own));
     } else if (loaded) {
