@@ -82,6 +82,8 @@ thiele_status thi_table_cell(const thiele_table *table, thiele_context *ctx, int
 bool thi_table_is_text(const thiele_table *table, int column);
 /* The column of this very name, or -1. */
 int thi_table_column(const thiele_table *table, const char *name);
+/* The same, looked for from column `first` on: at once where columns are asked for in their order. */
+int thi_table_column_from(const thiele_table *table, const char *name, int first);
 /* Rows to read at a time where each takes so many numbers: fewer of wide ones, so that a block has 16 MB at most. */
 int64_t thi_table_block(const thiele_table *table, int64_t numbers);
 /* The 1-based row to name in messages. */

@@ -10,6 +10,7 @@
 typedef struct absence {
     thi_text list;
     int count;
+    int next; /* behind the column that was found last */
 } absence;
 
 static bool is_needed(const thi_encoder *encoder, const char *name)
@@ -48,7 +49,8 @@ static const char *nearest(const thi_reader *reader, const char *name)
 static int match(const thi_reader *reader, const char *name, const char *what, absence *absent)
 {
     enum { NAMED = 10 };
-    int column = thi_table_column(reader->table, name);
+    int column = thi_table_column_from(reader->table, name, absent->next);
+    absent->next = column + 1;
     if (column < 0 && absent->count++ < NAMED) {
         const char *near = nearest(reader, name);
         thi_text_add(&absent->list, "%s'%s'%s", absent->count > 1 ? ", " : "", name, what);

@@ -117,7 +117,13 @@ const char *thiele_table_column_name(const thiele_table *table, int column)
 
 int thi_table_column(const thiele_table *table, const char *name)
 {
-    for (int c = 0; c < table->columns; c++) {
+    return thi_table_column_from(table, name, 0);
+}
+
+int thi_table_column_from(const thiele_table *table, const char *name, int first)
+{
+    for (int i = 0, c = first; i < table->columns; i++, c++) {
+        c = c < table->columns ? c : 0;
         if (strcmp(table->name[c], name) == 0) {
             return c;
         }
