@@ -306,6 +306,18 @@ out:
 /* --- tables ----------------------------------------------------------------------------------------------------------
  */
 
+/* Without a header a part whose rows are all too long, or too short, would be a table by itself. */
+static thiele_status other_width(const thiele_feed *feed, thiele_context *ctx, thiele_table **table)
+{
+    long long row = thi_table_row_number(*table, 0), line = (long long)(*table)->ops->line(*table, 0);
+    int fields = (*table)->columns;
+    thiele_table_destroy(*table);
+    *table = NULL;
+    return thi_fail(ctx, THIELE_ERROR_FORMAT, "%s, row %lld (line %lld): %d field%s where %lld %s expected",
+                    feed->source, row, line, fields, fields == 1 ? "" : "s", (long long)feed->columns,
+                    feed->columns == 1 ? "is" : "are");
+}
+
 /* The first `length` bytes, behind the header. */
 static thiele_status make_table(thiele_feed *feed, thiele_context *ctx, size_t length, thiele_table **table)
 {
@@ -321,7 +333,8 @@ static thiele_status make_table(thiele_feed *feed, thiele_context *ctx, size_t l
     memcpy(text + feed->header_length, feed->text, length);
     length += feed->header_length;
     text[length] = '\0';
-    return thi_csv_take_part(table, ctx, text, length, feed->source, &feed->table, before);
+    status = thi_csv_take_part(table, ctx, text, length, feed->source, &feed->table, before);
+    return status == THIELE_OK && (*table)->columns != feed->columns ? other_width(feed, ctx, table) : status;
 }
 
 /* The first record that is not blank and has not as many fields as there are columns; false: there is none. */

@@ -59,7 +59,7 @@ static void add_set(repeats *r, const sort_key *key, int64_t count, const double
 }
 
 thiele_status thi_report_replicates(thiele_context *ctx, int64_t n, int D, const double *X, const double *y,
-                                    double scale, const int64_t *row)
+                                    const thi_target *target, const int64_t *row)
 {
     sort_key *key;
     repeats r = {0};
@@ -77,11 +77,12 @@ thiele_status thi_report_replicates(thiele_context *ctx, int64_t n, int D, const
         add_set(&r, key + from, to - from, y);
     }
     if (r.rows > 0) {
-        thi_log(ctx, THIELE_LOG_WARNING,
-                "%lld rows have the inputs of others and different targets (such as rows %lld and %lld): taken as "
-                "repeated measurements, they imply noise of standard deviation %.3g",
-                (long long)r.rows, (long long)row[r.first[0]] + 1, (long long)row[r.first[1]] + 1,
-                scale * sqrt(r.square / (double)r.freedom));
+        thi_log(
+            ctx, THIELE_LOG_WARNING,
+            "%lld rows have the inputs of others and a different '%s' (such as rows %lld and %lld): taken as repeated "
+            "measurements, they imply noise of standard deviation %.3g",
+            (long long)r.rows, target->name, (long long)row[r.first[0]] + 1, (long long)row[r.first[1]] + 1,
+            target->scale * sqrt(r.square / (double)r.freedom));
     }
     thi_free(key);
     return THIELE_OK;

@@ -329,8 +329,8 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
         THI_TRY(thi_check_each(f));
     }
     if (exact) {
-        THI_TRY(thi_report_replicates(f->ctx, f->rows.n, f->rows.dims, f->rows.X, f->rows.y,
-                                      f->model->encoder.target->scale, f->row));
+        THI_TRY(thi_report_replicates(f->ctx, f->rows.n, f->rows.dims, f->rows.X, f->rows.y, f->model->encoder.target,
+                                      f->row));
     }
     bool held = f->options->holdout > 0.0;
     if (held) {

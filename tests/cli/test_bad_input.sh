@@ -79,7 +79,7 @@ expect_no_file bad.thiele
 { cat train.csv; sed -n '2,6p' train.csv | awk -F, -v OFS=, -v c="$strength" '{$c += 3; print}'; } >twice.csv
 run fit twice.csv --target strength --ignore row --iterations 5 -o twice.thiele
 expect_status 0
-expect_err '^thiele: warning: 10 rows have the inputs of others and different targets \(such as rows 1 and 61\)'
+expect_err '^thiele: warning: 10 rows have the inputs of others and a different .strength. \(such as rows 1 and 61\)'
 expect_err 'noise of standard deviation 2.12$' # 3 / sqrt 2
 run fit twice.csv --target strength --ignore row --iterations 5 --replicates -o twice.thiele --quiet
 expect_done
