@@ -269,10 +269,10 @@ thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const
     rule = rule != NULL ? rule : &numbers;
     *encoder = (thi_encoder){0};
     THI_TRY(thi_choose_columns(&c, options));
+    THI_TRY(thi_learn_targets(encoder, &c, options, rule));
     if (options->inputs == NULL) {
         THI_TRY(thi_leave_out_texts(&c));
     }
-    THI_TRY(thi_learn_targets(encoder, &c, options, rule));
     THI_TRY(learn_inputs(encoder, &c));
     THI_TRY(learn_scales(encoder, &c, options, rule));
     const char *missing = thi_table_missing(table);
