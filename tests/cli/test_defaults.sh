@@ -70,7 +70,6 @@ expect_no_file silent.thiele
 (ulimit -v 4000000; exec "$THIELE" generate -n 100000000000 -o endless.csv) >"$out" 2>"$err" &
 process=$!
 sleep 0.5
-kill -INT "$process" 2>/dev/null
 kill -TERM "$process" 2>/dev/null
 wait "$process"
 status=$?

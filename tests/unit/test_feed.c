@@ -206,6 +206,18 @@ static void test_other_width(void **state)
     thiele_feed_close(feed);
 }
 
+/* A quote inside a field is no more than a byte of it: the rows behind it do not wait for another. */
+static void test_inches(void **state)
+{
+    (void)state;
+    thiele_feed *feed =
+        open_feed(write_file("f.csv", "size,y\n5\" pipe,1\n\"6\"\" pipe\",2\n \"a\nb\",3\n", "w"), 0, 0, 0);
+    expect_rows(feed, 1, 1, "5\" pipe");
+    expect_rows(feed, 1, 1, "6\" pipe");
+    expect_rows(feed, 1, 1, "a\nb");
+    thiele_feed_close(feed);
+}
+
 /* A quote that is never closed does not take all the memory, and with skip_bad no more than its line. */
 static void test_open_quote(void **state)
 {
@@ -308,10 +320,15 @@ static void test_failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chunks),        cmocka_unit_test(test_pipe),
-        cmocka_unit_test(test_bad_lines),     cmocka_unit_test(test_other_width),
-        cmocka_unit_test(test_open_quote),    cmocka_unit_test(test_follow),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_pipe),
+        cmocka_unit_test(test_bad_lines),
+        cmocka_unit_test(test_other_width),
+        cmocka_unit_test(test_inches),
+        cmocka_unit_test(test_open_quote),
+        cmocka_unit_test(test_follow),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_failing_allocations),
         cmocka_unit_test(test_random_tables),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
