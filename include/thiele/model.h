@@ -28,11 +28,12 @@ typedef enum thiele_stop {
 typedef struct thiele_fit_options {
     size_t size;
     const char *target;      /* comma-separated columns to predict, by name or position; required */
-    const char *inputs;      /* comma-separated columns; NULL: all but the target and the ignored ones */
+    const char *inputs;      /* comma-separated columns; NULL: all but the target, the ignored ones, dates, and texts
+                                with a value of its own in nearly every row (with a warning) */
     const char *ignore;      /* comma-separated columns that are not inputs */
     const char *categorical; /* comma-separated columns to one-hot encode though they look like numbers */
     int drop_missing;        /* 1: leave out rows with missing values; 0: refuse them */
-    int drop_constant;       /* 1: leave out inputs that are the same in every row, with a warning; 0: refuse them */
+    int drop_constant;       /* no longer needed: inputs that are the same in every row are left out, with a warning */
     int raw;                 /* 1: do not standardise inputs and target */
     const char *method;      /* NULL: "auto"; "exact", "dense", "collapsed", "variational", "augmented";
                                 to sample at learned values: "gibbs", "ess", "hmc", "mh"; sparse by blocks: "sor",
@@ -45,9 +46,11 @@ typedef struct thiele_fit_options {
     int iterations;    /* of the optimiser, at most; 0: 200 (lbfgs 500); -1: none, keep the first guesses */
     double deadline;   /* seconds; 0: none. The best model found by then is returned */
     double holdout;    /* fraction of rows to score on; the final model is then conditioned on all rows; 0: none */
-    int replicates;    /* 1: rows with equal inputs and different targets are repeated measurements, which the noise
-                          explains; 0: refuse them */
-    const char *likelihood;  /* NULL: "gaussian"; see likelihood.h. "plugin:FILE.so": your own. Units of the data */
+    int replicates;    /* no longer needed: rows with equal inputs and different targets are taken as repeated
+                          measurements, with a warning that tells the noise they imply */
+    const char *likelihood;  /* NULL: "gaussian", or "bernoulli" (with a warning) where the only target has exactly two
+                                numbers, each more than once, and nothing asks for Gaussian noise; see likelihood.h.
+                                "plugin:FILE.so": your own. Units of the data */
     const char *expectation; /* NULL: the best there is; "closed", "augmented", "quadrature:20", "mc:2000", "qmc:512" */
     const char *classes;     /* comma-separated labels of a class target in their order; NULL: those in the table */
     const char *exposure;    /* column of exposures of counts: the rate is multiplied by it */

@@ -32,12 +32,26 @@ typedef struct thiele_table_options {
 /*
  * Opens a file by its content: HDF5 and NPY by their signatures, anything else as (possibly gzipped) CSV. "-" reads CSV
  * from standard input. options may be NULL.
- *   CSV    RFC 4180 quoting, any line ending, UTF-8 with or without byte order mark. Columns of a table with no header
- * are named x1, x2, ... NPY    one or two dimensions of numbers, mapped; columns are named x1, x2, ... HDF5   a
- * two-dimensional dataset of numbers (its columns named by the attribute "columns" where there is one), or a group of
- * one-dimensional datasets of equal length; read block by block. Errors: IO (absent, unreadable), FORMAT (ragged row,
- * bad quoting, truncated file: the message names the row), DATA (empty, header only), UNSUPPORTED (HDF5 library not
- * installed), LIMIT, MEMORY.
+ *
+ * - CSV: RFC 4180 quoting, any line ending, UTF-8 with or without byte order mark. Columns of a table with no header
+ *   are named x1, x2, ...
+ * - NPY: one or two dimensions of numbers, read as they are asked for; columns are named x1, x2, ...
+ * - HDF5: a two-dimensional dataset of numbers (its columns named by the attribute "columns" where there is one), or a
+ *   group of one-dimensional datasets of equal length; read block by block. What leads into other files (external
+ *   storage, external links, virtual datasets) is refused, and so is a size that the file cannot hold.
+ *
+ * The HDF5 library is not safe for threads, and a damaged file can crash it or keep it busy for ever. Each HDF5 table
+ * is therefore read in a child process (fork, no exec) that lives until the table is destroyed: no call here enters the
+ * HDF5 library in the caller's process, whatever its other threads do, and a crash is a message. One thread at a time
+ * uses such a table, as any other; several tables may be used at once. Where another thread of the program is inside
+ * its own copy of the HDF5 library during this call, the child may wait for it in vain: cancel, or open the table
+ * first.
+ *
+ * While a table is read the progress callback is called in phase "read" (within 0.1 s) and may ask to stop.
+ *
+ * Errors: IO (absent, unreadable, no child process), FORMAT (ragged row, bad quoting, truncated or damaged file: the
+ * message names the row), DATA (empty, header only), UNSUPPORTED (HDF5 library not installed, other files), LIMIT,
+ * MEMORY, CANCELLED.
  */
 THIELE_API thiele_status thiele_table_open(thiele_table **out, thiele_context *ctx, const char *path,
                                            const thiele_table_options *options);

@@ -25,6 +25,12 @@
 
 typedef struct thi_heap thi_heap;
 
+/* Work that looks up now and then (watch.c); what: NULL when there is none. Seconds as of thi_seconds. */
+typedef struct thi_watch {
+    const char *what;
+    double began, next, until;
+} thi_watch;
+
 struct thiele_context {
     int threads;
     uint64_t seed;
@@ -34,6 +40,7 @@ struct thiele_context {
     void *progress_user;
     thi_heap *heap;
     struct thi_pool *pool; /* of threads; made when it is first needed */
+    thi_watch watch;
     char message[THI_MESSAGE_MAX];
 };
 
@@ -145,6 +152,11 @@ int thi_format_number(char *buffer, double value);
  */
 thiele_status thi_split_list(const char *list, thiele_status (*fn)(void *arg, const char *part, size_t length),
                              void *arg);
+/*
+ * The bytes of the character at `text` (UTF-8, before a zero byte) when it can be shown as it is; 0 when it is a
+ * control character, which a terminal would obey, or no UTF-8.
+ */
+int thi_printable(const char *text);
 /* How many single-character edits apart two texts are, ASCII case ignored; at most `limit` + 1. */
 int thi_edit_distance(const char *a, const char *b, int limit);
 
@@ -182,6 +194,19 @@ thiele_status thi_file_commit(thi_file *file, thiele_context *ctx);
 thiele_status thi_file_failed(thi_file *file, thiele_context *ctx);
 /* Drops the file unless it was committed; harmless after a commit or on a zeroed struct. */
 void thi_file_abandon(thi_file *file);
+
+/* --- watch.c ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * From begin to end thi_look_up asks the progress callback (phase "read") and compares the clock with `until` (0: with
+ * that of the watch before it, if there is one), twenty times a second at most and never within the first of these:
+ * what takes no time is not stopped. `what` is what is read, for messages. Outside of them it does nothing, so that a
+ * method that streams its rows ends by its own rules.
+ */
+thi_watch thi_watch_begin(thiele_context *ctx, const char *what, double until);
+void thi_watch_end(thiele_context *ctx, thi_watch old);
+/* Error: CANCELLED. done, total: rows or bytes, for the callback; total 0: not known. */
+thiele_status thi_look_up(thiele_context *ctx, int64_t done, int64_t total) THI_MUST_CHECK;
 
 /* --- clock.c: seconds on a clock that never goes back. -------------------------------------------------------------
  */

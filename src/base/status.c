@@ -27,12 +27,35 @@ const char *thiele_status_meaning(thiele_status status)
     return "unknown status";
 }
 
+/*
+ * Names from a file may hold anything, and messages end on terminals: what is not printable becomes \xNN. What does
+ * not fit any more is cut off.
+ */
+static void make_printable(char message[THI_MESSAGE_MAX])
+{
+    char shown[THI_MESSAGE_MAX];
+    size_t length = 0;
+    for (const char *at = message; *at != '\0' && length + 5 < sizeof shown;) {
+        int bytes = thi_printable(at);
+        if (bytes > 0) {
+            memcpy(shown + length, at, (size_t)bytes);
+            length += (size_t)bytes;
+        } else {
+            length += (size_t)snprintf(shown + length, sizeof shown - length, "\\x%02X", (unsigned char)*at);
+        }
+        at += bytes > 0 ? bytes : 1;
+    }
+    memcpy(message, shown, length);
+    message[length] = '\0';
+}
+
 thiele_status thi_fail(thiele_context *ctx, thiele_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(ctx->message, sizeof ctx->message, format, arguments);
     va_end(arguments);
+    make_printable(ctx->message);
     return status;
 }
 
@@ -48,6 +71,7 @@ thiele_status thi_fail_in(thiele_context *ctx, thiele_status status, const char 
     if (length >= 0 && room > 0) {
         snprintf(ctx->message + length, (size_t)room + 3, ": %.*s", room, inner);
     }
+    make_printable(ctx->message);
     return status;
 }
 
@@ -66,5 +90,6 @@ void thi_log(thiele_context *ctx, thiele_log_level level, const char *format, ..
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
+    make_printable(line);
     ctx->log(level, line, ctx->log_user);
 }

@@ -135,6 +135,23 @@ thiele_status thi_split_list(const char *list, thiele_status (*fn)(void *arg, co
     return THIELE_OK;
 }
 
+int thi_printable(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    int more = *s < 0x80                 ? 0
+               : *s >= 0xC2 && *s < 0xE0 ? 1
+               : *s >= 0xE0 && *s < 0xF0 ? 2
+               : *s >= 0xF0 && *s < 0xF5 ? 3
+                                         : -1;
+    for (int i = 1; i <= more; i++) {
+        if ((s[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    bool control = more == 0 ? *s < ' ' || *s == 0x7F : more == 1 && *s == 0xC2 && s[1] < 0xA0;
+    return control ? 0 : more + 1;
+}
+
 enum { DISTANCE_MAX = 128 };
 
 int thi_edit_distance(const char *a, const char *b, int limit)

@@ -5,6 +5,7 @@
 #ifndef CLI_H
 #define CLI_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <thiele/thiele.h>
@@ -30,8 +31,10 @@ typedef struct cli_settings {
     int64_t warm;       /* --warm */
     const char *output; /* -o */
     const char *joint;
-    const char *log;  /* --log */
-    FILE *log_stream; /* open while a fit runs */
+    const char *log;      /* --log */
+    FILE *log_stream;     /* open while a fit runs */
+    double reading_until; /* while a table is opened: when that must end, in seconds of cli_running; 0: never */
+    bool late;            /* it did not */
     int folds;
     int64_t rows;
     int json, quiet, help;
@@ -153,6 +156,8 @@ int cli_check_output(const char *path, const char *const *inputs);
 int cli_check_plugin(const cli_settings *settings);
 /* A model, with its likelihood attached where the user gave one. */
 thiele_status cli_load_model(thiele_model **model, cli_settings *settings, const char *path);
+/* Opens the table of a command: from here on signals are caught, and a deadline counts while the table is read. */
+thiele_status cli_open_table(thiele_table **table, cli_settings *settings, const char *path);
 thiele_status cli_open_like_training(thiele_table **table, cli_settings *settings, const thiele_model *model,
                                      const char *path);
 /* Output that appears whole or not at all, on a path or (NULL or "-") on standard output. */
@@ -217,6 +222,11 @@ char *cli_short(double value, char buffer[CLI_NUMBER_MAX]);
 /* The shortest text that reads back the same. */
 char *cli_exact(double value, char buffer[CLI_NUMBER_MAX]);
 /* "label       text", the label only when it is not NULL. */
+/* Text for people, in which control characters (names from files may hold any) are written as \xNN. */
+void cli_put(FILE *stream, const char *text);
+void cli_put_format(FILE *stream, const char *format, va_list arguments) CLI_PRINTF(2, 0);
+/* A JSON document, in whose strings control characters are escapes. */
+void cli_put_json(FILE *stream, const char *text);
 void cli_row(const char *label, const char *format, ...) CLI_PRINTF(2, 3);
 void cli_print_scores(const thiele_scores *scores);
 /* A line for each of count + 1 scores: the folds and, last, all together. */

@@ -54,8 +54,7 @@ static int run(cli_settings *settings)
         return cli_fail("out of memory");
     }
     thiele_status status;
-    CLI_TRY(thiele_table_open(&table, settings->ctx, settings->operand[0], &settings->table));
-    cli_catch_signals();
+    CLI_TRY(cli_open_table(&table, settings, settings->operand[0]));
     CLI_TRY(thiele_cross_validate(settings->ctx, table, &settings->fit, settings->folds, each, &overall));
     cli_progress_clear();
     print_result(settings, each, &overall);

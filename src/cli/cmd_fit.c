@@ -155,8 +155,7 @@ static int fit(cli_settings *settings, const char *output)
     thiele_table *table = NULL;
     thiele_model *model = NULL;
     thiele_status status;
-    CLI_TRY(thiele_table_open(&table, settings->ctx, settings->operand[0], &settings->table));
-    cli_catch_signals();
+    CLI_TRY(cli_open_table(&table, settings, settings->operand[0]));
     double start = cli_seconds();
     plan(settings, output);
     CLI_TRY(thiele_model_fit(&model, settings->ctx, table, &settings->fit));

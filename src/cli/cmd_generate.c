@@ -22,6 +22,7 @@ static int run(cli_settings *settings)
     thiele_table *table = NULL;
     thiele_status status;
     int64_t rows = settings->rows == 0 ? ROWS_DEFAULT : settings->rows;
+    cli_catch_signals();
     CLI_TRY(thiele_table_generate(&table, settings->ctx, rows, settings->context.seed));
     CLI_TRY(thiele_table_write(table, settings->ctx, settings->output != NULL ? settings->output : "-"));
 out:

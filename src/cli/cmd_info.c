@@ -20,7 +20,8 @@ static int run(cli_settings *settings)
     CLI_TRY(thiele_model_describe(model, settings->ctx, &description));
     if (settings->json) {
         size_t length = strlen(description);
-        printf("%s%s", description, length > 0 && description[length - 1] == '\n' ? "" : "\n");
+        cli_put_json(stdout, description);
+        fputs(length > 0 && description[length - 1] == '\n' ? "" : "\n", stdout);
     } else {
         result = cli_report(description);
     }

@@ -317,7 +317,6 @@ static int predict(cli_settings *settings)
     thiele_status status;
     CLI_TRY(cli_load_model(&model, settings, settings->operand[0]));
     CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
-    cli_catch_signals();
     if (settings->joint != NULL) {
         result = predict_joint(settings, model, table);
     }

@@ -61,7 +61,6 @@ static int run(cli_settings *settings)
     thiele_status status;
     CLI_TRY(cli_load_model(&model, settings, settings->operand[0]));
     CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
-    cli_catch_signals();
     scores = calloc((size_t)thiele_model_targets(model), sizeof *scores);
     CLI_TRY(scores != NULL ? THIELE_OK : THIELE_ERROR_MEMORY);
     CLI_TRY(thiele_model_score(model, settings->ctx, table, &settings->predict, scores));

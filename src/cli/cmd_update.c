@@ -48,11 +48,15 @@ static int update(cli_settings *settings, const char *output)
     if (is_feed(settings)) {
         settings->table.missing =
             settings->table.missing != NULL ? settings->table.missing : thiele_model_missing(model);
+        cli_catch_signals();
         CLI_TRY(cli_open_feed(&feed, settings, settings->operand[1]));
     } else {
         CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
+        if (settings->update.deadline > 0.0) { /* for all of it: what reading has taken is gone */
+            double left = settings->update.deadline - cli_running();
+            settings->update.deadline = left > 0.01 ? left : 0.01;
+        }
     }
-    cli_catch_signals();
     result = cli_learn(settings, model, feed, table, output);
 out:
     result = status == THIELE_OK ? result : cli_finish(settings, status);

@@ -159,13 +159,22 @@ out:
     return status;
 }
 
+thiele_status cli_open_table(thiele_table **table, cli_settings *settings, const char *path)
+{
+    cli_catch_signals();
+    settings->reading_until = settings->fit.deadline > 0.0 ? settings->fit.deadline : settings->update.deadline;
+    thiele_status status = thiele_table_open(table, settings->ctx, path, &settings->table);
+    settings->reading_until = 0.0;
+    return status;
+}
+
 thiele_status cli_open_like_training(thiele_table **table, cli_settings *settings, const thiele_model *model,
                                      const char *path)
 {
     if (settings->table.missing == NULL) {
         settings->table.missing = thiele_model_missing(model);
     }
-    return thiele_table_open(table, settings->ctx, path, &settings->table);
+    return cli_open_table(table, settings, path);
 }
 
 static int write_failed(cli_file *file)

@@ -22,9 +22,9 @@ const cli_option cli_column_options[] = {
     {"drop-missing", 0, NULL, CLI_AT(fit.drop_missing), NULL,
      "leave out rows with missing values (default: refuse them)", 0, 0},
     {"drop-constant", 0, NULL, CLI_AT(fit.drop_constant), NULL,
-     "leave out input columns that are the same in every row (default: refuse them)", 0, 0},
+     "accepted for old scripts: input columns that are the same in every row are left out, with a line", 0, 0},
     {"replicates", 0, NULL, CLI_AT(fit.replicates), NULL,
-     "rows with equal inputs and different targets are repeated measurements (default: refuse them)", 0, 0},
+     "accepted for old scripts: rows with equal inputs and different targets are taken as repeated measurements", 0, 0},
     {"raw", 0, NULL, CLI_AT(fit.raw), NULL, "do not standardise the columns", 0, 0},
     {0},
 };
@@ -34,7 +34,7 @@ const cli_option cli_model_options[] = {
      "how targets scatter around the function: gaussian, student-t, laplace, matern32, heteroscedastic, warped, "
      "bernoulli, bernoulli-probit, svm, softmax, ordinal, poisson, negative-binomial, binomial(trials=N), gamma, "
      "exponential, beta, sigmoid-poisson, logistic-softmax, gprn, mixing, or your own: plugin:FILE.so (default: "
-     "gaussian)",
+     "gaussian; bernoulli where the target is a number with two values)",
      0, 0},
     {"expectation", 0, cli_parse_text, CLI_AT(fit.expectation), "HOW",
      "of log p(y | f): closed, augmented, quadrature:20, mc:2000 or qmc:512 (default: the best that the likelihood "

@@ -27,17 +27,8 @@ char *cli_exact(double value, char buffer[CLI_NUMBER_MAX])
     return buffer;
 }
 
-void cli_row(const char *label, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    printf("%-14s", label != NULL ? label : "");
-    vprintf(format, arguments);
-    putchar('\n');
-    va_end(arguments);
-}
-
-/* --- JSON --------------------------------------------------------------------------------------------------------- */
+/* --- text ----------------------------------------------------------------------------------------------------------
+ */
 
 /* The length of the well-formed UTF-8 sequence at c, 0 when there is none. */
 static int utf8_length(const unsigned char *c)
@@ -58,6 +49,46 @@ static int utf8_length(const unsigned char *c)
     return overlong || surrogate || beyond ? 0 : length;
 }
 
+/* A control character at c, of one byte or two, which a terminal would obey. */
+static bool is_control(const unsigned char *c)
+{
+    return *c < ' ' || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
+}
+
+void cli_put(FILE *stream, const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0';) {
+        int length = is_control(c) ? 0 : utf8_length(c);
+        if (length > 0) {
+            fwrite(c, 1, (size_t)length, stream);
+        } else {
+            fprintf(stream, "\\x%02X", *c);
+        }
+        c += length > 0 ? length : 1;
+    }
+}
+
+void cli_put_format(FILE *stream, const char *format, va_list arguments)
+{
+    char *text;
+    if (vasprintf(&text, format, arguments) >= 0) {
+        cli_put(stream, text);
+        free(text);
+    }
+}
+
+void cli_row(const char *label, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    printf("%-14s", label != NULL ? label : "");
+    cli_put_format(stdout, format, arguments);
+    putchar('\n');
+    va_end(arguments);
+}
+
+/* --- JSON --------------------------------------------------------------------------------------------------------- */
+
 /* Bytes that are no UTF-8 become the replacement character: the document stays JSON whatever the names in a table. */
 static void write_text(FILE *stream, const char *text)
 {
@@ -68,14 +99,27 @@ static void write_text(FILE *stream, const char *text)
             fputs("\\ufffd", stream);
         } else if (*c == '"' || *c == '\\') {
             fprintf(stream, "\\%c", *c);
-        } else if (*c < 0x20) {
-            fprintf(stream, "\\u%04x", *c);
+        } else if (is_control(c)) {
+            fprintf(stream, "\\u%04x", length == 1 ? *c : c[1]);
         } else {
             fwrite(c, 1, (size_t)length, stream);
         }
         c += length > 0 ? length : 1;
     }
     fputc('"', stream);
+}
+
+void cli_put_json(FILE *stream, const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
+        bool between = *c == '\n' || *c == '\t' || *c == '\r'; /* inside strings they are written as escapes */
+        if (!between && is_control(c)) {
+            c += *c == 0xc2;
+            fprintf(stream, "\\u%04x", *c);
+        } else {
+            fputc(*c, stream);
+        }
+    }
 }
 
 static void new_line(cli_json *json)
@@ -143,7 +187,7 @@ void cli_json_number(cli_json *json, const char *key, double value)
 void cli_json_raw(cli_json *json, const char *key, const char *text)
 {
     next_member(json, key);
-    fputs(text, json->stream);
+    cli_put_json(json->stream, text);
 }
 
 /* --- scores ------------------------------------------------------------------------------------------------------- */

@@ -176,9 +176,16 @@ static void log_step(FILE *stream, const thiele_progress *p)
     cli_json_close(&json, '}');
 }
 
+/* Whether a table is being opened and the deadline for that has passed. */
+static bool is_late(const cli_settings *settings)
+{
+    return settings->reading_until > 0.0 && cli_running() >= settings->reading_until;
+}
+
 int cli_progress(const thiele_progress *progress, void *user)
 {
-    const cli_settings *settings = user;
+    cli_settings *settings = user;
+    settings->late = settings->late || is_late(settings);
     if (settings->log_stream != NULL) {
         log_step(settings->log_stream, progress);
     }
@@ -189,5 +196,5 @@ int cli_progress(const thiele_progress *progress, void *user)
             line.drawn = now;
         }
     }
-    return signal_seen != 0;
+    return signal_seen != 0 || settings->late;
 }

@@ -76,11 +76,13 @@ static void print_columns(const json_t *columns)
         int length =
             snprintf(text, sizeof text, levels > 0 ? "%.200s (%zu levels)" : "%.200s", text_of(input, "name"), levels);
         if (i > 0 && column + 2 + length > WIDTH) {
-            printf(",\n%-14s%s", "", text);
-            column = 14 + length;
+            printf(",\n%-14s", "");
+            column = 14;
         } else {
-            column += printf("%s%s", i > 0 ? ", " : "", text);
+            column += printf("%s", i > 0 ? ", " : "");
         }
+        cli_put(stdout, text);
+        column += length;
     }
     if (count > MOST) {
         printf(", ... (%zu in all)", count);

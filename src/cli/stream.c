@@ -8,7 +8,7 @@
 #include "cli.h"
 
 /* How long rows are waited for before the ones that came are learned, and signals are looked at; seconds. */
-static const double PATIENCE = 0.2;
+static const double PATIENCE = 0.1;
 /* Of the time until a deadline, what may be spent on waiting for all the rows of the first fit; then these are enough.
  */
 static const double WAITING_SHARE = 0.3;

@@ -8,6 +8,9 @@
 #include "base/number.h"
 #include "data/csv.h"
 
+/* Bytes after which it is asked whether to go on: of rows, and of text that is only looked through. */
+enum { LOOK = 1 << 18, PIECE = 1 << 25 };
+
 typedef struct token {
     const char *text;
     size_t length;
@@ -203,9 +206,13 @@ static thiele_status read_row(parser *p)
 static thiele_status read_rows(parser *p)
 {
     const bool skip = p->csv->base.columns > 1;
-    const char *behind = p->at;
+    const char *behind = p->at, *look = p->at;
     thiele_status status = THIELE_OK;
     while (status == THIELE_OK) {
+        if (p->at >= look) {
+            status = thi_look_up(p->ctx, p->at - p->csv->text, (int64_t)p->csv->length);
+            look = p->at + (p->end - p->at < LOOK ? p->end - p->at : LOOK);
+        }
         if (p->at >= behind) {
             bool blank = (unsigned char)*p->at <= ' ';
             behind = blank ? thi_csv_skip_blank_lines(&p->csv->format, p->at) : p->at;
@@ -214,7 +221,21 @@ static thiele_status read_rows(parser *p)
             break;
         }
         p->at = skip ? behind : p->at;
-        status = read_row(p);
+        status = status == THIELE_OK ? read_row(p) : status;
+    }
+    return status;
+}
+
+/* No fewer than there are; one that is cut in two by a piece of the text counts twice. */
+static thiele_status count_lines(const parser *p, size_t *lines)
+{
+    thiele_status status = THIELE_OK;
+    *lines = 0;
+    for (const char *at = p->at; at < p->end && status == THIELE_OK;) {
+        const char *stop = p->end - at < PIECE ? p->end : at + PIECE;
+        *lines += (size_t)thi_csv_count_lines(at, stop);
+        at = stop;
+        status = thi_look_up(p->ctx, 0, 0);
     }
     return status;
 }
@@ -227,10 +248,11 @@ static thiele_status make_room(parser *p)
 {
     thi_csv_table *csv = p->csv;
     const size_t columns = (size_t)csv->base.columns;
-    size_t lines = (size_t)thi_csv_count_lines(p->at, p->end);
+    size_t lines;
+    thiele_status status;
+    THI_TRY(count_lines(p, &lines));
     size_t fitting = (size_t)(p->end - p->at) / columns;
     size_t rows = (lines < fitting ? lines : fitting) + 1;
-    thiele_status status;
     /* Bare: of what no row fills nothing is ever read. */
     THI_TRY(thi_alloc_bare(p->ctx, &csv->start, rows, sizeof *csv->start));
     THI_TRY(thi_alloc_bare(p->ctx, &csv->value, rows, columns * sizeof *csv->value));

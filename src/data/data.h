@@ -1,8 +1,8 @@
 /*
  * Tables behind the public API, and the encoder that turns a table's columns into the numbers a model sees.
  *
- * A table is reached through a short table of operations, one file per kind (csv.c, npy.c, hdf5.c, memory.c, select.c);
- * nothing above this folder knows which kind it has. Rows are counted from 0 here and from 1 in messages.
+ * A table is reached through a short table of operations, one file per kind (csv.c, npy.c, hdf5.c, memory.c, select.c,
+ * apart.c); nothing above this folder knows which kind it has. Rows are counted from 0 here and from 1 in messages.
  */
 #ifndef THI_DATA_H
 #define THI_DATA_H
@@ -13,7 +13,7 @@
 #include <thiele/model.h>
 #include <thiele/table.h>
 
-/* Rows read at a time by everything that passes over a table. */
+/* Rows read at a time, at most, by everything that passes over a table. */
 enum { THI_TABLE_BLOCK = 4096 };
 
 typedef struct thi_table_ops {
@@ -53,12 +53,18 @@ struct thiele_table {
 };
 
 /* Openers of one kind each; `path` has been recognised already. */
+typedef thiele_status thi_table_open_fn(thiele_table **out, thiele_context *ctx, const char *path,
+                                        const thiele_table_options *options);
 thiele_status thi_table_open_csv(thiele_table **out, thiele_context *ctx, const char *path,
                                  const thiele_table_options *options);
 thiele_status thi_table_open_npy(thiele_table **out, thiele_context *ctx, const char *path,
                                  const thiele_table_options *options);
 thiele_status thi_table_open_hdf5(thiele_table **out, thiele_context *ctx, const char *path,
                                   const thiele_table_options *options);
+/* What the opener finds, read in a process of its own (apart.c); a table of numbers. Errors: the opener's, IO, FORMAT.
+ */
+thiele_status thi_table_open_apart(thiele_table **out, thiele_context *ctx, const char *path,
+                                   const thiele_table_options *options, thi_table_open_fn *open_table);
 /* CSV from memory (for fuzzing and tests); the bytes are copied. */
 thiele_status thi_table_parse_csv(thiele_table **out, thiele_context *ctx, const char *bytes, size_t length,
                                   const char *source, const thiele_table_options *options);
@@ -76,6 +82,10 @@ thiele_status thi_table_cell(const thiele_table *table, thiele_context *ctx, int
 bool thi_table_is_text(const thiele_table *table, int column);
 /* The column of this very name, or -1. */
 int thi_table_column(const thiele_table *table, const char *name);
+/* The same, looked for from column `first` on: at once where columns are asked for in their order. */
+int thi_table_column_from(const thiele_table *table, const char *name, int first);
+/* Rows to read at a time where each takes so many numbers: fewer of wide ones, so that a block has 16 MB at most. */
+int64_t thi_table_block(const thiele_table *table, int64_t numbers);
 /* The 1-based row to name in messages. */
 long long thi_table_row_number(const thiele_table *table, int64_t row);
 /* The file's name for messages, or "the table". */
@@ -163,14 +173,14 @@ typedef struct thi_label {
 } thi_label;
 
 /*
- * Chooses the columns (options: target, inputs, ignore, categorical, drop_missing, drop_constant, raw, classes,
- * exposure), learns levels, means and standard deviations in one pass (levels and labels in another before it), and
- * refuses what cannot be used: an unknown column, constant ones (unless they are to be left out), text in a column of
- * numbers, missing or infinite values, a text column with more than THI_LEVELS_MAX levels, fewer than two rows, a
- * constant target where the rule standardises, labels where the rule wants numbers, a value that the rule refuses, a
- * third label of two, one label only. A selection of rows knows the labels of the whole table, so that no fold of a
- * cross-validation meets one it never heard of; only where there are two by the rule and the selection has both, others
- * elsewhere do not count.
+ * Chooses the columns (options: target, inputs, ignore, categorical, drop_missing, raw, classes, exposure), learns
+ * levels, means and standard deviations in one pass (levels and labels in another before it), leaves out constant
+ * columns and, unless they were listed, texts that nothing can be learned from (leave_out.c), each with a line to the
+ * log, and refuses what cannot be used: an unknown column, text in a column of numbers, missing or infinite values, a
+ * text column with more than THI_LEVELS_MAX levels, fewer than two rows, a constant target where the rule standardises,
+ * labels where the rule wants numbers, a value that the rule refuses, a third label of two, one label only. A selection
+ * of rows knows the labels of the whole table, so that no fold of a cross-validation meets one it never heard of; only
+ * where there are two by the rule and the selection has both, others elsewhere do not count.
  */
 enum { THI_LEVELS_MAX = 100 };
 /* An encoded input larger than this is refused: its square must not overflow. */
@@ -183,6 +193,13 @@ void thi_encoder_dim_name(const thi_encoder *encoder, int dim, thi_text *text);
 /* As a JSON object and back. A read one is checked as untrusted data. */
 json_t *thi_encoder_to_json(const thi_encoder *encoder);
 thiele_status thi_encoder_from_json(thi_encoder *encoder, thiele_context *ctx, const json_t *json);
+
+/*
+ * Whether a column of numbers (of a selection: in the whole table) has exactly two values, each in more than one row:
+ * labels that were written as numbers. Cheap where it has more.
+ */
+thiele_status thi_has_two_values(thiele_context *ctx, const thiele_table *table, int column, double value[2],
+                                 bool *two);
 
 /* How a table is read. */
 typedef struct thi_reading {
@@ -207,7 +224,8 @@ typedef struct thi_reader {
     int targets;            /* how many targets are read as numbers */
     int width;              /* how many numbers are read of a row */
     int *source;            /* their columns: the numeric inputs', the targets', the exposure's */
-    double *scratch;        /* those numbers for one block */
+    int64_t block;          /* rows that are read at a time: those of thi_table_block */
+    double *scratch;        /* their numbers */
     int label_column;       /* the table's column of labels that are read as texts; -1: none */
     int labels;             /* how many labels the target has */
     thi_label *label;       /* sorted by value, or by text where they are texts */
@@ -221,7 +239,7 @@ typedef struct thi_reader {
 thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi_encoder *encoder,
                               const thiele_table *table, const thi_reading *how);
 /*
- * Encodes rows first .. first+count-1, count <= THI_TABLE_BLOCK: X is D x count, y P x count (NULL when without
+ * Encodes rows first .. first+count-1, looking up between blocks: X is D x count, y P x count (NULL when without
  * target; NaN where one of several targets is missing), offset count logs of the exposure (0 without; may be NULL), row
  * the table's row of each kept one. *kept <= count. Infinite and missing values, an exposure that is not positive, a
  * target that is refused, a label that training never saw: DATA, naming column and row.

@@ -48,22 +48,14 @@ out:
     return status;
 }
 
-static void free_levels(char **level, int levels)
-{
-    for (int l = 0; l < levels; l++) {
-        thi_free(level[l]);
-    }
-    thi_free(level);
-}
-
 void thi_encoder_clear(thi_encoder *encoder)
 {
     for (int i = 0; i < encoder->inputs; i++) {
-        free_levels(encoder->input[i].level, encoder->input[i].levels);
+        thi_levels_free(encoder->input[i].level, encoder->input[i].levels);
         thi_free(encoder->input[i].name);
     }
     for (int p = 0; p < encoder->targets; p++) {
-        free_levels(encoder->target[p].level, encoder->target[p].levels);
+        thi_levels_free(encoder->target[p].level, encoder->target[p].levels);
         thi_free(encoder->target[p].level_value);
         thi_free(encoder->target[p].name);
     }
@@ -73,7 +65,7 @@ void thi_encoder_clear(thi_encoder *encoder)
     thi_free(encoder->scale);
     thi_free(encoder->missing);
     thi_free(encoder->exposure);
-    free_levels(encoder->dropped_name, encoder->dropped);
+    thi_levels_free(encoder->dropped_name, encoder->dropped);
     *encoder = (thi_encoder){0};
 }
 
@@ -134,93 +126,27 @@ static bool is_constant(const thi_spread *spread, int from, const thi_input *inp
     return input->levels > 0 ? present < 2 : spread->low[from] == spread->high[from];
 }
 
-/* "'a', 'b' and 57 more" of the first count names. */
-static void list_names(thi_text *text, char *const *name, int count)
-{
-    enum { SHOWN = 10 };
-    for (int i = 0; i < count && i < SHOWN; i++) {
-        thi_text_add(text, "%s'%s'", i == 0 ? "" : ", ", name[i]);
-    }
-    if (count > SHOWN) {
-        thi_text_add(text, " and %d more", count - SHOWN);
-    }
-}
-
-static thiele_status refuse_one(thiele_context *ctx, const thi_spread *spread, int from, const thi_input *input)
-{
-    char value[THI_NUMBER_MAX];
-    const char *shown = value;
-    thi_format_number(value, spread->low[from]);
-    for (int l = 0; l < input->levels; l++) {
-        shown = spread->high[from + l] > 0 ? input->level[l] : shown;
-    }
-    return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "column '%s' is the same (%s) in every row and says nothing: leave it out with --ignore %s, or use "
-                    "--drop-constant",
-                    input->name, shown, input->name);
-}
-
-/* All of them in one sentence, with what to type. A list that is longer than a sentence can hold is not begun. */
-static thiele_status refuse_all(thiele_context *ctx, char *const *name, int count)
-{
-    thi_text shown;
-    thi_text typed;
-    thi_text_init(&shown, ctx);
-    thi_text_init(&typed, ctx);
-    list_names(&shown, name, count);
-    bool plain = true;
-    for (int i = 0; i < count; i++) {
-        thi_text_add(&typed, "%s%s", i == 0 ? "" : ",", name[i]);
-        plain = plain && strpbrk(name[i], " \t'\"$*?\\&|<>();,") == NULL;
-    }
-    thiele_status status = shown.status != THIELE_OK ? shown.status : typed.status;
-    if (status == THIELE_OK) {
-        bool brief = plain && shown.length + typed.length + 160 < THI_MESSAGE_MAX;
-        status = thi_fail(ctx, THIELE_ERROR_DATA,
-                          "%d columns are the same in every row and say nothing (%s): leave them out with "
-                          "--drop-constant%s%s",
-                          count, shown.data, brief ? " or --ignore " : "", brief ? typed.data : "");
-    }
-    thi_text_clear(&shown);
-    thi_text_clear(&typed);
-    return status;
-}
-
-/* Finds them; the names are borrowed. *first: where the first one stands in the spread. */
-static int find_constant(const thi_encoder *encoder, const thi_spread *spread, char **name, int *first, int *which)
-{
-    int count = 0;
-    int from = 0;
-    for (int i = 0; i < encoder->inputs; i++) {
-        const thi_input *input = &encoder->input[i];
-        if (is_constant(spread, from, input)) {
-            *first = count == 0 ? from : *first;
-            *which = count == 0 ? i : *which;
-            name[count++] = input->name;
-        }
-        from += width_of(input);
-    }
-    return count;
-}
-
-static thiele_status check_constant(thi_encoder *encoder, thiele_context *ctx, const thi_spread *spread, bool drop)
+/* Says which they are, and makes room for their names; when all are, there is nothing to learn from. */
+static thiele_status check_constant(thi_encoder *encoder, thiele_context *ctx, const thi_spread *spread)
 {
     char **name = NULL;
-    int first = 0;
-    int which = 0;
+    int count = 0;
+    int from = 0;
     thi_text shown;
     thi_text_init(&shown, ctx);
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &name, (size_t)encoder->inputs, sizeof *name));
-    int count = find_constant(encoder, spread, name, &first, &which);
-    if (count > 0 && !drop) {
-        THI_TRY(count == 1 ? refuse_one(ctx, spread, first, &encoder->input[which]) : refuse_all(ctx, name, count));
+    for (int i = 0; i < encoder->inputs; i++) {
+        if (is_constant(spread, from, &encoder->input[i])) {
+            name[count++] = encoder->input[i].name;
+        }
+        from += width_of(&encoder->input[i]);
     }
     if (count == encoder->inputs) {
         THI_TRY(thi_fail(ctx, THIELE_ERROR_DATA, "every input column is the same in every row: nothing is left"));
     }
     if (count > 0) {
-        list_names(&shown, name, count);
+        thi_text_add_names(&shown, name, count);
         THI_TRY(shown.status);
         thi_log(ctx, THIELE_LOG_WARNING, "%d column%s the same in every row and left out: %s", count,
                 count == 1 ? " is" : "s are", shown.data);
@@ -266,7 +192,7 @@ static void set_levels(const thi_spread *spread, int from, thi_input *input)
 static void drop_input(thi_encoder *encoder, thi_input *input)
 {
     encoder->dropped_name[encoder->dropped++] = input->name;
-    free_levels(input->level, input->levels);
+    thi_levels_free(input->level, input->levels);
     *input = (thi_input){0};
 }
 
@@ -277,7 +203,7 @@ static void drop_input(thi_encoder *encoder, thi_input *input)
 static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const thi_spread *spread,
                                 const thiele_fit_options *options, bool partial)
 {
-    thiele_status status = partial ? THIELE_OK : check_constant(encoder, ctx, spread, options->drop_constant != 0);
+    thiele_status status = partial ? THIELE_OK : check_constant(encoder, ctx, spread);
     int from = 0;
     int kept = 0;
     encoder->dims = 0;
@@ -344,6 +270,9 @@ thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const
     *encoder = (thi_encoder){0};
     THI_TRY(thi_choose_columns(&c, options));
     THI_TRY(thi_learn_targets(encoder, &c, options, rule));
+    if (options->inputs == NULL) {
+        THI_TRY(thi_leave_out_texts(&c));
+    }
     THI_TRY(learn_inputs(encoder, &c));
     THI_TRY(learn_scales(encoder, &c, options, rule));
     const char *missing = thi_table_missing(table);

@@ -28,12 +28,29 @@ void thi_choice_free(thi_choice *choice);
 /* A copy of a column's name. Error: DATA when it is not UTF-8. */
 thiele_status thi_choice_name(const thi_choice *choice, int column, char **out);
 
+/* --- leave_out.c: text columns that nothing can be learned from --------------------------------------------------- */
+
+/* Drops them from the inputs, with a line to the log. Error: DATA when none is left. */
+thiele_status thi_leave_out_texts(thi_choice *choice);
+
 /* --- levels.c: the distinct texts of a column -------------------------------------------------------------------- */
+
+/* For loops over single rows: asks the clock every so many of them only. */
+static inline thiele_status thi_look_up_row(thiele_context *ctx, int64_t row, int64_t rows)
+{
+    enum { EVERY = 256 };
+    return row % EVERY == 0 ? thi_look_up(ctx, row, rows) : THIELE_OK;
+}
 
 /* JSON and the model file hold UTF-8 only. */
 bool thi_is_utf8(const char *text, size_t length);
 /* Where a text is or belongs among sorted ones; *found says which. */
 int thi_level_place(char *const *level, int levels, const char *text, size_t length, bool *found);
+/* Puts one there; the input has room for it. */
+thiele_status thi_level_insert(thi_input *input, thiele_context *ctx, int place, const char *text, size_t length);
+void thi_levels_free(char **level, int levels);
+/* Appends "'a', 'b' and 57 more". */
+void thi_text_add_names(thi_text *text, char *const *name, int count);
 /* Appends the first ten: "a, b, c, ...". */
 void thi_text_add_levels(thi_text *text, char *const *level, int levels);
 /* Error: DATA when the first text of a column is a number with a decimal comma: it was meant to be one. */

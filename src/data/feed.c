@@ -16,7 +16,10 @@
 
 enum { CAPACITY = 1 << 18, ROOM = 1 << 16, RECORD_MAX = 1 << 20, SKIP_ROWS = 4096 };
 /* Seconds between two looks at a file that may have grown. */
-static const double NAP = 0.2;
+static const double NAP = 0.1;
+
+/* In a record: where a field may begin, in one, between its quotes, behind a quote there. */
+typedef enum place { AT_FIELD, IN_FIELD, IN_QUOTES, BEHIND_QUOTE } place;
 
 struct thiele_feed {
     int file;
@@ -35,7 +38,7 @@ struct thiele_feed {
     size_t length, capacity;
     size_t scanned, end; /* looked at; the end of the complete records among that */
     int64_t records;     /* complete and not blank */
-    bool quoted;         /* inside quotes at `scanned` */
+    place where;         /* `scanned` is */
     int64_t position;    /* in the file */
     int64_t rows, lines, skipped;
 };
@@ -192,23 +195,40 @@ static thiele_status read_some(thiele_feed *feed, thiele_context *ctx, double un
 /* --- records ---------------------------------------------------------------------------------------------------------
  */
 
+/* The place behind one more byte. A quote opens only where a field begins: 5" is five inches. */
+static place next_place(const thiele_feed *feed, place now, char c)
+{
+    if (now == IN_QUOTES) {
+        return c == '"' ? BEHIND_QUOTE : IN_QUOTES;
+    }
+    if (c == '"') {
+        return now == IN_FIELD ? IN_FIELD : IN_QUOTES; /* "" behind a quote is one of the field's */
+    }
+    /* Before the beginning was read any delimiter may be the one. */
+    if (feed->begun ? c == feed->format.delimiter : strchr(",;:|\t", c) != NULL) {
+        return AT_FIELD;
+    }
+    return now == AT_FIELD && (c == ' ' || c == '\t') ? AT_FIELD : IN_FIELD;
+}
+
 /*
- * Goes on from `at` to the end of the line there; true when a record ends with it. Quotes are counted only: whether
- * they stand where they may is for the reader of the table to say.
+ * Goes on from `at` to the end of the line there; true when a record ends with it. Whether quotes stand where they may
+ * is for the reader of the table to say. Lines without any are passed at the speed of memchr.
  */
-static bool pass_line(const thiele_feed *feed, size_t *at, bool *quoted)
+static bool pass_line(const thiele_feed *feed, size_t *at, place *where)
 {
     const char *start = feed->text + *at;
     size_t rest = feed->length - *at;
     const char *feed_line = memchr(start, '\n', rest);
     size_t length = feed_line != NULL ? (size_t)(feed_line - start) + 1 : rest;
-    const char *quote = feed->options.skip_bad ? NULL : memchr(start, '"', length);
-    while (quote != NULL) {
-        *quoted = !*quoted;
-        quote = memchr(quote + 1, '"', length - 1 - (size_t)(quote - start));
+    bool plain = *where != IN_QUOTES && (feed->options.skip_bad || memchr(start, '"', length) == NULL);
+    for (size_t i = 0; i < length && !(plain && feed_line != NULL) && !feed->options.skip_bad; i++) {
+        *where = next_place(feed, *where, start[i]);
     }
     *at += length;
-    return (feed_line != NULL && !*quoted) || (feed->complete && *at == feed->length);
+    bool ends = feed_line != NULL && *where != IN_QUOTES;
+    *where = ends ? AT_FIELD : *where;
+    return ends || (feed->complete && *at == feed->length);
 }
 
 static bool is_blank(const thiele_feed *feed, size_t from, size_t to)
@@ -227,7 +247,7 @@ static void forget_scan(thiele_feed *feed)
 {
     feed->scanned = feed->end = 0;
     feed->records = 0;
-    feed->quoted = false;
+    feed->where = AT_FIELD;
 }
 
 /* Counts complete records, `most` of them at most. */
@@ -237,10 +257,10 @@ static void scan(thiele_feed *feed, int64_t most)
         forget_scan(feed);
     }
     while (feed->records < most && feed->scanned < feed->length) {
-        if (pass_line(feed, &feed->scanned, &feed->quoted)) {
+        if (pass_line(feed, &feed->scanned, &feed->where)) {
             feed->records += !is_blank(feed, feed->end, feed->scanned);
             feed->end = feed->scanned;
-            feed->quoted = false;
+            feed->where = AT_FIELD;
         }
     }
 }
@@ -288,10 +308,10 @@ static thiele_status begin(thiele_feed *feed, thiele_context *ctx)
     const char *record = thi_csv_skip_blank_lines(&feed->format, feed->text + mark);
     const char *end = feed->text + feed->length;
     size_t stop = (size_t)(record - feed->text);
-    bool quoted = false;
+    place where = AT_FIELD;
     thi_csv_field field;
     thiele_status status = THIELE_OK;
-    while (!pass_line(feed, &stop, &quoted) && stop < feed->length) {
+    while (!pass_line(feed, &stop, &where) && stop < feed->length) {
     }
     feed->table.delimiter = feed->table.delimiter != 0 ? feed->table.delimiter : thi_csv_guess_delimiter(record, end);
     THI_TRY(find_header(feed, ctx, record, stop - (size_t)(record - feed->text)));
@@ -305,6 +325,18 @@ out:
 
 /* --- tables ----------------------------------------------------------------------------------------------------------
  */
+
+/* Without a header a part whose rows are all too long, or too short, would be a table by itself. */
+static thiele_status other_width(const thiele_feed *feed, thiele_context *ctx, thiele_table **table)
+{
+    long long row = thi_table_row_number(*table, 0), line = (long long)(*table)->ops->line(*table, 0);
+    int fields = (*table)->columns;
+    thiele_table_destroy(*table);
+    *table = NULL;
+    return thi_fail(ctx, THIELE_ERROR_FORMAT, "%s, row %lld (line %lld): %d field%s where %lld %s expected",
+                    feed->source, row, line, fields, fields == 1 ? "" : "s", (long long)feed->columns,
+                    feed->columns == 1 ? "is" : "are");
+}
 
 /* The first `length` bytes, behind the header. */
 static thiele_status make_table(thiele_feed *feed, thiele_context *ctx, size_t length, thiele_table **table)
@@ -321,7 +353,8 @@ static thiele_status make_table(thiele_feed *feed, thiele_context *ctx, size_t l
     memcpy(text + feed->header_length, feed->text, length);
     length += feed->header_length;
     text[length] = '\0';
-    return thi_csv_take_part(table, ctx, text, length, feed->source, &feed->table, before);
+    status = thi_csv_take_part(table, ctx, text, length, feed->source, &feed->table, before);
+    return status == THIELE_OK && (*table)->columns != feed->columns ? other_width(feed, ctx, table) : status;
 }
 
 /* The first record that is not blank and has not as many fields as there are columns; false: there is none. */
@@ -329,9 +362,9 @@ static bool find_bad(const thiele_feed *feed, size_t from, size_t *start, size_t
 {
     thi_csv_field field;
     for (*stop = from; *stop < feed->end;) {
-        bool quoted = false;
+        place where = AT_FIELD;
         *start = *stop;
-        while (!pass_line(feed, stop, &quoted) && *stop < feed->end) {
+        while (!pass_line(feed, stop, &where) && *stop < feed->end) {
         }
         const char *at = feed->text + *start, *end = feed->text + feed->length;
         if (!is_blank(feed, *start, *stop) && thi_csv_count_fields(&feed->format, at, end, &field) != feed->columns) {
@@ -400,6 +433,7 @@ static thiele_status gather(thiele_feed *feed, thiele_context *ctx, int64_t most
         if (status != THIELE_OK) {
             return status;
         }
+        late = late || thi_seconds() >= until + NAP; /* more comes all the time */
         if (feed->complete) {
             forget_scan(feed); /* the last record may have no line ending */
         }
@@ -441,14 +475,10 @@ out:
     return status;
 }
 
-thiele_status thiele_feed_next(thiele_feed *feed, thiele_context *ctx, int64_t least, int64_t most, double seconds,
-                               thiele_table **table)
+/* The rows that are left out first, then those that are wanted. */
+static thiele_status skip_and_take(thiele_feed *feed, thiele_context *ctx, int64_t least, int64_t most, double until,
+                                   thiele_table **table)
 {
-    double until = thi_seconds() + seconds;
-    *table = NULL;
-    if (most < 1 || least > most || !(seconds >= 0.0)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a feed is asked for one row at least, and no negative time");
-    }
     while (feed->rows < feed->options.skip && !thiele_feed_ended(feed)) {
         int64_t left = feed->options.skip - feed->rows;
         thiele_status status = next_rows(feed, ctx, 1, left < SKIP_ROWS ? left : SKIP_ROWS, until, table);
@@ -460,4 +490,17 @@ thiele_status thiele_feed_next(thiele_feed *feed, thiele_context *ctx, int64_t l
         }
     }
     return thiele_feed_ended(feed) ? THIELE_OK : next_rows(feed, ctx, least, most, until, table);
+}
+
+thiele_status thiele_feed_next(thiele_feed *feed, thiele_context *ctx, int64_t least, int64_t most, double seconds,
+                               thiele_table **table)
+{
+    *table = NULL;
+    if (most < 1 || least > most || !(seconds >= 0.0)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a feed is asked for one row at least, and no negative time");
+    }
+    thi_watch watch = thi_watch_begin(ctx, feed->source, 0.0);
+    thiele_status status = skip_and_take(feed, ctx, least, most, thi_seconds() + seconds, table);
+    thi_watch_end(ctx, watch);
+    return status;
 }

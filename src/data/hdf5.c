@@ -1,6 +1,6 @@
 /*
  * HDF5 tables: one dataset of two dimensions, or a group of columns, read slab by slab as rows are asked for, so that a
- * table may be larger than memory. For one thread at a time in the whole program, as the library is (hdf5.h).
+ * table may be larger than memory. Runs in a process of its own (apart.c).
  */
 #include "data/hdf5.h"
 
@@ -112,6 +112,9 @@ static void hdf5_destroy(thiele_table *table)
             if (hdf5->dataset[i] > 0) {
                 hdf5->api.H5Oclose(hdf5->dataset[i]);
             }
+        }
+        if (hdf5->links > 0) {
+            hdf5->api.H5Pclose(hdf5->links);
         }
         if (hdf5->file > 0) {
             hdf5->api.H5Fclose(hdf5->file);

@@ -1,7 +1,6 @@
 /*
  * The HDF5 library as a table of functions. It is most of what a program that links it takes to start, so it is loaded
- * when the first HDF5 file is opened, and stays loaded. It is not re-entrant: one thread at a time in the whole
- * program.
+ * when an HDF5 file is opened, in the process that reads this file alone (apart.c).
  */
 #ifndef THI_HDF5_H
 #define THI_HDF5_H
@@ -22,6 +21,13 @@
     X(H5Iget_type)                                                                                                     \
     X(H5Gget_info)                                                                                                     \
     X(H5Lget_name_by_idx)                                                                                              \
+    X(H5Dget_create_plist)                                                                                             \
+    X(H5Pcreate)                                                                                                       \
+    X(H5Pclose)                                                                                                        \
+    X(H5Pset_elink_cb)                                                                                                 \
+    X(H5Pset_cache)                                                                                                    \
+    X(H5Pget_layout)                                                                                                   \
+    X(H5Pget_external_count)                                                                                           \
     X(H5Dget_space)                                                                                                    \
     X(H5Dget_type)                                                                                                     \
     X(H5Dread)                                                                                                         \
@@ -51,7 +57,7 @@ typedef struct thi_hdf5 {
     void *library;
 #define THI_HDF5_POINTER(name) __typeof__(name) *name;
     THI_HDF5_FUNCTIONS(THI_HDF5_POINTER)
-    hid_t native_double, c_string;
+    hid_t native_double, c_string, file_access, link_access; /* types; classes of properties */
 } thi_hdf5;
 
 /* Error: UNSUPPORTED, saying what to install; `path` is the file that needs it. */
@@ -70,6 +76,9 @@ typedef struct thi_hdf5_table {
     thiele_table base;
     thi_hdf5 api;
     hid_t file;     /* 0 when there is none: so that a zeroed table can be destroyed */
+    hid_t links;    /* how links are followed: not out of the file; 0 as file */
+    bool outside;   /* one was met that leads there */
+    double length;  /* of the file, in bytes */
     hid_t *dataset; /* one of two dimensions, or one of one dimension for each column; 0 as file */
     int datasets;
     bool grouped;

@@ -45,7 +45,9 @@ thiele_status thi_hdf5_load(thi_hdf5 *api, thiele_context *ctx, const char *path
     THI_HDF5_FUNCTIONS(FIND)
     /* The ids of types exist once the library has started. */
     found = found && api->H5open() >= 0 && find_id(api->library, "H5T_NATIVE_DOUBLE_g", &api->native_double) &&
-            find_id(api->library, "H5T_C_S1_g", &api->c_string);
+            find_id(api->library, "H5T_C_S1_g", &api->c_string) &&
+            find_id(api->library, "H5P_CLS_FILE_ACCESS_ID_g", &api->file_access) &&
+            find_id(api->library, "H5P_CLS_LINK_ACCESS_ID_g", &api->link_access);
     if (!found) {
         thi_hdf5_unload(api);
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,

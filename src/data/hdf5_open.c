@@ -1,9 +1,11 @@
 /*
  * Opens HDF5 tables: finds the dataset or group that is meant, checks that it holds a table of numbers, names the
- * columns. Datasets of a group stand in the order of their names. What the file says is not trusted.
+ * columns. Datasets of a group stand in the order of their names. What the file says is not trusted; above all it may
+ * not name other files, whose bytes would be read with the rights of whoever opens this one.
  */
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "data/hdf5.h"
 
@@ -14,6 +16,7 @@ static const char how_to_choose[] = "name a dataset or group with --dataset";
 typedef struct shape {
     int rank;
     int64_t size[2];
+    size_t bytes; /* of a number in the file */
 } shape;
 
 /* False when the object is no dataset of numbers in one or two dimensions. */
@@ -26,6 +29,7 @@ static bool get_shape(const thi_hdf5 *api, hid_t object, shape *out)
     hid_t type = api->H5Dget_type(object);
     hid_t space = api->H5Dget_space(object);
     H5T_class_t kind = type >= 0 ? api->H5Tget_class(type) : H5T_NO_CLASS;
+    out->bytes = type >= 0 ? api->H5Tget_size(type) : 0;
     out->rank = space >= 0 ? api->H5Sget_simple_extent_ndims(space) : 0;
     bool fine = (kind == H5T_INTEGER || kind == H5T_FLOAT || kind == H5T_ENUM) && out->rank >= 1 && out->rank <= 2 &&
                 api->H5Sget_simple_extent_dims(space, size, NULL) >= 0 && size[0] <= INT64_MAX && size[1] <= INT64_MAX;
@@ -38,6 +42,76 @@ static bool get_shape(const thi_hdf5 *api, hid_t object, shape *out)
     out->size[0] = (int64_t)size[0];
     out->size[1] = (int64_t)size[1];
     return fine;
+}
+
+/* --- other files -------------------------------------------------------------------------------------------------- */
+
+/* Called where a link leads into another file, before that is opened: it is not. */
+static herr_t stay_inside(const char *parent, const char *group, const char *other, const char *object, unsigned *flags,
+                          hid_t access, void *outside)
+{
+    (void)parent, (void)group, (void)other, (void)object, (void)flags, (void)access;
+    *(bool *)outside = true;
+    return -1;
+}
+
+static hid_t open_object(thi_hdf5_table *hdf5, hid_t where, const char *name)
+{
+    return hdf5->api.H5Oopen(where, name, hdf5->links);
+}
+
+/* Refuses a dataset that keeps its numbers elsewhere; asked before anything else of it is. */
+static thiele_status check_storage(const thi_hdf5_table *hdf5, thiele_context *ctx, hid_t object, const char *path,
+                                   const char *name)
+{
+    const thi_hdf5 *api = &hdf5->api;
+    const char *where = NULL;
+    if (api->H5Iget_type(object) != H5I_DATASET) {
+        return THIELE_OK;
+    }
+    hid_t properties = api->H5Dget_create_plist(object);
+    if (properties < 0) {
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "%s: '%s' does not say how it is stored: the file is damaged", path,
+                        name);
+    }
+    if (api->H5Pget_layout(properties) == H5D_VIRTUAL) {
+        where = "is a virtual dataset, put together from other datasets and files";
+    } else if (api->H5Pget_external_count(properties) != 0) {
+        where = "keeps its numbers in other files (external storage)";
+    }
+    api->H5Pclose(properties);
+    return where == NULL ? THIELE_OK
+                         : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
+                                    "%s: '%s' %s, and a table reads no file but its own: copy the numbers into one "
+                                    "file",
+                                    path, name, where);
+}
+
+static thiele_status linked_outside(thiele_context *ctx, const char *path, const char *name)
+{
+    return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
+                    "%s: '%s' is reached by a link into another file (an external link), and a table reads no file but "
+                    "its own: copy the numbers into one file",
+                    path, name);
+}
+
+/*
+ * Refuses a size that the file cannot hold: chunks that were never written take no room, and would be read for years as
+ * zeros. Packed numbers take a thousandth at the least (deflate packs 1032 bytes into one).
+ */
+static thiele_status check_size(const thi_hdf5_table *hdf5, thiele_context *ctx, const char *path, const char *name,
+                                const shape *extent)
+{
+    static const double MOST = 4096.0;
+    double bytes = (double)extent->size[0] * (double)extent->size[1] * (double)extent->bytes;
+    if (bytes <= MOST * hdf5->length) {
+        return THIELE_OK;
+    }
+    return thi_fail(ctx, THIELE_ERROR_FORMAT,
+                    "%s: '%s' claims %lld rows and %lld column%s (%.3g bytes) in a file of %.0f bytes: most of it was "
+                    "never written",
+                    path, name, (long long)extent->size[0], (long long)extent->size[1], extent->size[1] == 1 ? "" : "s",
+                    bytes, hdf5->length);
 }
 
 /* --- groups ----------------------------------------------------------------------------------------------------- */
@@ -85,8 +159,15 @@ static thiele_status open_column(thi_hdf5_table *hdf5, thiele_context *ctx, hid_
     char name[NAME_MAX_BYTES];
     shape extent;
     member_name(api, group, i, name, sizeof name);
-    hid_t object = api->H5Oopen(group, name, H5P_DEFAULT);
+    hid_t object = open_object(hdf5, group, name);
     hdf5->dataset[i] = object > 0 ? object : 0;
+    if (hdf5->outside) {
+        return linked_outside(ctx, path, name);
+    }
+    thiele_status status = object >= 0 ? check_storage(hdf5, ctx, object, path, name) : THIELE_OK;
+    if (status != THIELE_OK) {
+        return status;
+    }
     if (object < 0 || !get_shape(api, object, &extent) || extent.rank != 1) {
         return no_table(hdf5, ctx, group, path, "which are not all columns of numbers");
     }
@@ -94,7 +175,7 @@ static thiele_status open_column(thi_hdf5_table *hdf5, thiele_context *ctx, hid_
         return no_table(hdf5, ctx, group, path, "which are not all of the same length");
     }
     *rows = extent.size[0];
-    return THIELE_OK;
+    return check_size(hdf5, ctx, path, name, &extent);
 }
 
 static thiele_status open_group(thi_hdf5_table *hdf5, thiele_context *ctx, hid_t group, const char *path)
@@ -221,10 +302,12 @@ static thiele_status open_dataset(thi_hdf5_table *hdf5, thiele_context *ctx, hid
     }
     hdf5->dataset[0] = object;
     hdf5->datasets = 1;
+    THI_TRY(check_storage(hdf5, ctx, object, path, name));
     if (!get_shape(&hdf5->api, object, &extent)) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "%s: '%s' is no dataset of numbers in one or two dimensions",
                         path, name);
     }
+    THI_TRY(check_size(hdf5, ctx, path, name, &extent));
     THI_TRY(thi_table_init(&hdf5->base, ctx, path, extent.size[0], extent.size[1]));
     THI_TRY(thi_table_number_names(&hdf5->base, ctx));
     if (extent.rank == 1) {
@@ -241,29 +324,50 @@ out:
 /* --- the file --------------------------------------------------------------------------------------------------- */
 
 /* Opens the object that is meant and copies its name: the chosen one, the only one in the root, or the root itself. */
-static hid_t find_object(const thi_hdf5_table *hdf5, const char *chosen, char name[NAME_MAX_BYTES])
+static hid_t find_object(thi_hdf5_table *hdf5, const char *chosen, char name[NAME_MAX_BYTES])
 {
     const thi_hdf5 *api = &hdf5->api;
     snprintf(name, NAME_MAX_BYTES, "%s", chosen != NULL ? chosen : "/");
-    hid_t object = api->H5Oopen(hdf5->file, name, H5P_DEFAULT);
+    hid_t object = open_object(hdf5, hdf5->file, name);
     if (chosen == NULL && object >= 0 && count_links(api, object) == 1) {
         member_name(api, object, 0, name, NAME_MAX_BYTES);
         api->H5Oclose(object);
-        object = api->H5Oopen(hdf5->file, name, H5P_DEFAULT);
+        object = open_object(hdf5, hdf5->file, name);
     }
     return object;
 }
 
+/* With room for the large chunks that packed tables have: one that does not fit is unpacked anew for each slab. */
+static hid_t open_with_cache(const thi_hdf5 *api, const char *path)
+{
+    enum { SLOTS = 521, CACHE = 1 << 25 };
+    const unsigned read_only = 0; /* H5F_ACC_RDONLY would call the library by name */
+    hid_t access = api->H5Pcreate(api->file_access);
+    if (access < 0) {
+        return -1;
+    }
+    api->H5Pset_cache(access, 0, SLOTS, CACHE, 1.0);
+    hid_t file = api->H5Fopen(path, read_only, access);
+    api->H5Pclose(access);
+    return file;
+}
+
 static thiele_status open_file(thi_hdf5_table *hdf5, thiele_context *ctx, const char *path, const char *chosen)
 {
-    const unsigned read_only = 0; /* H5F_ACC_RDONLY would call the library by name */
     char name[NAME_MAX_BYTES];
-    hdf5->file = hdf5->api.H5Fopen(path, read_only, H5P_DEFAULT);
+    struct stat info;
+    hdf5->length = stat(path, &info) == 0 ? (double)info.st_size : 0.0;
+    hdf5->links = hdf5->api.H5Pcreate(hdf5->api.link_access);
+    bool bound = hdf5->links > 0 && hdf5->api.H5Pset_elink_cb(hdf5->links, stay_inside, &hdf5->outside) >= 0;
+    hdf5->file = bound ? open_with_cache(&hdf5->api, path) : -1;
     if (hdf5->file < 0) {
         return thi_fail(ctx, THIELE_ERROR_FORMAT,
                         "%s begins as an HDF5 file, but cannot be read: it is damaged or cut off", path);
     }
     hid_t object = find_object(hdf5, chosen, name);
+    if (hdf5->outside) {
+        return linked_outside(ctx, path, name);
+    }
     if (object < 0 && chosen == NULL) {
         return thi_fail(ctx, THIELE_ERROR_FORMAT, "%s is an HDF5 file whose contents cannot be read: it is damaged",
                         path);

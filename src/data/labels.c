@@ -100,6 +100,7 @@ static thiele_status scan_numbers(const labelling *s)
         for (int64_t r = 0; r < count && status == THIELE_OK; r++) {
             status = isnan(value[r]) ? THIELE_OK : add_number(s, first + r, value[r]);
         }
+        status = status == THIELE_OK ? thi_look_up(s->ctx, first, rows) : status;
     }
     thi_free(value);
     return status;
@@ -117,6 +118,7 @@ static thiele_status scan_texts(const labelling *s)
         int place = 0;
         status = thi_table_cell(s->table, s->ctx, row, s->column, &buffer, &text, &length);
         thi_trim(&text, &length);
+        status = status == THIELE_OK ? thi_look_up_row(s->ctx, row, s->table->rows) : status;
         if (status == THIELE_OK && length > 0) {
             place = thi_level_place(s->target->level, s->target->levels, text, length, &found);
         }

@@ -61,6 +61,38 @@ void thi_text_add_levels(thi_text *text, char *const *level, int levels)
     thi_text_add(text, "%s", levels > NAMED ? ", ..." : "");
 }
 
+void thi_text_add_names(thi_text *text, char *const *name, int count)
+{
+    enum { SHOWN = 10 };
+    for (int i = 0; i < count && i < SHOWN; i++) {
+        thi_text_add(text, "%s'%s'", i == 0 ? "" : ", ", name[i]);
+    }
+    if (count > SHOWN) {
+        thi_text_add(text, " and %d more", count - SHOWN);
+    }
+}
+
+thiele_status thi_level_insert(thi_input *input, thiele_context *ctx, int place, const char *text, size_t length)
+{
+    char *copy;
+    thiele_status status = thi_strndup(ctx, &copy, text, length);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    memmove(input->level + place + 1, input->level + place, (size_t)(input->levels - place) * sizeof *input->level);
+    input->level[place] = copy;
+    input->levels++;
+    return THIELE_OK;
+}
+
+void thi_levels_free(char **level, int levels)
+{
+    for (int l = 0; l < levels; l++) {
+        thi_free(level[l]);
+    }
+    thi_free(level);
+}
+
 static thiele_status add_level(thi_input *input, thiele_context *ctx, const thiele_table *table, int64_t row,
                                const char *text, size_t length)
 {
@@ -78,15 +110,7 @@ static thiele_status add_level(thi_input *input, thiele_context *ctx, const thie
         return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: the text is not UTF-8: convert the file first",
                         input->name, thi_table_row_number(table, row));
     }
-    char *copy;
-    thiele_status status = thi_strndup(ctx, &copy, text, length);
-    if (status != THIELE_OK) {
-        return status;
-    }
-    memmove(input->level + place + 1, input->level + place, (size_t)(input->levels - place) * sizeof *input->level);
-    input->level[place] = copy;
-    input->levels++;
-    return THIELE_OK;
+    return thi_level_insert(input, ctx, place, text, length);
 }
 
 thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, int column)
@@ -100,6 +124,7 @@ thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, i
     for (; row < table->rows && length == 0 && status == THIELE_OK; row++) {
         status = thi_table_cell(table, ctx, row, column, &buffer, &text, &length);
         thi_trim(&text, &length);
+        status = status == THIELE_OK ? thi_look_up_row(ctx, row, table->rows) : status;
     }
     if (status == THIELE_OK && thi_has_decimal_comma(text, length)) {
         status = thi_fail(ctx, THIELE_ERROR_DATA,
@@ -121,6 +146,7 @@ thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thie
         size_t length;
         status = thi_table_cell(table, ctx, row, column, &buffer, &text, &length);
         thi_trim(&text, &length);
+        status = status == THIELE_OK ? thi_look_up_row(ctx, row, table->rows) : status;
         if (status == THIELE_OK && length > 0) {
             status = add_level(input, ctx, table, row, text, length);
         }

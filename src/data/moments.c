@@ -81,8 +81,8 @@ static void add_block(thi_moments *moments, const thi_encoder *encoder, block *b
 static thiele_status pass(thi_moments *moments, thiele_context *ctx, thi_reader *reader, block *b)
 {
     const int64_t rows = reader->table->rows;
-    for (int64_t first = 0; first < rows; first += THI_TABLE_BLOCK) {
-        int64_t count = rows - first < THI_TABLE_BLOCK ? rows - first : THI_TABLE_BLOCK;
+    for (int64_t first = 0; first < rows; first += reader->block) {
+        int64_t count = rows - first < reader->block ? rows - first : reader->block;
         thiele_status status = thi_reader_read(reader, ctx, first, count, b->X, b->y, NULL, NULL, &count);
         if (status != THIELE_OK) {
             return status;
@@ -121,14 +121,14 @@ static void clear_spread(thi_spread *spread)
     thi_free(spread->high);
 }
 
-static thiele_status make_room(thi_moments *moments, thiele_context *ctx, block *b, size_t D, size_t P)
+static thiele_status make_room(thi_moments *moments, thiele_context *ctx, block *b, const thi_reader *reader)
 {
-    const size_t most = D > P ? D : P;
+    const size_t D = (size_t)reader->encoder->dims, P = (size_t)reader->encoder->targets, most = D > P ? D : P;
     thiele_status status;
     THI_TRY(make_spread(&moments->inputs, ctx, (int)D));
     THI_TRY(make_spread(&moments->targets, ctx, (int)P));
-    THI_TRY(thi_alloc(ctx, &b->X, THI_TABLE_BLOCK, D * sizeof(double)));
-    THI_TRY(thi_alloc(ctx, &b->y, THI_TABLE_BLOCK, P * sizeof(double)));
+    THI_TRY(thi_alloc(ctx, &b->X, (size_t)reader->block, D * sizeof(double)));
+    THI_TRY(thi_alloc(ctx, &b->y, (size_t)reader->block, P * sizeof(double)));
     THI_TRY(thi_alloc(ctx, &b->count, most, sizeof *b->count));
     THI_TRY(thi_alloc(ctx, &b->mean, most, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &b->square, most, sizeof(double)));
@@ -148,7 +148,7 @@ thiele_status thi_learn_moments(thi_moments *moments, thiele_context *ctx, const
     if (labels_given) {
         reader.known_from = "given by --classes";
     }
-    THI_TRY(make_room(moments, ctx, &b, (size_t)encoder->dims, (size_t)encoder->targets));
+    THI_TRY(make_room(moments, ctx, &b, &reader));
     THI_TRY(pass(moments, ctx, &reader, &b));
 out:
     thi_free(b.X);

@@ -1,34 +1,39 @@
 /*
  * NPY tables (numpy.lib.format, versions 1 to 3): a short header, a Python dictionary in text, and the numbers of one
- * array. The file is mapped and numbers are converted as they are asked for, so a table may be larger than memory;
- * cutting the file short meanwhile is as bad here as for any mapped file. The header is read as untrusted data.
+ * array. Numbers are read and converted as they are asked for, so a table may be larger than memory. The file is not
+ * mapped: one that is cut short meanwhile then gives a sentence, not a signal. The header is read as untrusted data.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "data/data.h"
 
-typedef struct npy_table npy_table;
+/* Bytes read in one go, unless one row's are more; of the header at most. */
+enum { PIECE = 1 << 20, HEADER_MAX = 1 << 16 };
+
+/* Converts `count` numbers that stand `step` bytes apart; out[i * out_step]. */
+typedef void (*convert_fn)(const unsigned char *from, size_t step, int64_t count, bool swap, double *out, int out_step);
+
 typedef struct npy_type {
     const char *code;
     size_t size;
-    void (*gather)(const npy_table *npy, int64_t first, int64_t count, const int *column, int columns, double *out);
+    convert_fn convert;
 } npy_type;
 
-struct npy_table {
+typedef struct npy_table {
     thiele_table base;
     const npy_type *type;
     bool swap; /* the bytes of a number are in the other order than the machine's */
-    unsigned char *map;
-    size_t map_size;
-    const unsigned char *data;
+    bool by_column;
+    int file;
+    size_t length;                /* of the file */
+    size_t data;                  /* where the numbers begin */
     size_t row_step, column_step; /* bytes */
-};
+} npy_table;
 
 /* --- numbers ---------------------------------------------------------------------------------------------------- */
 
@@ -57,38 +62,107 @@ static void copy_bytes(void *to, const unsigned char *from, size_t size, bool sw
     X(u8, uint64_t)                                                                                                    \
     X(b1, uint8_t)
 
-#define NPY_GATHER(code, ctype)                                                                                        \
-    static void gather_##code(const npy_table *npy, int64_t first, int64_t count, const int *column, int columns,      \
-                              double *out)                                                                             \
+#define NPY_CONVERT(code, ctype)                                                                                       \
+    static void convert_##code(const unsigned char *from, size_t step, int64_t count, bool swap, double *out,          \
+                               int out_step)                                                                           \
     {                                                                                                                  \
-        const unsigned char *row = npy->data + (size_t)first * npy->row_step;                                          \
-        for (int64_t r = 0; r < count; r++, row += npy->row_step) {                                                    \
-            for (int j = 0; j < columns; j++) {                                                                        \
-                ctype value;                                                                                           \
-                copy_bytes(&value, row + (size_t)column[j] * npy->column_step, sizeof value, npy->swap);               \
-                *out++ = (double)value;                                                                                \
-            }                                                                                                          \
+        for (int64_t i = 0; i < count; i++, from += step, out += out_step) {                                           \
+            ctype value;                                                                                               \
+            copy_bytes(&value, from, sizeof value, swap);                                                              \
+            *out = (double)value;                                                                                      \
         }                                                                                                              \
     }
-NPY_TYPES(NPY_GATHER)
+NPY_TYPES(NPY_CONVERT)
 
-#define NPY_ENTRY(code, ctype) {#code, sizeof(ctype), gather_##code},
+#define NPY_ENTRY(code, ctype) {#code, sizeof(ctype), convert_##code},
 static const npy_type npy_types[] = {NPY_TYPES(NPY_ENTRY)};
+
+static thiele_status read_bytes(const npy_table *npy, thiele_context *ctx, size_t from, size_t length, void *out)
+{
+    char *at = out;
+    while (length > 0) {
+        ssize_t got = pread(npy->file, at, length, (off_t)from);
+        if (got == 0) {
+            return thi_fail(ctx, THIELE_ERROR_IO, "%s is shorter than it was when it was opened: it was cut off",
+                            thi_table_source(&npy->base));
+        }
+        if (got < 0 && errno != EINTR) {
+            return thi_fail(ctx, THIELE_ERROR_IO, "cannot read %s: %s", thi_table_source(&npy->base), strerror(errno));
+        }
+        got = got > 0 ? got : 0;
+        at += got;
+        from += (size_t)got;
+        length -= (size_t)got;
+    }
+    return THIELE_OK;
+}
+
+/* Rows one behind the other: from the first to the last of the columns asked for, some rows at a time. */
+static thiele_status read_rows(const npy_table *npy, thiele_context *ctx, int64_t first, int64_t count,
+                               const int *column, int columns, double *out)
+{
+    int low = column[0], high = column[0];
+    for (int j = 1; j < columns; j++) {
+        low = column[j] < low ? column[j] : low;
+        high = column[j] > high ? column[j] : high;
+    }
+    const size_t step = npy->row_step, width = (size_t)(high - low + 1) * npy->type->size;
+    int64_t rows = step < PIECE ? (int64_t)(PIECE / step) : 1;
+    rows = rows < count ? rows : count;
+    unsigned char *bytes;
+    thiele_status status = thi_alloc_bare(ctx, &bytes, (size_t)(rows - 1) * step + width, 1);
+    for (int64_t at = 0; at < count && status == THIELE_OK; at += rows) {
+        int64_t now = count - at < rows ? count - at : rows;
+        size_t from = npy->data + (size_t)(first + at) * step + (size_t)low * npy->type->size;
+        status = read_bytes(npy, ctx, from, (size_t)(now - 1) * step + width, bytes);
+        for (int j = 0; j < columns && status == THIELE_OK; j++) {
+            npy->type->convert(bytes + (size_t)(column[j] - low) * npy->type->size, step, now, npy->swap,
+                               out + at * columns + j, columns);
+        }
+        status = status == THIELE_OK ? thi_look_up(ctx, first + at, npy->base.rows) : status;
+    }
+    thi_free(bytes);
+    return status;
+}
+
+/* Columns one behind the other. */
+static thiele_status read_columns(const npy_table *npy, thiele_context *ctx, int64_t first, int64_t count,
+                                  const int *column, int columns, double *out)
+{
+    const size_t size = npy->type->size;
+    int64_t rows = count < PIECE / (int64_t)size ? count : PIECE / (int64_t)size;
+    unsigned char *bytes;
+    thiele_status status = thi_alloc_bare(ctx, &bytes, (size_t)rows, size);
+    for (int64_t at = 0; at < count && status == THIELE_OK; at += rows) {
+        int64_t now = count - at < rows ? count - at : rows;
+        for (int j = 0; j < columns && status == THIELE_OK; j++) {
+            size_t from = npy->data + (size_t)column[j] * npy->column_step + (size_t)(first + at) * size;
+            status = read_bytes(npy, ctx, from, (size_t)now * size, bytes);
+            if (status == THIELE_OK) {
+                npy->type->convert(bytes, size, now, npy->swap, out + at * columns + j, columns);
+                status = thi_look_up(ctx, first + at, npy->base.rows);
+            }
+        }
+    }
+    thi_free(bytes);
+    return status;
+}
 
 static thiele_status npy_numbers(const thiele_table *table, thiele_context *ctx, int64_t first, int64_t count,
                                  const int *column, int columns, double *out)
 {
-    (void)ctx;
     const npy_table *npy = (const npy_table *)table;
-    npy->type->gather(npy, first, count, column, columns, out);
-    return THIELE_OK;
+    if (count < 1 || columns < 1) {
+        return THIELE_OK;
+    }
+    return (npy->by_column ? read_columns : read_rows)(npy, ctx, first, count, column, columns, out);
 }
 
 static void npy_destroy(thiele_table *table)
 {
     npy_table *npy = (npy_table *)table;
-    if (npy->map != NULL) {
-        munmap(npy->map, npy->map_size);
+    if (npy->file >= 0) {
+        close(npy->file);
     }
     thi_table_clear(table);
     thi_free(npy);
@@ -212,11 +286,10 @@ static bool parse_dictionary(cursor c, npy_header *header)
     return c.at == c.end && header->type[0] != '\0' && header->fortran >= 0 && header->dims >= 0;
 }
 
-/* Finds the dictionary and, behind it, the data. */
-static bool parse_header(npy_table *npy, npy_header *header)
+/* Finds the dictionary and, behind it, the data; bytes: the beginning of the file. */
+static bool parse_header(npy_table *npy, const unsigned char *bytes, size_t known, npy_header *header)
 {
-    const unsigned char *bytes = npy->map;
-    if (npy->map_size < 12 || bytes[6] < 1 || bytes[6] > 3) {
+    if (known < 12 || bytes[6] < 1 || bytes[6] > 3) {
         return false;
     }
     size_t start = bytes[6] == 1 ? 10 : 12;
@@ -224,11 +297,11 @@ static bool parse_header(npy_table *npy, npy_header *header)
     if (bytes[6] > 1) {
         length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
     }
-    if (length > npy->map_size - start) {
+    if (length > known - start) {
         return false;
     }
     const char *text = (const char *)bytes + start;
-    npy->data = bytes + start + length;
+    npy->data = start + length;
     return parse_dictionary((cursor){text, text + length}, header);
 }
 
@@ -261,7 +334,7 @@ static thiele_status set_shape(npy_table *npy, thiele_context *ctx, const char *
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "%s has %d dimensions: a table has one or two", path,
                         header->dims);
     }
-    size_t data_size = npy->map_size - (size_t)(npy->data - npy->map);
+    size_t data_size = npy->length - npy->data;
     size_t expected;
     if (__builtin_mul_overflow((size_t)rows, (size_t)columns, &expected) ||
         __builtin_mul_overflow(expected, npy->type->size, &expected) || expected != data_size) {
@@ -271,29 +344,34 @@ static thiele_status set_shape(npy_table *npy, thiele_context *ctx, const char *
             "off",
             path, data_size, (long long)rows, (long long)columns);
     }
+    npy->by_column = header->fortran != 0;
     npy->row_step = npy->type->size * (header->fortran ? 1 : (size_t)columns);
     npy->column_step = npy->type->size * (header->fortran ? (size_t)rows : 1);
     return thi_table_init(&npy->base, ctx, path, rows, columns);
 }
 
-static thiele_status map_file(npy_table *npy, thiele_context *ctx, const char *path)
+/* Opens the file and reads its header. */
+static thiele_status open_file(npy_table *npy, thiele_context *ctx, const char *path, npy_header *header)
 {
     struct stat info;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    void *map = MAP_FAILED;
-    if (file >= 0 && fstat(file, &info) == 0) {
-        npy->map_size = (size_t)info.st_size;
-        map = mmap(NULL, npy->map_size, PROT_READ, MAP_PRIVATE, file, 0);
+    unsigned char *bytes = NULL;
+    thiele_status status;
+    npy->file = open(path, O_RDONLY | O_CLOEXEC);
+    if (npy->file < 0 || fstat(npy->file, &info) != 0) {
+        return thi_fail(ctx, THIELE_ERROR_IO, "cannot read %s: %s", path, strerror(errno));
     }
-    int reason = errno;
-    if (file >= 0) {
-        close(file);
+    npy->length = (size_t)info.st_size;
+    const size_t known = npy->length < HEADER_MAX ? npy->length : HEADER_MAX;
+    THI_TRY(thi_alloc(ctx, &bytes, known, 1));
+    THI_TRY(read_bytes(npy, ctx, 0, known, bytes));
+    if (!parse_header(npy, bytes, known, header)) {
+        status =
+            thi_fail(ctx, THIELE_ERROR_FORMAT,
+                     "%s begins as an NPY file, but its header is damaged, or describes more than plain numbers", path);
     }
-    if (map == MAP_FAILED) {
-        return thi_fail(ctx, THIELE_ERROR_IO, "cannot read %s: %s", path, strerror(reason));
-    }
-    npy->map = map;
-    return THIELE_OK;
+out:
+    thi_free(bytes);
+    return status;
 }
 
 thiele_status thi_table_open_npy(thiele_table **out, thiele_context *ctx, const char *path,
@@ -308,13 +386,8 @@ thiele_status thi_table_open_npy(thiele_table **out, thiele_context *ctx, const 
         return status;
     }
     npy->base.ops = &npy_ops;
-    THI_TRY(map_file(npy, ctx, path));
-    if (!parse_header(npy, &header)) {
-        status =
-            thi_fail(ctx, THIELE_ERROR_FORMAT,
-                     "%s begins as an NPY file, but its header is damaged, or describes more than plain numbers", path);
-        goto out;
-    }
+    npy->file = -1;
+    THI_TRY(open_file(npy, ctx, path, &header));
     THI_TRY(set_type(npy, ctx, path, header.type));
     THI_TRY(set_shape(npy, ctx, path, &header));
     THI_TRY(thi_table_number_names(&npy->base, ctx));

@@ -269,13 +269,16 @@ static thiele_status encode_table_row(const thi_reader *reader, thiele_context *
 
 /* --- reading ----------------------------------------------------------------------------------------------------- */
 
-thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count, double *X,
-                              double *y, double *offset, int64_t *row, int64_t *kept)
+/* Where the next row goes. */
+typedef struct room {
+    double *X, *y, *offset;
+    int64_t *row, kept;
+} room;
+
+static thiele_status read_block(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count, room *out)
 {
-    const thi_encoder *encoder = reader->encoder;
-    const int D = encoder->dims, P = encoder->targets;
+    const int D = reader->encoder->dims, P = reader->encoder->targets;
     thi_text buffer;
-    *kept = 0;
     thi_text_init(&buffer, ctx);
     thiele_status status =
         reader->table->ops->numbers(reader->table, ctx, first, count, reader->source, reader->width, reader->scratch);
@@ -283,20 +286,35 @@ thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t f
         const double *number = reader->scratch + r * reader->width;
         double log_exposure;
         row_fate fate;
-        status = encode_table_row(reader, ctx, first + r, number, &buffer, X + *kept * D,
-                                  y != NULL ? y + *kept * P : NULL, &log_exposure, &fate);
+        status = encode_table_row(reader, ctx, first + r, number, &buffer, out->X + out->kept * D,
+                                  out->y != NULL ? out->y + out->kept * P : NULL, &log_exposure, &fate);
         if (status != THIELE_OK || fate != ROW_KEPT) {
             continue;
         }
-        if (offset != NULL) {
-            offset[*kept] = log_exposure;
+        if (out->offset != NULL) {
+            out->offset[out->kept] = log_exposure;
         }
-        if (row != NULL) {
-            row[*kept] = first + r;
+        if (out->row != NULL) {
+            out->row[out->kept] = first + r;
         }
-        ++*kept;
+        out->kept++;
     }
     thi_text_clear(&buffer);
+    return status;
+}
+
+thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count, double *X,
+                              double *y, double *offset, int64_t *row, int64_t *kept)
+{
+    room out = {X, y, offset, row, 0};
+    thiele_status status = THIELE_OK;
+    for (int64_t at = 0; at < count && status == THIELE_OK; at += reader->block) {
+        status = read_block(reader, ctx, first + at, count - at < reader->block ? count - at : reader->block, &out);
+        if (status == THIELE_OK) {
+            status = thi_look_up(ctx, first + at, reader->table->rows);
+        }
+    }
+    *kept = out.kept;
     return status;
 }
 

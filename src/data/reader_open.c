@@ -10,6 +10,7 @@
 typedef struct absence {
     thi_text list;
     int count;
+    int next; /* behind the column that was found last */
 } absence;
 
 static bool is_needed(const thi_encoder *encoder, const char *name)
@@ -48,7 +49,8 @@ static const char *nearest(const thi_reader *reader, const char *name)
 static int match(const thi_reader *reader, const char *name, const char *what, absence *absent)
 {
     enum { NAMED = 10 };
-    int column = thi_table_column(reader->table, name);
+    int column = thi_table_column_from(reader->table, name, absent->next);
+    absent->next = column + 1;
     if (column < 0 && absent->count++ < NAMED) {
         const char *near = nearest(reader, name);
         thi_text_add(&absent->list, "%s'%s'%s", absent->count > 1 ? ", " : "", name, what);
@@ -149,7 +151,8 @@ thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi
     THI_TRY(thi_alloc(ctx, &reader->numeric, inputs, sizeof *reader->numeric));
     THI_TRY(thi_alloc(ctx, &reader->source, most, sizeof *reader->source));
     THI_TRY(match_columns(reader, ctx));
-    THI_TRY(thi_alloc(ctx, &reader->scratch, THI_TABLE_BLOCK, (size_t)reader->width * sizeof *reader->scratch));
+    reader->block = thi_table_block(table, reader->width > encoder->dims ? reader->width : encoder->dims);
+    THI_TRY(thi_alloc(ctx, &reader->scratch, (size_t)reader->block, (size_t)reader->width * sizeof *reader->scratch));
     if (how->target && encoder->target[0].levels > 0) {
         THI_TRY(thi_label_index(&reader->label, ctx, encoder));
         reader->labels = encoder->target[0].levels;

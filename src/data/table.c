@@ -13,8 +13,12 @@
 
 enum { NAMES_LISTED = 10, NAMES_SUGGESTED = 3 };
 
-typedef thiele_status (*open_fn)(thiele_table **out, thiele_context *ctx, const char *path,
-                                 const thiele_table_options *options);
+/* HDF5 in a process of its own. */
+static thiele_status open_hdf5(thiele_table **out, thiele_context *ctx, const char *path,
+                               const thiele_table_options *options)
+{
+    return thi_table_open_apart(out, ctx, path, options, thi_table_open_hdf5);
+}
 
 /* The HDF5 signature may stand behind a user block: at 0, 512, 1024, 2048, ... (HDF5 file format, section II.A). */
 static bool is_hdf5(int file, off_t size)
@@ -35,7 +39,7 @@ static bool is_npy(int file)
 }
 
 /* Only a regular file is looked into: what is read from a pipe is gone. */
-static thiele_status recognise(open_fn *open_table, thiele_context *ctx, const char *path)
+static thiele_status recognise(thi_table_open_fn **open_table, thiele_context *ctx, const char *path)
 {
     *open_table = thi_table_open_csv;
     if (strcmp(path, "-") == 0) {
@@ -58,7 +62,7 @@ static thiele_status recognise(open_fn *open_table, thiele_context *ctx, const c
     if (is_npy(file)) {
         *open_table = thi_table_open_npy;
     } else if (is_hdf5(file, info.st_size)) {
-        *open_table = thi_table_open_hdf5;
+        *open_table = open_hdf5;
     }
     close(file);
     return THIELE_OK;
@@ -76,9 +80,15 @@ thiele_status thiele_table_open(thiele_table **out, thiele_context *ctx, const c
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                         "table options: the size field is not sizeof(thiele_table_options)");
     }
-    open_fn open_table;
+    thi_table_open_fn *open_table;
     thiele_status status = recognise(&open_table, ctx, path);
-    return status != THIELE_OK ? status : open_table(out, ctx, path, options != NULL ? options : &defaults);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    thi_watch watch = thi_watch_begin(ctx, strcmp(path, "-") == 0 ? "standard input" : path, 0.0);
+    status = open_table(out, ctx, path, options != NULL ? options : &defaults);
+    thi_watch_end(ctx, watch);
+    return status;
 }
 
 void thiele_table_destroy(thiele_table *table)
@@ -107,7 +117,13 @@ const char *thiele_table_column_name(const thiele_table *table, int column)
 
 int thi_table_column(const thiele_table *table, const char *name)
 {
-    for (int c = 0; c < table->columns; c++) {
+    return thi_table_column_from(table, name, 0);
+}
+
+int thi_table_column_from(const thiele_table *table, const char *name, int first)
+{
+    for (int i = 0, c = first; i < table->columns; i++, c++) {
+        c = c < table->columns ? c : 0;
         if (strcmp(table->name[c], name) == 0) {
             return c;
         }
@@ -268,6 +284,15 @@ thiele_status thiele_table_cell(const thiele_table *table, thiele_context *ctx, 
     buffer[length] = '\0';
     thi_text_clear(&scratch);
     return status;
+}
+
+int64_t thi_table_block(const thiele_table *table, int64_t numbers)
+{
+    enum { NUMBERS = 1 << 21 };
+    int64_t rows = NUMBERS / (numbers > 0 ? numbers : 1);
+    rows = rows > THI_TABLE_BLOCK ? THI_TABLE_BLOCK : rows;
+    rows = rows < table->rows ? rows : table->rows;
+    return rows > 0 ? rows : 1;
 }
 
 long long thi_table_row_number(const thiele_table *table, int64_t row)

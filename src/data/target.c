@@ -169,3 +169,40 @@ thiele_status thi_set_targets(thi_encoder *encoder, const thi_choice *choice, co
     }
     return status;
 }
+
+/* --- two values -------------------------------------------------------------------------------------------------- */
+
+/* Counts a value among the two; false: it is a third one, or no number to go by. */
+static bool count_value(double y, double value[2], int64_t count[2])
+{
+    int i = count[0] == 0 || y == value[0] ? 0 : 1;
+    bool fits = isfinite(y) && (count[i] == 0 || y == value[i]);
+    value[i] = fits ? y : value[i];
+    count[i] += fits;
+    return fits;
+}
+
+thiele_status thi_has_two_values(thiele_context *ctx, const thiele_table *table, int column, double value[2], bool *two)
+{
+    int64_t texts, missing, count[2] = {0, 0};
+    bool fits = true;
+    double *y;
+    while (table->whole != NULL) {
+        table = table->whole;
+    }
+    thi_table_census(table, column, &texts, &missing);
+    *two = false;
+    const int64_t block = thi_table_block(table, 1);
+    thiele_status status = thi_alloc(ctx, &y, (size_t)block, sizeof *y);
+    for (int64_t first = 0; first < table->rows && texts == 0 && fits && status == THIELE_OK; first += block) {
+        int64_t rows = table->rows - first < block ? table->rows - first : block;
+        status = table->ops->numbers(table, ctx, first, rows, &column, 1, y);
+        for (int64_t r = 0; r < rows && fits && status == THIELE_OK; r++) {
+            fits = isnan(y[r]) || count_value(y[r], value, count);
+        }
+        status = status == THIELE_OK ? thi_look_up(ctx, first, table->rows) : status;
+    }
+    *two = texts == 0 && fits && count[0] > 1 && count[1] > 1;
+    thi_free(y);
+    return status;
+}

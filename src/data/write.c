@@ -14,7 +14,8 @@ typedef struct writer {
     thi_text out, cell;
     int *number; /* the columns without text, in order */
     int numbers;
-    double *value; /* theirs, of one block */
+    int64_t block; /* rows at a time */
+    double *value; /* their numbers */
 } writer;
 
 /* Also what the guess of a delimiter would stumble over, and blanks that reading would cut off. */
@@ -102,8 +103,9 @@ static thiele_status add_rows(writer *w)
 {
     const thiele_table *table = w->table;
     thiele_status status = THIELE_OK;
-    for (int64_t first = 0; first < table->rows && !ferror(w->file.stream); first += THI_TABLE_BLOCK) {
-        int64_t count = table->rows - first < THI_TABLE_BLOCK ? table->rows - first : THI_TABLE_BLOCK;
+    for (int64_t first = 0; first < table->rows && !ferror(w->file.stream); first += w->block) {
+        int64_t count = table->rows - first < w->block ? table->rows - first : w->block;
+        THI_TRY(thi_look_up(w->ctx, first, table->rows));
         THI_TRY(table->ops->numbers(table, w->ctx, first, count, w->number, w->numbers, w->value));
         for (int64_t r = 0; r < count; r++) {
             THI_TRY(add_row(w, first + r, w->value + r * w->numbers));
@@ -126,7 +128,8 @@ static thiele_status prepare(writer *w)
             w->number[w->numbers++] = c;
         }
     }
-    THI_TRY(thi_alloc(w->ctx, &w->value, THI_TABLE_BLOCK, columns * sizeof *w->value));
+    w->block = thi_table_block(w->table, w->table->columns);
+    THI_TRY(thi_alloc(w->ctx, &w->value, (size_t)w->block, columns * sizeof *w->value));
 out:
     return status;
 }
@@ -135,6 +138,7 @@ thiele_status thiele_table_write(const thiele_table *table, thiele_context *ctx,
 {
     writer w = {.table = table, .ctx = ctx};
     thiele_status status;
+    thi_watch watch = thi_watch_begin(ctx, thi_table_source(table), 0.0);
     thi_text_init(&w.out, ctx);
     thi_text_init(&w.cell, ctx);
     THI_TRY(prepare(&w));
@@ -145,6 +149,7 @@ thiele_status thiele_table_write(const thiele_table *table, thiele_context *ctx,
     THI_TRY(w.out.status);
     THI_TRY(thi_file_commit(&w.file, ctx));
 out:
+    thi_watch_end(ctx, watch);
     thi_file_abandon(&w.file);
     thi_text_clear(&w.out);
     thi_text_clear(&w.cell);

@@ -1,8 +1,8 @@
-/* Finds equal rows by sorting; which of them is named does not depend on the sort. */
+/* Finds equal rows by sorting; which of them are named does not depend on the sort. */
 #include "model/duplicates.h"
 
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct sort_key {
     const double *x;
@@ -28,10 +28,41 @@ static int compare(const void *left, const void *right)
     return order != 0 ? order : (a->index > b->index) - (a->index < b->index);
 }
 
-thiele_status thi_check_replicates(thiele_context *ctx, int64_t n, int D, const double *X, const double *y,
-                                   const int64_t *row, bool allowed)
+typedef struct repeats {
+    int64_t rows, freedom; /* of sets whose targets differ; less one for each set */
+    double square;         /* sum of squared distances from the means of the sets */
+    int64_t first[2];      /* two of them, in the set that begins first */
+} repeats;
+
+/* key[0 .. count-1] have the same inputs, in the order of their rows. */
+static void add_set(repeats *r, const sort_key *key, int64_t count, const double *y)
+{
+    double mean = 0.0, square = 0.0;
+    int64_t other = -1;
+    for (int64_t i = 0; i < count; i++) {
+        mean += y[key[i].index] / (double)count;
+        other = other < 0 && y[key[i].index] != y[key[0].index] ? key[i].index : other;
+    }
+    if (other < 0) {
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        square += (y[key[i].index] - mean) * (y[key[i].index] - mean);
+    }
+    if (r->rows == 0 || key[0].index < r->first[0]) {
+        r->first[0] = key[0].index;
+        r->first[1] = other;
+    }
+    r->rows += count;
+    r->freedom += count - 1;
+    r->square += square;
+}
+
+thiele_status thi_report_replicates(thiele_context *ctx, int64_t n, int D, const double *X, const double *y,
+                                    const thi_target *target, const int64_t *row)
 {
     sort_key *key;
+    repeats r = {0};
     thiele_status status = thi_alloc(ctx, &key, (size_t)n, sizeof *key);
     if (status != THIELE_OK) {
         return status;
@@ -40,34 +71,19 @@ thiele_status thi_check_replicates(thiele_context *ctx, int64_t n, int D, const 
         key[i] = (sort_key){X + i * D, i, D};
     }
     qsort(key, (size_t)n, sizeof *key, compare);
-    int64_t count = 0;
-    int64_t first[2] = {n, n};
-    for (int64_t i = 1; i < n; i++) {
-        int64_t a = key[i - 1].index;
-        int64_t b = key[i].index;
-        if (compare_inputs(&key[i - 1], &key[i]) == 0 && y[a] != y[b]) {
-            count++;
-            if (a < first[0]) {
-                first[0] = a;
-                first[1] = b;
-            }
+    for (int64_t from = 0, to; from < n; from = to) {
+        for (to = from + 1; to < n && compare_inputs(&key[from], &key[to]) == 0; to++) {
         }
+        add_set(&r, key + from, to - from, y);
     }
-    long long one = count > 0 ? (long long)row[first[0]] + 1 : 0;
-    long long other = count > 0 ? (long long)row[first[1]] + 1 : 0;
-    if (count > 0 && allowed) {
+    if (r.rows > 0) {
         thi_log(
             ctx, THIELE_LOG_WARNING,
-            "rows %lld and %lld have the same inputs and different targets (%lld such pair%s in all): the noise has to "
-            "explain the difference",
-            one, other, (long long)count, count == 1 ? "" : "s");
-    } else if (count > 0) {
-        status =
-            thi_fail(ctx, THIELE_ERROR_DATA,
-                     "rows %lld and %lld have the same inputs and different targets (%lld such pair%s in all): correct "
-                     "them, or say with --replicates that they are repeated measurements",
-                     one, other, (long long)count, count == 1 ? "" : "s");
+            "%lld rows have the inputs of others and a different '%s' (such as rows %lld and %lld): taken as repeated "
+            "measurements, they imply noise of standard deviation %.3g",
+            (long long)r.rows, target->name, (long long)row[r.first[0]] + 1, (long long)row[r.first[1]] + 1,
+            target->scale * sqrt(r.square / (double)r.freedom));
     }
     thi_free(key);
-    return status;
+    return THIELE_OK;
 }

@@ -1,14 +1,15 @@
-/* Rows with equal inputs and different targets. */
+/* Rows with equal inputs and different targets: repeated measurements. */
 #ifndef THI_DUPLICATES_H
 #define THI_DUPLICATES_H
 
-#include "base/base.h"
+#include "data/data.h"
 
 /*
- * Rows of X (D x n) that are equal while their y differ: DATA, naming the first pair by the table's row numbers, or a
- * warning when they are allowed. O(n log n) comparisons of D numbers.
+ * Where rows of X (D x n) are equal while their y differ, a line to the log says how many, names two of them by the
+ * table's row numbers, and tells the noise that they imply: the standard deviation of y around the mean of each set of
+ * equal rows, in the unit of the target. O(n log n) comparisons of D numbers.
  */
-thiele_status thi_check_replicates(thiele_context *ctx, int64_t n, int D, const double *X, const double *y,
-                                   const int64_t *row, bool allowed);
+thiele_status thi_report_replicates(thiele_context *ctx, int64_t n, int D, const double *X, const double *y,
+                                    const thi_target *target, const int64_t *row);
 
 #endif

@@ -152,7 +152,7 @@ thiele_status thi_check_each(thi_fitting *f)
     for (int p = 0; p < f->rows.outputs; p++) {
         status = rows_of(f, &f->rows, p, &own, row);
         if (status == THIELE_OK) {
-            status = thi_check_replicates(f->ctx, own.n, own.dims, own.X, own.y, row, f->options->replicates != 0);
+            status = thi_report_replicates(f->ctx, own.n, own.dims, own.X, own.y, &f->model->encoder.target[p], row);
         }
         thi_rows_free(&own);
         if (status != THIELE_OK) {

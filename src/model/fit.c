@@ -359,8 +359,8 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
         THI_TRY(thi_check_each(f));
     }
     if (exact) {
-        THI_TRY(thi_check_replicates(f->ctx, f->rows.n, f->rows.dims, f->rows.X, f->rows.y, f->row,
-                                     f->options->replicates != 0));
+        THI_TRY(thi_report_replicates(f->ctx, f->rows.n, f->rows.dims, f->rows.X, f->rows.y, f->model->encoder.target,
+                                      f->row));
     }
     THI_TRY(thi_held_rows(f, exact));
     bool held = f->held > 0;

@@ -15,15 +15,7 @@ thiele_status thi_read_all(thiele_context *ctx, thi_reader *reader, thi_rows *ro
     }
     rows->n = 0;
     THI_TRY(thi_alloc(ctx, &local, (size_t)total, sizeof *local));
-    for (int64_t first = 0; first < total; first += THI_TABLE_BLOCK) {
-        int64_t count = total - first < THI_TABLE_BLOCK ? total - first : THI_TABLE_BLOCK;
-        int64_t kept;
-        double *y = P > 0 ? rows->y + rows->n * P : NULL;
-        double *offset = rows->offset != NULL ? rows->offset + rows->n : NULL;
-        THI_TRY(thi_reader_read(reader, ctx, first, count, rows->X + rows->n * rows->dims, y, offset, local + rows->n,
-                                &kept));
-        rows->n += kept;
-    }
+    THI_TRY(thi_reader_read(reader, ctx, 0, total, rows->X, P > 0 ? rows->y : NULL, rows->offset, local, &rows->n));
     if (row != NULL) {
         *row = local;
         local = NULL;

@@ -255,11 +255,23 @@ static thiele_status read_singly(thiele_learner *l, thiele_context *ctx, thi_rea
     return THIELE_OK;
 }
 
+/* A table that is slow to read can be stopped; what was learned before stays. */
+static thiele_status read_together(thiele_learner *l, thiele_context *ctx, thi_reader *reader, int64_t first,
+                                   int64_t count)
+{
+    thi_rows *rows = &l->rows;
+    double until = l->options.deadline > 0.0 ? l->started + l->options.deadline : 0.0;
+    thi_watch watch = thi_watch_begin(ctx, thi_table_source(reader->table), until);
+    thiele_status status = thi_reader_read(reader, ctx, first, count, rows->X, rows->y, rows->offset, l->row, &rows->n);
+    thi_watch_end(ctx, watch);
+    return status;
+}
+
 static thiele_status read_batch(thiele_learner *l, thiele_context *ctx, thi_reader *reader, int64_t first,
                                 int64_t count)
 {
     thi_rows *rows = &l->rows;
-    thiele_status status = thi_reader_read(reader, ctx, first, count, rows->X, rows->y, rows->offset, l->row, &rows->n);
+    thiele_status status = read_together(l, ctx, reader, first, count);
     if (status == THIELE_ERROR_DATA || (status == THIELE_OK && far_target(rows, 0) >= 0)) {
         thi_recover(ctx);
         return read_singly(l, ctx, reader, first, count);

@@ -88,6 +88,15 @@ static bool suits(const thi_fitting *f, int i, int64_t n)
            (strcmp(methods[i].name, "collapsed") != 0 || f->options->posterior == NULL);
 }
 
+bool thi_method_is_gaussian(const char *name)
+{
+    bool gaussian = thi_blocks_is_form(name);
+    for (int i = 0; i < METHODS; i++) {
+        gaussian = gaussian || (methods[i].gaussian && strcmp(methods[i].name, name) == 0);
+    }
+    return gaussian;
+}
+
 static double bytes_needed(const thi_fitting *f, int i, int64_t n)
 {
     return methods[i].bytes != NULL ? methods[i].bytes(f, methods[i].sampler, n) : 0.0;

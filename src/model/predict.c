@@ -153,20 +153,13 @@ static thiele_status too_far(thiele_context *ctx, long long row)
 /* Gets the marginals of every block of the pass's table, with the targets where they were read. */
 typedef thiele_status (*block_fn)(void *arg, pass *p, int64_t kept);
 
-/* Any number of rows: the reader takes THI_TABLE_BLOCK at a time. */
+/* Whoever waits for a slow table may ask to stop. */
 static thiele_status read_rows(pass *p, int64_t first, int64_t count, int64_t *kept)
 {
-    int D = p->model->encoder.dims, P = p->model->encoder.targets;
-    thiele_status status = THIELE_OK;
-    *kept = 0;
-    for (int64_t at = 0; at < count && status == THIELE_OK; at += THI_TABLE_BLOCK) {
-        int64_t part = count - at < THI_TABLE_BLOCK ? count - at : THI_TABLE_BLOCK, got = 0;
-        double *y = p->reader.how.target ? p->y + *kept * P : NULL;
-        double *offset = p->offset != NULL ? p->offset + *kept : NULL;
-        status =
-            thi_reader_read(&p->reader, p->ctx, first + at, part, p->X + *kept * D, y, offset, p->row + *kept, &got);
-        *kept += got;
-    }
+    thi_watch watch = thi_watch_begin(p->ctx, thi_table_source(p->reader.table), 0.0);
+    double *y = p->reader.how.target ? p->y : NULL;
+    thiele_status status = thi_reader_read(&p->reader, p->ctx, first, count, p->X, y, p->offset, p->row, kept);
+    thi_watch_end(p->ctx, watch);
     return status;
 }
 

@@ -124,13 +124,23 @@ static thi_target_rule rule_of(const thi_likelihood_ops *ops, thi_support suppor
                              .exposure = ops->log_link};
 }
 
+/* While the table is read there is no model yet that a deadline or a signal could leave. */
+static thi_watch watch_table(const thi_fitting *f, const thiele_table *table)
+{
+    double until = f->driver.deadline > 0.0 ? f->driver.started + f->driver.deadline : 0.0;
+    return thi_watch_begin(f->ctx, thi_table_source(table), until);
+}
+
 static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, thi_target_rule *rule)
 {
     if (f->spec.lik != NULL && !rule->labels) {
         rule->refuses = refuses;
         rule->user = f->spec.lik;
     }
-    return thi_encoder_learn(&f->model->encoder, f->ctx, table, f->options, rule);
+    thi_watch watch = watch_table(f, table);
+    thiele_status status = thi_encoder_learn(&f->model->encoder, f->ctx, table, f->options, rule);
+    thi_watch_end(f->ctx, watch);
+    return status;
 }
 
 /* A built-in likelihood over classes is made when the table has said how many there are; any other before it is read.
@@ -189,10 +199,12 @@ static thiele_status read_rows(thi_fitting *f, const thiele_table *table)
 {
     thi_reader reader = {0};
     thi_reading how = reading_of(f);
+    thi_watch watch = watch_table(f, table);
     thiele_status status = thi_reader_open(&reader, f->ctx, &f->model->encoder, table, &how);
     if (status == THIELE_OK) {
         status = thi_read_all(f->ctx, &reader, &f->rows, &f->row);
     }
+    thi_watch_end(f->ctx, watch);
     thi_reader_close(&reader);
     return status;
 }
@@ -283,12 +295,63 @@ static thiele_status check_own_rows(thi_fitting *f, const thiele_table *table)
     return status;
 }
 
+static thiele_status mentions_noise(void *found, const char *part, size_t length)
+{
+    static const char noise[] = "noise";
+    *(bool *)found = *(bool *)found || (length >= strlen(noise) && memcmp(part, noise, strlen(noise)) == 0);
+    return THIELE_OK;
+}
+
+/* Whether nothing that was asked for is about Gaussian noise. */
+static bool leaves_open(const thiele_fit_options *options)
+{
+    bool noise = false;
+    thi_split_list(options->set, mentions_noise, &noise);
+    thi_split_list(options->prior, mentions_noise, &noise);
+    return options->own == NULL && options->likelihood == NULL && !noise &&
+           (options->method == NULL || !thi_method_is_gaussian(options->method));
+}
+
+/* Where nobody said: Gaussian noise or, of a target that has two values, their classes. */
+static thiele_status default_likelihood(thi_fitting *f, const thiele_table *table, const char **text)
+{
+    const char *target = f->options->target;
+    double value[2];
+    char shown[2][THI_NUMBER_MAX];
+    int column;
+    bool two;
+    *text = "gaussian";
+    if (!leaves_open(f->options) || count_targets(table, target) != 1) {
+        return THIELE_OK;
+    }
+    if (thiele_table_find_column(table, f->ctx, target, &column) != THIELE_OK) {
+        thi_recover(f->ctx); /* the encoder says so */
+        return THIELE_OK;
+    }
+    thi_watch watch = watch_table(f, table);
+    thiele_status status = thi_has_two_values(f->ctx, table, column, value, &two);
+    thi_watch_end(f->ctx, watch);
+    if (status == THIELE_OK && two) {
+        *text = "bernoulli";
+        thi_format_number(shown[0], fmin(value[0], value[1]));
+        thi_format_number(shown[1], fmax(value[0], value[1]));
+        thi_log(f->ctx, THIELE_LOG_WARNING,
+                "the target '%s' has only the values %s and %s, and is fitted as two classes (likelihood bernoulli): "
+                "--likelihood gaussian fits it as a number",
+                table->name[column], shown[0], shown[1]);
+    }
+    return status;
+}
+
 thiele_status thi_specify_columns(thi_fitting *f, const thiele_table *table)
 {
     static const char plugin[] = "plugin:";
-    const char *text = f->options->likelihood != NULL ? f->options->likelihood : "gaussian";
+    const char *text = f->options->likelihood;
+    thiele_status status = text == NULL ? default_likelihood(f, table, &text) : THIELE_OK;
+    if (status != THIELE_OK) {
+        return status;
+    }
     bool loaded = strncmp(text, plugin, strlen(plugin)) == 0;
-    thiele_status status;
     if (f->options->own != NULL) {
         THI_TRY(thi_likelihood_copy(&f->model->lik, f->ctx, f->options->own));
     } else if (loaded) {

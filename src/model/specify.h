@@ -71,6 +71,8 @@ thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *tab
 thiele_status thi_specify_columns(thi_fitting *f, const thiele_table *table);
 /* The method: the one that was asked for, or what suits the table and the likelihood. */
 thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table);
+/* Whether a method that may be asked for works with Gaussian noise only. */
+bool thi_method_is_gaussian(const char *name);
 /* The rows: read, or a stream of them when a sparse method works on a table that would fill the memory. */
 thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table);
 /* Kernels, means and hyperparameters. */

@@ -4,11 +4,11 @@
 /* A block of HDF5 rows, or lines of text, is read at nearly the speed of the file. */
 enum { RUN = 256 };
 
-/* How many of row[0 ..] follow each other, at most a block of the reader. */
+/* How many of row[0 ..] follow each other. */
 static int64_t run_length(int64_t count, const int64_t *row)
 {
     int64_t length = 1;
-    while (length < count && length < THI_TABLE_BLOCK && row[length] == row[0] + length) {
+    while (length < count && row[length] == row[0] + length) {
         length++;
     }
     return length;

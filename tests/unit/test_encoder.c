@@ -109,7 +109,6 @@ static void test_drop_constant(void **state)
 {
     (void)state;
     thiele_fit_options options = options_for("y");
-    options.drop_constant = 1;
     thi_encoder encoder = learn("a,x,k,site,z,y\n7,1,u,n,4,1\n7,2,u,s,5,2\n7,3,u,n,6,3\n", options);
     assert_dims(&encoder, "x site=n site=s z");
     assert_int_equal(encoder.dropped, 2);
@@ -148,12 +147,6 @@ static void test_refusals(void **state)
     options.ignore = "x";
     assert_refused(small, options, THIELE_ERROR_DATA, "no input columns are left");
     options = options_for("y");
-    assert_refused("x,k,y\n1,0,1\n2,0,2\n", options, THIELE_ERROR_DATA,
-                   "column 'k' is the same (0) in every row and says nothing: leave it out with --ignore k");
-    assert_refused("x,k,y\n1,a,1\n2,a,2\n", options, THIELE_ERROR_DATA, "column 'k' is the same (a) in every row");
-    assert_refused("x,k,l,y\n1,0,b,1\n2,0,b,2\n", options, THIELE_ERROR_DATA,
-                   "2 columns are the same in every row and say nothing ('k', 'l'): leave them out with "
-                   "--drop-constant or --ignore k,l");
     assert_refused("x,y\n\"1,5\",1\n\"2,5\",2\n", options, THIELE_ERROR_DATA,
                    "column 'x', row 1: '1,5' is not a number (decimal commas");
     assert_refused("x;y\n1;1,25\n2;2,5\n", options, THIELE_ERROR_DATA,
@@ -188,16 +181,101 @@ static void test_levels_limit(void **state)
     for (int i = 0; i < THI_LEVELS_MAX; i++) {
         thi_text_add(&text, "p%d,%d\n", i, i);
     }
-    thi_encoder encoder = learn(text.data, options_for("y"));
+    thiele_fit_options options = options_for("y");
+    options.inputs = "name";
+    thi_encoder encoder = learn(text.data, options);
     assert_int_equal(encoder.dims, THI_LEVELS_MAX);
     for (int l = 1; l < THI_LEVELS_MAX; l++) {
         assert_true(strcmp(encoder.input[0].level[l - 1], encoder.input[0].level[l]) < 0);
     }
     thi_encoder_clear(&encoder);
     thi_text_add(&text, "p,1\n");
-    assert_refused(text.data, options_for("y"), THIELE_ERROR_DATA,
+    assert_refused(text.data, options, THIELE_ERROR_DATA,
                    "column 'name' is text with more than 100 different values: leave it out with --ignore name");
     thi_text_clear(&text);
+}
+
+static char said[4][THI_MESSAGE_MAX];
+static int lines;
+
+static void keep_line(thiele_log_level level, const char *line, void *user)
+{
+    (void)level, (void)user;
+    if (lines < 4) {
+        snprintf(said[lines], sizeof said[lines], "%s", line);
+    }
+    lines++;
+}
+
+/* Names and dates are left out with a line each, unless they are listed; few levels and near-dates stay. */
+static void test_leave_out(void **state)
+{
+    (void)state;
+    static const char *const notations[] = {"2024-01-%02d", "%02d.02.2024", "%d/3/24 10:15", "%d-Mar-2024",
+                                            "2024/11/%d"};
+    static const char *const no_dates[] = {"10.0.0.%d", "1.2.%d", "030-123-%d", "2024-13-%d", "45/%d/2024", "%d-2024"};
+    enum { ROWS = 24, DATES = sizeof notations / sizeof *notations, NO_DATES = sizeof no_dates / sizeof *no_dates };
+    thi_text text;
+    thi_text_init(&text, ctx);
+    thi_text_add(&text, "name,site,d1,d2,d3,d4,d5,n1,n2,n3,n4,n5,n6,x,y\n");
+    for (int i = 0; i < ROWS; i++) {
+        char cell[32];
+        thi_text_add(&text, "p%d,s%d", i, i % 3);
+        for (int k = 0; k < DATES + NO_DATES; k++) {
+            snprintf(cell, sizeof cell, k < DATES ? notations[k] : no_dates[k - DATES], i % 8 + 1);
+            thi_text_add(&text, ",%s", cell);
+        }
+        thi_text_add(&text, ",%d,%d\n", i, i * i);
+    }
+    thiele_fit_options options = options_for("y");
+    ctx->log = keep_line;
+    lines = 0;
+    thi_encoder encoder = learn(text.data, options);
+    assert_int_equal(encoder.inputs, 2 + NO_DATES);
+    assert_string_equal(encoder.input[0].name, "site");
+    assert_string_equal(encoder.input[1].name, "n1");
+    assert_int_equal(lines, 2);
+    assert_non_null(strstr(said[0], "'d1', 'd2', 'd3', 'd4', 'd5' hold dates and were left out"));
+    assert_non_null(strstr(said[1], "'name' is text with a value of its own in nearly every row"));
+    assert_non_null(strstr(said[1], "--categorical"));
+    thi_encoder_clear(&encoder);
+    options.categorical = "name,d1";
+    encoder = learn(text.data, options);
+    assert_int_equal(encoder.inputs, 4 + NO_DATES);
+    thi_encoder_clear(&encoder);
+    options.categorical = NULL;
+    options.inputs = "x,d2,name";
+    lines = 0;
+    encoder = learn(text.data, options);
+    assert_int_equal(encoder.inputs, 3);
+    assert_int_equal(lines, 0);
+    thi_encoder_clear(&encoder);
+    ctx->log = NULL;
+    thi_text_clear(&text);
+    options = options_for("y");
+    assert_refused("when,y\n2024-01-01,1\n2024-01-02,2\n", options, THIELE_ERROR_DATA, "no input columns are left");
+}
+
+static void test_two_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool two;
+    } cases[] = {
+        {"y\n0\n1\n0\n1\n", true},  {"y\n-1\n1\n1\n-1\n\n", true},   {"y\n0\n1\n", false},
+        {"y\n0\n1\n1\n", false},    {"y\n0\n1\n2\n1\n0\n", false},   {"y\n3\n3\n3\n", false},
+        {"y\na\nb\na\nb\n", false}, {"y\n0\n1\n0\n1\ninf\n", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        thiele_table *table;
+        double value[2];
+        bool two;
+        assert_ok(ctx, thi_table_parse_csv(&table, ctx, cases[i].text, strlen(cases[i].text), "t.csv", NULL));
+        assert_ok(ctx, thi_has_two_values(ctx, table, 0, value, &two));
+        assert_int_equal(two, cases[i].two);
+        thiele_table_destroy(table);
+    }
 }
 
 /* Rows with something missing anywhere are left out, and so are levels that only they have. */
@@ -505,14 +583,12 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),         cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_drop_constant), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_levels_limit),  cmocka_unit_test(test_drop_missing),
-        cmocka_unit_test(test_moments),       cmocka_unit_test(test_new_table),
-        cmocka_unit_test(test_unseen),        cmocka_unit_test(test_numeric_levels),
-        cmocka_unit_test(test_row),           cmocka_unit_test(test_selection),
-        cmocka_unit_test(test_json),          cmocka_unit_test(test_bad_json),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_small),        cmocka_unit_test(test_choice),       cmocka_unit_test(test_drop_constant),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_leave_out),    cmocka_unit_test(test_two_values),
+        cmocka_unit_test(test_levels_limit), cmocka_unit_test(test_drop_missing), cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_new_table),    cmocka_unit_test(test_unseen),       cmocka_unit_test(test_numeric_levels),
+        cmocka_unit_test(test_row),          cmocka_unit_test(test_selection),    cmocka_unit_test(test_json),
+        cmocka_unit_test(test_bad_json),     cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -185,6 +185,39 @@ static void test_bad_lines(void **state)
     thiele_feed_close(feed);
 }
 
+/* Without a header a chunk of nothing but a bad line is not a table of another width. */
+static void test_other_width(void **state)
+{
+    (void)state;
+    const char *path = write_file("f.csv", "1,2\n3,4\n5,6,7\n8,9\n", "w");
+    thiele_table *table = NULL;
+    thiele_feed *feed = open_feed(path, 0, 0, 0);
+    expect_rows(feed, 2, 2, "1 3");
+    assert_fails(ctx, thiele_feed_next(feed, ctx, 1, 1, 0.0, &table), THIELE_ERROR_FORMAT,
+                 "row 3 (line 3): 3 fields where 2 are expected");
+    assert_null(table);
+    expect_rows(feed, 1, 1, "8");
+    thiele_feed_close(feed);
+    feed = open_feed(path, 0, 1, 0);
+    expect_rows(feed, 2, 2, "1 3");
+    expect_rows(feed, 1, 1, "");
+    expect_rows(feed, 1, 1, "8");
+    assert_int_equal(thiele_feed_skipped(feed), 1);
+    thiele_feed_close(feed);
+}
+
+/* A quote inside a field is no more than a byte of it: the rows behind it do not wait for another. */
+static void test_inches(void **state)
+{
+    (void)state;
+    thiele_feed *feed =
+        open_feed(write_file("f.csv", "size,y\n5\" pipe,1\n\"6\"\" pipe\",2\n \"a\nb\",3\n", "w"), 0, 0, 0);
+    expect_rows(feed, 1, 1, "5\" pipe");
+    expect_rows(feed, 1, 1, "6\" pipe");
+    expect_rows(feed, 1, 1, "a\nb");
+    thiele_feed_close(feed);
+}
+
 /* A quote that is never closed does not take all the memory, and with skip_bad no more than its line. */
 static void test_open_quote(void **state)
 {
@@ -290,6 +323,8 @@ int main(void)
         cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_pipe),
         cmocka_unit_test(test_bad_lines),
+        cmocka_unit_test(test_other_width),
+        cmocka_unit_test(test_inches),
         cmocka_unit_test(test_open_quote),
         cmocka_unit_test(test_follow),
         cmocka_unit_test(test_refusals),

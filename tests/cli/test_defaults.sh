@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# What happens to columns and targets that nobody said anything about, names that hold control bytes, and tables that
+# take long to read.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# A target of two numbers is fitted as classes, with a line, unless something asks for Gaussian noise.
+awk 'BEGIN {print "x,id,when,k,y"; for (i = 0; i < 60; i++) printf "%g,p%d,2024-01-%02d,7,%d\n", i / 10, i, i % 28 + 1, ((i * 7) % 60 > 25)}' >two.csv
+run fit two.csv --target y --iterations 5 -o two.thiele
+expect_status 0
+expect_err "^thiele: warning: the target 'y' has only the values 0 and 1, and is fitted as two classes .*--likelihood gaussian"
+expect_err "'when' holds dates and was left out"
+expect_err "'id' is text with a value of its own in nearly every row"
+expect_err "1 column is the same in every row and left out: 'k'"
+check 'one line each' test "$(wc -l <"$err")" -eq 4
+expect_out 'bernoulli'
+run predict two.thiele two.csv
+expect_done
+expect_out '^label,p.0,p.1'
+run fit two.csv --target y --inputs x --iterations 2 --likelihood gaussian -o number.thiele
+expect_done
+expect_out '^likelihood +gaussian'
+run fit two.csv --target y --inputs x --iterations 2 --method exact -o number.thiele
+expect_done
+run fit two.csv --target y --inputs x --iterations 2 --set noise=0.1 -o number.thiele
+expect_done
+# Every fold finds the same: it is said once.
+run cv two.csv --target y --iterations 2 --folds 3
+expect_status 0
+check 'lines are not repeated' test "$(grep -c 'two classes' "$err")" -eq 1
+
+# Names with control bytes reach no terminal.
+printf 'x\033[31m,y\033]0;owned\007\n1,2\n2,3.5\n3,1\n4,0\n' >control.csv
+for command in 'fit control.csv --target 2 --iterations 2 -o control.thiele' 'info control.thiele' \
+    'info control.thiele --json' 'fit control.csv --target nope -o no.thiele' "fit $(printf 'a\033b') --target y -o no.thiele"; do
+    # shellcheck disable=SC2086
+    run $command
+    check 'no control bytes on standard output' test -z "$(tr -cd '\001-\010\013-\037\177' <"$out")"
+    check 'no control bytes on standard error' test -z "$(tr -cd '\001-\010\013-\037\177' <"$err")"
+done
+run info control.thiele
+expect_out 'x\\x1B\[31m'
+
+# A pipe that nobody writes to: the deadline and the first signal end it.
+mkfifo silent
+sleep 30 >silent &
+writer=$!
+run_at=$SECONDS
+run fit silent --target y --deadline 0.5 -o silent.thiele
+expect_status 1
+expect_err 'the deadline came while the table was read: nothing was saved'
+check 'the deadline is kept' test $((SECONDS - run_at)) -lt 5
+for command in 'fit silent --target y -o silent.thiele' 'cv silent --target y' 'predict two.thiele silent' \
+    'score two.thiele silent'; do
+    # shellcheck disable=SC2086
+    "$THIELE" $command >"$out" 2>"$err" </dev/null &
+    process=$!
+    sleep 0.3
+    kill -TERM "$process"
+    wait "$process"
+    status=$?
+    last="thiele $command, ended by SIGTERM"
+    expect_status 1
+    expect_err 'stopped by SIGTERM before there was a result'
+done
+kill "$writer" 2>/dev/null
+expect_no_file silent.thiele
+
+# No number of generated rows takes memory; a signal leaves no file.
+(ulimit -v 4000000; exec "$THIELE" generate -n 100000000000 -o endless.csv) >"$out" 2>"$err" &
+process=$!
+sleep 0.5
+kill -TERM "$process" 2>/dev/null
+wait "$process"
+status=$?
+last="thiele generate -n 100000000000, ended by a signal"
+expect_status 1
+check 'no file is left' test -z "$(ls endless* 2>/dev/null)"
+finish
