@@ -11,6 +11,7 @@
 
 #include "fit/budget.h"
 #include "fit/decoupled_state.h"
+#include "fit/online.h"
 #include "fit/start.h"
 
 enum { JUDGED = 2000 /* rows, at most */ };
@@ -54,10 +55,10 @@ static thiele_status variational_first(thi_dfit *fit)
     THI_TRY(
         thi_fit_variational(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, &settings, &result, &fitted));
     fit->result->fit.evaluations += result.fit.evaluations;
-    fit->Z = latent.basis;
-    fit->Z_count = latent.n;
+    thi_predictor_clear(&fit->found);
+    fit->found = latent;
+    latent = (thi_predictor){0};
     fit->bound_noise = true;
-    latent.basis = NULL;
 out:
     thi_budget_restore(fit->driver, deadline);
     thi_predictor_clear(&latent);
@@ -164,6 +165,20 @@ thiele_status thi_dfit_first_values(thi_dfit *fit)
     return explore(fit, method);
 }
 
+/* What the variational fit knew is not forgotten. */
+static thiele_status first_sites(thi_dfit *fit)
+{
+    int64_t M = fit->n_beta;
+    thiele_status status =
+        thi_online_sites(&fit->found, fit->ctx, thi_matrix_view(fit->T, M, M, fit->most_beta), fit->t);
+    if (status == THIELE_ERROR_NUMERIC) {
+        thi_recover(fit->ctx);
+        memset(fit->T, 0, (size_t)(fit->most_beta * fit->most_beta + fit->most_beta) * sizeof *fit->T);
+        status = THIELE_OK;
+    }
+    return status;
+}
+
 thiele_status thi_dfit_first_beta(thi_dfit *fit)
 {
     double *Z = NULL;
@@ -172,8 +187,9 @@ thiele_status thi_dfit_first_beta(thi_dfit *fit)
     if (!fit->orthogonal || fit->most_beta == 0 || fit->settings->shared) {
         return THIELE_OK;
     }
-    if (fit->Z != NULL) {
-        return thi_dfit_add(fit, false, least(fit->Z_count, fit->most_beta), fit->Z);
+    if (fit->found.n > 0 && fit->found.n <= fit->most_beta) {
+        THI_TRY(thi_dfit_add(fit, false, fit->found.n, fit->found.basis));
+        return fit->bound_noise ? first_sites(fit) : THIELE_OK;
     }
     THI_TRY(thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, fit->sparse, fit->most_beta, &Z, &M, NULL));
     THI_TRY(thi_dfit_add(fit, false, least(M, fit->most_beta), Z));

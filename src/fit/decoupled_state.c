@@ -90,7 +90,7 @@ void thi_dfit_close(thi_dfit *fit)
     thi_free(fit->scale_L);
     thi_free(fit->hyper_bar);
     thi_free(fit->base);
-    thi_free(fit->Z);
+    thi_predictor_clear(&fit->found);
 }
 
 double *thi_dfit_part(thi_dfit *fit, int part)

@@ -32,10 +32,9 @@ typedef struct thi_dfit {
     const thi_variational_settings *sparse;
     const thi_decoupled_settings *settings;
     thi_decoupled_result *result;
-    bool learn;       /* hyperparameters */
-    double *Z;        /* of a variational fit, D x Z_count: beta; NULL: there was none */
-    bool bound_noise; /* the noise is that of a variational bound */
-    int64_t Z_count;
+    bool learn;          /* hyperparameters */
+    thi_predictor found; /* by a variational fit: its basis is beta, and its q the first one; n = 0: there was none */
+    bool bound_noise;    /* the values are that fit's, the noise that of its bound */
     bool orthogonal;
     int64_t most_alpha, most_beta; /* the limits */
     int64_t n_alpha, n_beta;       /* functions so far */

@@ -137,6 +137,21 @@ static thiele_status recover(thi_online_latent *l, thiele_context *ctx)
     return THIELE_OK;
 }
 
+thiele_status thi_online_sites(const thi_predictor *latent, thiele_context *ctx, thi_matrix T, double *t)
+{
+    thi_online_latent l = {.basis = latent, .t = t};
+    thiele_status status;
+    THI_TRY(thi_matrix_alloc(&l.T, ctx, latent->n, latent->n));
+    THI_TRY(thi_alloc(ctx, &l.m, 2 * (size_t)latent->n, sizeof *l.m));
+    l.c = l.m + latent->n;
+    THI_TRY(recover(&l, ctx));
+    copy_lower(l.T, T);
+out:
+    thi_free(l.T.data);
+    thi_free(l.m);
+    return status;
+}
+
 thiele_status thi_online_factor(thi_online_latent *l, thiele_context *ctx, thi_matrix A, const double *b)
 {
     int64_t M = A.rows;

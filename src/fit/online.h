@@ -62,6 +62,8 @@ typedef struct thi_online {
 
 /* Why a posterior is of no kind that learns like this, or NULL. */
 const char *thi_online_refuses(const thi_predictor *latent);
+/* Its sites in w = L^-1 u: lower triangle of T (n x n), t (n). M^3 flops. Error: NUMERIC, MEMORY. */
+thiele_status thi_online_sites(const thi_predictor *latent, thiele_context *ctx, thi_matrix T, double *t);
 /*
  * Makes sure that a mean with a basis of its own has the functions of the covariance as its last ones: unless they are
  * there they are added with weights 0. After an error the predictor is to be cleared.
