@@ -16,7 +16,7 @@ typedef enum thi_share {
     THI_SHARE_PARTITION, /* rows cut into blocks */
     THI_SHARE_FIRST,     /* first sites and parameters of a likelihood, from a block of rows */
     THI_SHARE_WARM,      /* all of it on a sample, before minibatches */
-    THI_SHARE_SITES,     /* natural steps, before another optimiser of q */
+    THI_SHARE_SITES,     /* natural steps, before another optimiser of q; a sample of the rows, before all of them */
     THI_SHARE_STAGE,     /* one of the samples that grow to all rows */
     THI_SHARE_END,       /* q from all rows, after minibatches */
     THI_SHARE_STEP,      /* one step of many */

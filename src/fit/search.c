@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/budget.h"
 #include "fit/start.h"
 #include "optim/lbfgs.h"
 
@@ -34,6 +35,8 @@ typedef struct problem {
     double *gradient;   /* all hypers */
     const double *base; /* their first guesses */
     double tolerance;   /* stop when five iterations together gained less */
+    double longest;     /* seconds of an evaluation: what freezing takes is kept for it; 0 where nothing is frozen */
+    bool freezes;
 } problem;
 
 /* The objective with log p(theta), and its gradient in p->gradient when wanted. */
@@ -56,11 +59,12 @@ static thiele_status objective(void *arg, const double *x, double *value, double
     if (!thi_hypers_in_bounds(p->hypers, p->base)) {
         return thi_fail(p->ctx, THIELE_ERROR_NUMERIC, "the search ran away from its first guesses");
     }
-    double log_p;
+    double log_p, begun = thi_seconds();
     thiele_status status = log_posterior(p, true, &log_p);
     if (status != THIELE_OK) {
         return status;
     }
+    p->longest = p->freezes ? fmax(p->longest, thi_seconds() - begun) : 0.0;
     *value = -log_p;
     for (int i = 0; i < p->hypers->count; i++) {
         if (!p->hypers->hyper[i].fixed) {
@@ -73,7 +77,12 @@ static thiele_status objective(void *arg, const double *x, double *value, double
 
 static bool stop(void *arg)
 {
-    return thi_driver_stopped(((problem *)arg)->driver);
+    const problem *p = arg;
+    if (thi_budget_left(p->driver) < p->longest) {
+        p->driver->stopped = true;
+        p->driver->reason = THIELE_STOP_DEADLINE;
+    }
+    return thi_driver_stopped(p->driver);
 }
 
 static void confine(void *arg, double *x)
@@ -313,8 +322,12 @@ static thiele_status search(problem *p, const thi_rows *rows, const thi_fit_sett
     bool learn = thi_hypers_free(p->hypers) > 0 && settings->iterations >= 0;
     thiele_status status;
     if (learn) {
+        double deadline = thi_budget_lend(p->driver, THI_SHARE_SITES);
         THI_TRY(explore_sample(p, rows, settings, result));
+        thi_budget_restore(p->driver, deadline);
     }
+    p->freezes = fitted != NULL;
+    p->longest = 0.0;
     bool polishing = learn && !thi_driver_stopped(p->driver);
     if (polishing || fitted != NULL) {
         THI_TRY(problem_open(p, rows));
@@ -324,6 +337,8 @@ static thiele_status search(problem *p, const thi_rows *rows, const thi_fit_sett
     }
     THI_TRY(thi_hypers_apply(p->hypers, p->ctx, p->spec));
     if (fitted != NULL) {
+        /* Whatever ended the search: a posterior that was given up halfway is none. */
+        p->spec->driver = NULL;
         THI_TRY(p->method->freeze(p->state, p->ctx, fitted));
     }
 out:

@@ -2,7 +2,7 @@
 # True ends: "converged" at a saddle or in the all-noise optimum, where a much better one is there, is none. y = f^2 and
 # y1 = f0 f1, y2 = f0 f2 are as likely with the signs of f changed, so that slopes vanish at f = 0, where fits begin;
 # rough functions look like noise from length-scales that are too long. The bounds that must be reached are a little
-# below the best that is known for these tables (in brackets), by any start.
+# below the best that is known for these tables (in brackets), by any start; deadlines keep the test short.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -35,20 +35,21 @@ reaches() {
 for method in dense 'variational --inducing 40'; do
     for how in quadrature mc:200 qmc:256; do
         # shellcheck disable=SC2086
-        reaches 100 square y --likelihood plugin:./square.so --method $method --expectation $how
+        reaches 100 square y --likelihood plugin:./square.so --method $method --expectation $how --deadline 8
     done
 done
 reaches 90 square y --likelihood plugin:./square.so --method decoupled --inducing 40 --expectation quadrature
 
 # y1 = f0 f1 + e, y2 = f0 f2 + e (456).
 for how in quadrature mc:500 qmc:256; do
-    reaches 380 product y1,y2 --likelihood plugin:./product.so --method variational --inducing 40 --expectation $how
+    reaches 380 product y1,y2 --likelihood plugin:./product.so --method variational --inducing 40 --expectation $how \
+        --deadline 15
 done
-reaches 380 product y1,y2 --likelihood 'gprn(nodes=1)' --raw --method variational --inducing 40
+reaches 380 product y1,y2 --likelihood 'gprn(nodes=1)' --raw --method variational --inducing 40 --deadline 15
 
 # Rough functions (2,621 and 2,759). The optimum of all noise is at -2,894 for waves, and most seeds of them lead there.
 for method in collapsed variational decoupled; do
-    reaches 2400 waves y --kernel 'se(ard)' --method $method
+    reaches 2000 waves y --kernel 'se(ard)' --method $method --deadline 25
 done
-reaches 2600 rough y --kernel 'se(ard)' --method collapsed
+reaches 2000 rough y --kernel 'se(ard)' --method collapsed --deadline 25
 finish
