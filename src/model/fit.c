@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "fit/budget.h"
+#include "fit/first.h"
 #include "fit/predictive.h"
 #include "model/calibrate.h"
 #include "model/duplicates.h"
 #include "model/sampling.h"
 #include "model/units.h"
+#include "model/worth.h"
 
 enum { ITERATIONS_DEFAULT = 200 };
 
@@ -345,6 +347,68 @@ out:
     return status;
 }
 
+/* --- a model that is no good -----------------------------------------------------------------------------------------
+ */
+
+/* Whether the user left the fit a choice: what was asked for is not replaced. */
+static bool may_replace(const thi_fitting *f)
+{
+    return f->options->set == NULL && f->options->iterations == 0 && f->spec.lik->spec == NULL && !f->each &&
+           f->method != &thi_method_exact;
+}
+
+/* A dense method on some of the rows in place of a model that no row speaks for. */
+static thiele_status replace(thi_fitting *f)
+{
+    thiele_model *model = f->model;
+    thi_source memory;
+    thi_rows some = {0};
+    thiele_status status;
+    f->method = f->hypers.noise >= 0 ? &thi_method_exact : &thi_method_dense;
+    f->by_blocks = f->is_decoupled = false;
+    f->driver.deadline = 0.0;
+    f->driver.stopped = false;
+    model->components = 1;
+    model->weight[0] = 1.0;
+    thi_free(model->method);
+    model->method = NULL;
+    thi_source_of_rows(&memory, &f->rows);
+    THI_TRY(thi_strdup(f->ctx, &model->method, f->method->name));
+    THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
+    THI_TRY(thi_source_sample(f->streamed ? &f->stream.source : &memory, f->ctx, f->method->subset, THI_SAMPLE_EXPLORE,
+                              &some));
+    THI_TRY(run_method(f, &some, true, NULL, NULL));
+    thi_log(f->ctx, THIELE_LOG_WARNING,
+            "the fit ended worse than a constant: a fit of %lld of the rows by method %s takes its place; give it more "
+            "time, or try another method",
+            (long long)some.n, f->method->name);
+out:
+    thi_rows_free(&some);
+    return status;
+}
+
+/* A model that is worse than a constant at its own rows is replaced or, where that does not help, refused. */
+static thiele_status check_worth(thi_fitting *f)
+{
+    bool worse;
+    thiele_status status = thi_is_worse_than_constant(f, &worse);
+    if (status == THIELE_OK && worse && may_replace(f)) {
+        status = replace(f);
+        if (status == THIELE_OK) {
+            status = thi_is_worse_than_constant(f, &worse);
+        }
+        if (status == THIELE_OK && worse) {
+            status = thi_fail(f->ctx, THIELE_ERROR_NUMERIC,
+                              "no model was found that predicts its own rows better than a constant does: another "
+                              "likelihood or kernel may suit them, or fewer inputs");
+        }
+    } else if (status == THIELE_OK && worse) {
+        thi_log(f->ctx, THIELE_LOG_WARNING,
+                "the model is worse than a constant at its own rows: what was set or limited does not suit them");
+    }
+    return status;
+}
+
 static thiele_status fit(thi_fitting *f, const thiele_table *table)
 {
     thiele_status status;
@@ -372,7 +436,11 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
     if (!keep && !f->keeps) {
         THI_TRY(exact ? finish_exact(f, !held) : run_method(f, &f->rows, !held, NULL, NULL));
     }
+    if (f->sampler == NULL) {
+        THI_TRY(check_worth(f));
+    }
     THI_TRY(thi_report(f));
+    thi_report_limits(f);
     if (f->method == NULL) {
         if (f->by_blocks) {
             thi_report_blocks(f);

@@ -1,0 +1,86 @@
+/* Whether a model beats a constant at its own rows, and which limits its fit ran into. */
+#include "model/worth.h"
+
+#include <math.h>
+
+#include "fit/first.h"
+#include "model/units.h"
+
+enum { ROWS = 1000 };
+/* Nats a row: a model of pure noise is as good as the constant, but for chance. */
+static const double CHANCE = 0.05;
+
+/* -sum p log p of the labels: what their frequencies score. */
+static double label_entropy(const thi_rows *rows, int output)
+{
+    double entropy = 0.0;
+    for (int64_t i = 0; i < rows->n; i++) {
+        int64_t same = 0;
+        for (int64_t j = 0; j < rows->n; j++) {
+            same += rows->y[j * rows->outputs + output] == rows->y[i * rows->outputs + output];
+        }
+        entropy -= log((double)same / (double)rows->n) / (double)rows->n;
+    }
+    return entropy;
+}
+
+thiele_status thi_is_worse_than_constant(thi_fitting *f, bool *worse)
+{
+    const thiele_model *model = f->model;
+    int targets = model->encoder.targets;
+    bool labels = thi_model_has_classes(model);
+    thi_source memory;
+    thi_rows rows = {0};
+    thiele_scores *scores = NULL;
+    thiele_status status;
+    *worse = false;
+    thi_source_of_rows(&memory, &f->rows);
+    THI_TRY(thi_alloc(f->ctx, &scores, (size_t)targets, sizeof *scores));
+    THI_TRY(thi_source_sample(f->streamed ? &f->stream.source : &memory, f->ctx, ROWS, THI_SAMPLE_JUDGE, &rows));
+    THI_TRY(thi_model_score_rows(model, f->ctx, &rows, true, scores));
+    for (int p = 0; p < targets; p++) {
+        double excess = labels ? scores[p].nlp - label_entropy(&rows, p) : scores[p].msll;
+        *worse = *worse || excess > CHANCE;
+    }
+out:
+    thi_rows_free(&rows);
+    thi_free(scores);
+    return status;
+}
+
+/* --- limits ----------------------------------------------------------------------------------------------------------
+ */
+
+static void report_parameter(const thi_fitting *f, int i)
+{
+    static const double NEAR = 1e-3; /* of a logarithm */
+    const thi_hyper *h = &f->hypers.hyper[i];
+    if (h->fixed || !h->log) {
+        return;
+    }
+    if (h->ceiling != 0.0 && h->value > h->ceiling - NEAR) {
+        thi_log(f->ctx, THIELE_LOG_WARNING,
+                "%s ended at its ceiling, %.4g: the rows only say that it is large; set it, or give it a prior",
+                h->name, thi_units_value(f, i));
+    } else if (h->floor > 0.0 && thi_hyper_number(h) < 2.0 * h->floor) {
+        thi_log(
+            f->ctx, THIELE_LOG_WARNING,
+            "%s ended at its floor, %.4g: the targets seem to be free of noise; where they are not, set it, or give "
+            "it a prior",
+            h->name, thi_units_value(f, i));
+    }
+}
+
+void thi_report_limits(const thi_fitting *f)
+{
+    for (int i = 0; i < f->hypers.count; i++) {
+        report_parameter(f, i);
+    }
+    if (f->result.stop == THIELE_STOP_ITERATIONS && f->options->iterations == 0 && f->options->epochs == 0 &&
+        !f->options->schedule && !f->is_decoupled) {
+        thi_log(
+            f->ctx, THIELE_LOG_WARNING,
+            "the fit ended at its own limit of steps and not at an optimum: a deadline lets it go on for as long as "
+            "you like, and iterations or epochs say how far");
+    }
+}
