@@ -83,6 +83,24 @@ out:
     return status;
 }
 
+thiele_status thi_bfit_show(thi_bfit *fit)
+{
+    thi_fit_result result = fit->result->fit;
+    double deadline = thi_budget_lend(fit->driver, THI_SHARE_LOOK);
+    thiele_status status = THIELE_OK;
+    if (fit->settings->form.local) {
+        THI_TRY(thi_bfit_gather(fit));
+    }
+    fit->next_snapshot = 0.0;
+    THI_TRY(thi_bfit_steps(fit));
+out:
+    thi_local_destroy(fit->local);
+    fit->local = NULL;
+    fit->result->fit = result;
+    thi_budget_restore(fit->driver, deadline);
+    return status;
+}
+
 /* --- phases ----------------------------------------------------------------------------------------------------------
  */
 

@@ -73,6 +73,8 @@ thiele_status thi_bfit_gradient(thi_bfit *fit, double rho);
 /* --- blocks.c --- */
 /* The present state as a predictor; fit->local is lent to it. */
 thiele_status thi_bfit_freeze(thi_bfit *fit, thi_fitted *fitted);
+/* Between stages of learning: a posterior at the present values, with its snapshots, in a share of the time. */
+thiele_status thi_bfit_show(thi_bfit *fit);
 /* Between steps: the error on held-out rows and a snapshot, when they are due. */
 thiele_status thi_bfit_look(thi_bfit *fit);
 
