@@ -25,10 +25,10 @@ double thi_hyper_slope(const thi_hyper *hyper)
 
 void thi_hyper_limits(const thi_hyper *hyper, double base, double *low, double *high)
 {
-    static const double FURTHEST = 25.0;
+    static const double FURTHEST = 25.0, LARGEST = 1e99; /* likelihoods refuse numbers beyond 1e100 */
     bool given_above = hyper->given && base > hyper->ceiling;
-    *low = hyper->log ? base - FURTHEST : -INFINITY;
-    *high = hyper->log ? base + FURTHEST : INFINITY;
+    *low = hyper->log ? base - FURTHEST : -LARGEST;
+    *high = hyper->log ? base + FURTHEST : LARGEST;
     if (hyper->log && !given_above) {
         *high = fmin(*high, hyper->ceiling);
     }
