@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/blis_memory.h"
 #include "model/outputs.h"
 #include "posterior/single.h"
 #include <thiele/predictor.h>
@@ -17,6 +18,7 @@ struct thiele_predictor {
     thi_expect expect;     /* of observations */
     thi_single **latent;   /* one each */
     bool plain;            /* the mean needs no variance */
+    bool reserved;         /* memory for one thread inside BLIS: the context that had it may be gone */
     double *X;             /* D: x in the units of the model */
     double *mu, *v, *each; /* marginals, latents x components; those of one latent function */
 };
@@ -58,6 +60,10 @@ thiele_status thiele_predictor_open(thiele_predictor **out, thiele_context *ctx,
         THI_TRY(thi_expect_open(&p->expect, ctx, model->lik, NULL));
     }
     THI_TRY(open_latents(p, ctx));
+    p->reserved = thi_blis_reserve(1);
+    if (!p->reserved) {
+        THI_TRY(thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory: a predictor takes some 20 MB"));
+    }
     p->ctx = *ctx;
     p->ctx.threads = 1;
     p->ctx.pool = NULL;
@@ -87,6 +93,7 @@ void thiele_predictor_destroy(thiele_predictor *predictor)
     thi_free(p->mu);
     thi_free(p->v);
     thi_free(p->each);
+    thi_blis_release(p->reserved);
     thi_free(p);
 }
 
