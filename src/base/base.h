@@ -50,6 +50,8 @@ struct thiele_context {
 thiele_status thi_fail(thiele_context *ctx, thiele_status status, const char *format, ...) THI_PRINTF(3, 4);
 /* Puts "where: " before the message that is already there. */
 thiele_status thi_fail_in(thiele_context *ctx, thiele_status status, const char *format, ...) THI_PRINTF(3, 4);
+/* ARGUMENT: `function` was given NULL where it needs something. ctx may be what is NULL. */
+thiele_status thi_fail_null(thiele_context *ctx, const char *function);
 /* A failure was dealt with: its message is no longer the context's last word. */
 void thi_recover(thiele_context *ctx);
 void thi_log(thiele_context *ctx, thiele_log_level level, const char *format, ...) THI_PRINTF(3, 4);
@@ -60,6 +62,30 @@ void thi_log(thiele_context *ctx, thiele_log_level level, const char *format, ..
         status = (call);                                                                                               \
         if (status != THIELE_OK) {                                                                                     \
             goto out;                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+/*
+ * The first line of every public function: leaves it unless the pointers that it needs are there. _OUT: one that hands
+ * something out, which is NULL until it succeeds; _OR: one that has no status returns `value`.
+ */
+#define THI_NEED(ctx, pointers)                                                                                        \
+    do {                                                                                                               \
+        if (!(pointers)) {                                                                                             \
+            return thi_fail_null(ctx, __func__);                                                                       \
+        }                                                                                                              \
+    } while (0)
+#define THI_NEED_OUT(out, ctx, pointers)                                                                               \
+    do {                                                                                                               \
+        if ((out) != NULL) {                                                                                           \
+            *(out) = NULL;                                                                                             \
+        }                                                                                                              \
+        THI_NEED(ctx, (out) != NULL && (pointers));                                                                    \
+    } while (0)
+#define THI_NEED_OR(value, pointers)                                                                                   \
+    do {                                                                                                               \
+        if (!(pointers)) {                                                                                             \
+            return value;                                                                                              \
         }                                                                                                              \
     } while (0)
 

@@ -21,11 +21,11 @@ static int processors(void)
 
 thiele_status thiele_context_create(thiele_context **out, const thiele_context_options *options)
 {
+    THI_NEED_OUT(out, NULL, true);
     static const thiele_context_options defaults = THIELE_CONTEXT_OPTIONS_INIT;
     if (options == NULL) {
         options = &defaults;
     }
-    *out = NULL;
     if (options->size != sizeof *options || options->threads < 0 || options->threads > THREADS_MAX) {
         return THIELE_ERROR_ARGUMENT;
     }
@@ -70,6 +70,7 @@ const char *thiele_context_message(const thiele_context *ctx)
 
 int thiele_context_threads(const thiele_context *ctx)
 {
+    THI_NEED_OR(0, ctx);
     return ctx->threads;
 }
 

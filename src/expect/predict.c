@@ -258,6 +258,7 @@ static thiele_status run_block(thi_expect *expect, thiele_context *ctx, int64_t 
 thiele_status thiele_likelihood_predict(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
                                         const double *mu, const double *v, double *mean, double *variance)
 {
+    THI_NEED(ctx, likelihood && ctx && (n < 1 || (mu && v && mean && variance)));
     job j = {mu, v, mean, variance};
     return thi_expect_rows(likelihood, ctx, NULL, n, run_block, &j);
 }

@@ -410,6 +410,7 @@ static thiele_status run_block(thi_expect *expect, thiele_context *ctx, int64_t 
 thiele_status thiele_likelihood_log_predictive(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
                                                const double *y, const double *mu, const double *v, double *out)
 {
+    THI_NEED(ctx, likelihood && ctx && (n < 1 || (y && mu && v && out)));
     job j = {y, mu, v, out};
     return thi_expect_rows(likelihood, ctx, NULL, n, run_block, &j);
 }

@@ -230,6 +230,7 @@ static thiele_status call_sink(void *arg, pass *p, int64_t kept)
 thiele_status thiele_model_predict(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                    const thiele_predict_options *options, thiele_prediction_fn sink, void *user)
 {
+    THI_NEED(ctx, model && ctx && table && sink);
     pass p;
     sink_call call = {.sink = sink, .user = user};
     options = options != NULL ? options : &defaults;
@@ -256,6 +257,7 @@ static thiele_status collect(void *arg, pass *p, int64_t kept)
 thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                  const thiele_predict_options *options, thiele_scores *scores)
 {
+    THI_NEED(ctx, model && ctx && table && scores);
     pass p;
     thi_scorer scorer = {0};
     thiele_status status;
@@ -351,6 +353,7 @@ static thiele_status mean_only(const thiele_model *model, thiele_context *ctx, i
 thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_context *ctx, int64_t n, const double *x,
                                         int latent, double *mean, double *variance)
 {
+    THI_NEED(ctx, model && ctx);
     thiele_predict_options options = THIELE_PREDICT_OPTIONS_INIT;
     thi_outputs o = {0};
     options.latent = latent;
@@ -379,6 +382,7 @@ thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_contex
 thiele_status thiele_model_predict_probabilities(const thiele_model *model, thiele_context *ctx, int64_t n,
                                                  const double *x, double *probability)
 {
+    THI_NEED(ctx, model && ctx);
     thi_outputs o = {0};
     if (n < 0 || x == NULL || probability == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
@@ -418,6 +422,7 @@ static thiele_status check_joint(const thiele_model *model, thiele_context *ctx,
 thiele_status thiele_model_predict_joint(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                          const thiele_predict_options *options, double *mean, double *covariance)
 {
+    THI_NEED(ctx, model && ctx && table && mean && covariance);
     options = options != NULL ? options : &defaults;
     thi_reader reader = {0};
     thi_rows rows = {0};

@@ -43,10 +43,10 @@ out:
 thiele_status thiele_predictor_open(thiele_predictor **out, thiele_context *ctx, const thiele_model *model,
                                     thiele_predict_what what)
 {
+    THI_NEED_OUT(out, ctx, ctx && model);
     thiele_predictor *p = NULL;
     bool latent = what == THIELE_PREDICT_LATENT;
     thiele_status status;
-    *out = NULL;
     if (!latent && what != THIELE_PREDICT_OBSERVATION) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a predictor is of observations or of latent functions");
     }
@@ -99,6 +99,7 @@ void thiele_predictor_destroy(thiele_predictor *predictor)
 
 int thiele_predictor_outputs(const thiele_predictor *predictor)
 {
+    THI_NEED_OR(0, predictor);
     return predictor->outputs.outputs;
 }
 
@@ -133,6 +134,7 @@ static thiele_status observe(thiele_predictor *p)
 
 thiele_status thiele_predictor_row(thiele_predictor *predictor, const double *x, double *mean, double *variance)
 {
+    THI_NEED(NULL, predictor);
     thiele_predictor *p = predictor;
     if (x == NULL || mean == NULL) {
         return thi_fail(&p->ctx, THIELE_ERROR_ARGUMENT, "predicting a row needs its values and room for the means");
@@ -156,6 +158,7 @@ thiele_status thiele_predictor_row(thiele_predictor *predictor, const double *x,
 
 thiele_status thiele_predictor_probabilities(thiele_predictor *predictor, const double *x, double *probability)
 {
+    THI_NEED(NULL, predictor);
     thiele_predictor *p = predictor;
     if (x == NULL || probability == NULL) {
         return thi_fail(&p->ctx, THIELE_ERROR_ARGUMENT,
