@@ -5,6 +5,7 @@
 #ifndef THI_BASE_H
 #define THI_BASE_H
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,6 +25,7 @@
 #define THI_MESSAGE_MAX 1024
 
 typedef struct thi_heap thi_heap;
+typedef struct thi_stop thi_stop;
 
 /* Work that looks up now and then (watch.c); what: NULL when there is none. Seconds as of thi_seconds. */
 typedef struct thi_watch {
@@ -41,6 +43,7 @@ struct thiele_context {
     thi_heap *heap;
     struct thi_pool *pool; /* of threads; made when it is first needed */
     thi_watch watch;
+    thi_stop *stop; /* of a prediction that is under way; NULL: there is none to be stopped */
     char message[THI_MESSAGE_MAX];
 };
 
@@ -131,6 +134,20 @@ thiele_status thi_parallel_work(thiele_context *ctx, int64_t blocks, double flop
 /* out[i] += sum over blocks of part[block * length + i], by a tree over the block index that is fixed by `blocks`. part
  * is overwritten. */
 void thi_reduce(int64_t blocks, int64_t length, double *part, double *out);
+
+/* --- stop.c ------------------------------------------------------------------------------------------------------- */
+
+/* Between begin and end the loops below, on any thread, see within 0.1 s that the progress callback asks to stop. */
+struct thi_stop {
+    thiele_progress progress; /* what the callback is told; brought up to date by the one who began */
+    pthread_t caller;
+    double began, asked;
+    atomic_bool asked_for;
+};
+void thi_stop_begin(thi_stop *stop, thiele_context *ctx, const thiele_progress *progress);
+void thi_stop_end(thiele_context *ctx);
+/* For loops that may be long, every millisecond or so: CANCELLED when the work is to stop. Takes 50 ns. */
+thiele_status thi_stop_ask(thiele_context *ctx) THI_MUST_CHECK;
 
 /* --- random.c ----------------------------------------------------------------------------------------------------- */
 

@@ -294,6 +294,10 @@ static thiele_status around_peak(thi_space *space, thiele_context *ctx, const do
                                  const double *sd, double *out)
 {
     peak p = {.space = space, .y = y, .mu = mu, .sd = sd, .top = -INFINITY};
+    thiele_status status = thi_stop_ask(ctx);
+    if (status != THIELE_OK) {
+        return status;
+    }
     find_peak(&p);
     /* The integral is below the highest point times the width of the normal, some e^3. */
     if (!isfinite(p.top) || p.top + 3 < space->floor) {
