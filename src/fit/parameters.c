@@ -483,15 +483,18 @@ static int count_hypers(const thi_spec *spec)
     return count;
 }
 
-/* Likelihood parameters that are learned from their own first guess stay above their least value. */
-static void keep_above(thi_hypers *hypers, const thiele_likelihood *lik)
+/* Likelihood parameters that are learned from their own first guess stay between their least and their most. */
+static void keep_between(thi_hypers *hypers, const thiele_likelihood *lik)
 {
     for (int i = 0; i < lik->parameters; i++) {
         thi_hyper *h = &hypers->hyper[hypers->first[hypers->groups] + i];
-        double least = lik->phi[i].least;
+        double least = lik->phi[i].least, most = lik->phi[i].most;
         if (least > 0.0 && !h->fixed && !h->given) {
             h->floor = least;
             h->value = log(exp(h->value) - least);
+        }
+        if (most > 0.0) {
+            h->ceiling = log(most - h->floor);
         }
     }
 }
@@ -515,7 +518,7 @@ thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thi_spec 
     }
     THI_TRY(thi_split_list(set, set_one, &reader));
     THI_TRY(thi_split_list(prior, prior_one, &reader));
-    keep_above(hypers, spec->lik);
+    keep_between(hypers, spec->lik);
     THI_TRY(thi_hypers_apply(hypers, ctx, spec));
 out:
     if (status != THIELE_OK) {
