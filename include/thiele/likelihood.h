@@ -4,7 +4,8 @@
  *
  *   gaussian(noise)            y = f + e, e ~ N(0, noise)
  *   heteroscedastic            two latents: y ~ N(f_1, exp(f_2))
- *   student-t(nu, scale)       (y - f)/scale is Student-t with nu degrees of freedom; a learned nu stays above 2
+ *   student-t(nu, scale)       (y - f)/scale is Student-t with nu degrees of freedom; a learned nu stays between 2
+ *                              and 100
  *   laplace(beta)              density exp(-|y - f|/beta) / (2 beta)
  *   matern32(rho)              density sqrt3/(4 rho) (1 + u) exp(-u), u = sqrt3 |y - f|/rho
  *   bernoulli, bernoulli-probit  y in {-1, +1}: sigmoid(y f), Phi(y f)

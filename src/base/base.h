@@ -5,6 +5,7 @@
 #ifndef THI_BASE_H
 #define THI_BASE_H
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,6 +25,7 @@
 #define THI_MESSAGE_MAX 1024
 
 typedef struct thi_heap thi_heap;
+typedef struct thi_stop thi_stop;
 
 /* Work that looks up now and then (watch.c); what: NULL when there is none. Seconds as of thi_seconds. */
 typedef struct thi_watch {
@@ -41,6 +43,7 @@ struct thiele_context {
     thi_heap *heap;
     struct thi_pool *pool; /* of threads; made when it is first needed */
     thi_watch watch;
+    thi_stop *stop; /* of a prediction that is under way; NULL: there is none to be stopped */
     char message[THI_MESSAGE_MAX];
 };
 
@@ -50,6 +53,8 @@ struct thiele_context {
 thiele_status thi_fail(thiele_context *ctx, thiele_status status, const char *format, ...) THI_PRINTF(3, 4);
 /* Puts "where: " before the message that is already there. */
 thiele_status thi_fail_in(thiele_context *ctx, thiele_status status, const char *format, ...) THI_PRINTF(3, 4);
+/* ARGUMENT: `function` was given NULL where it needs something. ctx may be what is NULL. */
+thiele_status thi_fail_null(thiele_context *ctx, const char *function);
 /* A failure was dealt with: its message is no longer the context's last word. */
 void thi_recover(thiele_context *ctx);
 void thi_log(thiele_context *ctx, thiele_log_level level, const char *format, ...) THI_PRINTF(3, 4);
@@ -60,6 +65,30 @@ void thi_log(thiele_context *ctx, thiele_log_level level, const char *format, ..
         status = (call);                                                                                               \
         if (status != THIELE_OK) {                                                                                     \
             goto out;                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+/*
+ * The first line of every public function: leaves it unless the pointers that it needs are there. _OUT: one that hands
+ * something out, which is NULL until it succeeds; _OR: one that has no status returns `value`.
+ */
+#define THI_NEED(ctx, pointers)                                                                                        \
+    do {                                                                                                               \
+        if (!(pointers)) {                                                                                             \
+            return thi_fail_null(ctx, __func__);                                                                       \
+        }                                                                                                              \
+    } while (0)
+#define THI_NEED_OUT(out, ctx, pointers)                                                                               \
+    do {                                                                                                               \
+        if ((out) != NULL) {                                                                                           \
+            *(out) = NULL;                                                                                             \
+        }                                                                                                              \
+        THI_NEED(ctx, (out) != NULL && (pointers));                                                                    \
+    } while (0)
+#define THI_NEED_OR(value, pointers)                                                                                   \
+    do {                                                                                                               \
+        if (!(pointers)) {                                                                                             \
+            return value;                                                                                              \
         }                                                                                                              \
     } while (0)
 
@@ -105,6 +134,20 @@ thiele_status thi_parallel_work(thiele_context *ctx, int64_t blocks, double flop
 /* out[i] += sum over blocks of part[block * length + i], by a tree over the block index that is fixed by `blocks`. part
  * is overwritten. */
 void thi_reduce(int64_t blocks, int64_t length, double *part, double *out);
+
+/* --- stop.c ------------------------------------------------------------------------------------------------------- */
+
+/* Between begin and end the loops below, on any thread, see within 0.1 s that the progress callback asks to stop. */
+struct thi_stop {
+    thiele_progress progress; /* what the callback is told; brought up to date by the one who began */
+    pthread_t caller;
+    double began, asked;
+    atomic_bool asked_for;
+};
+void thi_stop_begin(thi_stop *stop, thiele_context *ctx, const thiele_progress *progress);
+void thi_stop_end(thiele_context *ctx);
+/* For loops that may be long, every millisecond or so: CANCELLED when the work is to stop. Takes 50 ns. */
+thiele_status thi_stop_ask(thiele_context *ctx) THI_MUST_CHECK;
 
 /* --- random.c ----------------------------------------------------------------------------------------------------- */
 

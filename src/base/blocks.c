@@ -47,6 +47,10 @@ static void run_block(void *arg, int64_t block, int thread)
 thiele_status thi_parallel(thiele_context *ctx, int64_t blocks, thi_block_fn fn, void *arg)
 {
     int threads = ctx->threads < blocks ? ctx->threads : (int)blocks;
+    if (threads > 1 && ctx->pool != NULL && !thi_pool_is_own(ctx->pool)) {
+        thi_pool_destroy(ctx->pool);
+        ctx->pool = NULL;
+    }
     if (threads > 1 && ctx->pool == NULL) {
         ctx->pool = thi_pool_create(ctx->threads);
     }

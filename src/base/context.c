@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/base.h"
+#include "base/blis_memory.h"
 #include "base/pool.h"
 
 enum { THREADS_MAX = 1024 };
@@ -20,11 +21,11 @@ static int processors(void)
 
 thiele_status thiele_context_create(thiele_context **out, const thiele_context_options *options)
 {
+    THI_NEED_OUT(out, NULL, true);
     static const thiele_context_options defaults = THIELE_CONTEXT_OPTIONS_INIT;
     if (options == NULL) {
         options = &defaults;
     }
-    *out = NULL;
     if (options->size != sizeof *options || options->threads < 0 || options->threads > THREADS_MAX) {
         return THIELE_ERROR_ARGUMENT;
     }
@@ -33,7 +34,8 @@ thiele_status thiele_context_create(thiele_context **out, const thiele_context_o
         return THIELE_ERROR_MEMORY;
     }
     ctx->heap = thi_heap_create(options->memory_limit);
-    if (ctx->heap == NULL) {
+    if (ctx->heap == NULL || !thi_blis_reserve(1)) {
+        free(ctx->heap);
         free(ctx);
         return THIELE_ERROR_MEMORY;
     }
@@ -53,6 +55,7 @@ void thiele_context_destroy(thiele_context *ctx)
         return;
     }
     thi_pool_destroy(ctx->pool);
+    thi_blis_release(1);
     thi_heap_release(ctx->heap);
     free(ctx);
 }
@@ -67,6 +70,7 @@ const char *thiele_context_message(const thiele_context *ctx)
 
 int thiele_context_threads(const thiele_context *ctx)
 {
+    THI_NEED_OR(0, ctx);
     return ctx->threads;
 }
 

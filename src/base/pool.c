@@ -8,6 +8,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include "base/blis_memory.h"
 
 typedef struct worker {
     thi_pool *pool;
@@ -31,6 +34,7 @@ struct thi_pool {
     pthread_cond_t wake, done;
     int workers;
     worker *worker;
+    pid_t owner; /* the process that the workers live in: a child after a fork has none of them */
 };
 
 static const long long OPEN = 1LL << 62;
@@ -119,14 +123,20 @@ static void *live(void *arg)
  */
 
 /* Signals are for the program's own threads. */
-static int start(worker *w)
+static bool start(worker *w)
 {
+    if (!thi_blis_reserve(1)) {
+        return false;
+    }
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&w->handle, NULL, live, w);
+    bool started = pthread_create(&w->handle, NULL, live, w) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
+    if (!started) {
+        thi_blis_release(1);
+    }
+    return started;
 }
 
 thi_pool *thi_pool_create(int threads)
@@ -139,12 +149,13 @@ thi_pool *thi_pool_create(int threads)
         return NULL;
     }
     pool->worker = list;
+    pool->owner = getpid();
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
     for (int i = 0; i < threads - 1; i++) {
         list[i] = (worker){.pool = pool, .number = i + 1};
-        if (start(&list[i]) != 0) {
+        if (!start(&list[i])) {
             break;
         }
         pool->workers++;
@@ -165,11 +176,8 @@ static void wake_all(thi_pool *pool)
     }
 }
 
-void thi_pool_destroy(thi_pool *pool)
+static void end_workers(thi_pool *pool)
 {
-    if (pool == NULL) {
-        return;
-    }
     atomic_store(&pool->quit, true);
     wake_all(pool);
     for (int i = 0; i < pool->workers; i++) {
@@ -178,8 +186,24 @@ void thi_pool_destroy(thi_pool *pool)
     pthread_cond_destroy(&pool->wake);
     pthread_cond_destroy(&pool->done);
     pthread_mutex_destroy(&pool->lock);
+}
+
+void thi_pool_destroy(thi_pool *pool)
+{
+    if (pool == NULL) {
+        return;
+    }
+    if (thi_pool_is_own(pool)) {
+        end_workers(pool);
+    }
+    thi_blis_release(pool->workers);
     free(pool->worker);
     free(pool);
+}
+
+bool thi_pool_is_own(const thi_pool *pool)
+{
+    return pool->owner == getpid();
 }
 
 static void await_last(thi_pool *pool)

@@ -14,6 +14,8 @@ typedef struct thi_pool thi_pool;
 /* threads - 1 threads beside the caller's. NULL when none could be started. */
 thi_pool *thi_pool_create(int threads);
 void thi_pool_destroy(thi_pool *pool);
+/* Whether its threads live in this process. After a fork the child's copy has none: it can only be destroyed. */
+bool thi_pool_is_own(const thi_pool *pool);
 /*
  * Calls fn(arg, block, thread) for all blocks, on at most `threads` threads of which the caller's is number 0. False,
  * and nothing done, when the pool is at work already: the caller is a block of it.

@@ -75,6 +75,13 @@ thiele_status thi_fail_in(thiele_context *ctx, thiele_status status, const char 
     return status;
 }
 
+thiele_status thi_fail_null(thiele_context *ctx, const char *function)
+{
+    return ctx == NULL
+               ? THIELE_ERROR_ARGUMENT
+               : thi_fail(ctx, THIELE_ERROR_ARGUMENT, "%s was given NULL for an argument that it needs", function);
+}
+
 void thi_recover(thiele_context *ctx)
 {
     ctx->message[0] = '\0';

@@ -72,10 +72,10 @@ out:
 thiele_status thiele_feed_open(thiele_feed **out, thiele_context *ctx, const char *path,
                                const thiele_table_options *table_options, const thiele_feed_options *options)
 {
+    THI_NEED_OUT(out, ctx, ctx && path);
     static const thiele_table_options table_defaults = THIELE_TABLE_OPTIONS_INIT;
     static const thiele_feed_options defaults = THIELE_FEED_OPTIONS_INIT;
     thiele_feed *feed = NULL;
-    *out = NULL;
     table_options = table_options != NULL ? table_options : &table_defaults;
     options = options != NULL ? options : &defaults;
     if (path == NULL || *path == '\0') {
@@ -120,16 +120,19 @@ void thiele_feed_close(thiele_feed *feed)
 
 int thiele_feed_ended(const thiele_feed *feed)
 {
+    THI_NEED_OR(1, feed);
     return feed->complete && feed->length == 0;
 }
 
 int64_t thiele_feed_rows(const thiele_feed *feed)
 {
+    THI_NEED_OR(0, feed);
     return feed->rows;
 }
 
 int64_t thiele_feed_skipped(const thiele_feed *feed)
 {
+    THI_NEED_OR(0, feed);
     return feed->skipped;
 }
 
@@ -495,7 +498,7 @@ static thiele_status skip_and_take(thiele_feed *feed, thiele_context *ctx, int64
 thiele_status thiele_feed_next(thiele_feed *feed, thiele_context *ctx, int64_t least, int64_t most, double seconds,
                                thiele_table **table)
 {
-    *table = NULL;
+    THI_NEED_OUT(table, ctx, feed && ctx);
     if (most < 1 || least > most || !(seconds >= 0.0)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a feed is asked for one row at least, and no negative time");
     }

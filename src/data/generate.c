@@ -95,8 +95,8 @@ static const thi_table_ops demo_ops = {
 
 thiele_status thiele_table_generate(thiele_table **out, thiele_context *ctx, int64_t rows, uint64_t seed)
 {
+    THI_NEED_OUT(out, ctx, ctx);
     demo_table *demo;
-    *out = NULL;
     if (rows < 1) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a table needs at least one row, not %lld", (long long)rows);
     }

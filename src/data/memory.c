@@ -69,7 +69,7 @@ static void count_missing(memory_table *memory)
 thiele_status thiele_table_from_rows(thiele_table **out, thiele_context *ctx, int64_t rows, int columns,
                                      const double *values, const char *const *names)
 {
-    *out = NULL;
+    THI_NEED_OUT(out, ctx, ctx);
     if (rows < 1 || columns < 1 || values == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a table of %lld rows and %d columns cannot be made",
                         (long long)rows, columns);

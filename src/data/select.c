@@ -66,7 +66,7 @@ static const thi_table_ops select_ops = {
 thiele_status thiele_table_select(thiele_table **out, thiele_context *ctx, const thiele_table *table,
                                   const int64_t *rows, int64_t count)
 {
-    *out = NULL;
+    THI_NEED_OUT(out, ctx, ctx && table && rows);
     if (count < 1) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a selection needs at least one row");
     }

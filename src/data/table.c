@@ -71,8 +71,8 @@ static thiele_status recognise(thi_table_open_fn **open_table, thiele_context *c
 thiele_status thiele_table_open(thiele_table **out, thiele_context *ctx, const char *path,
                                 const thiele_table_options *options)
 {
+    THI_NEED_OUT(out, ctx, ctx);
     static const thiele_table_options defaults = THIELE_TABLE_OPTIONS_INIT;
-    *out = NULL;
     if (path == NULL || *path == '\0') {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no file was named");
     }
@@ -100,16 +100,19 @@ void thiele_table_destroy(thiele_table *table)
 
 int64_t thiele_table_rows(const thiele_table *table)
 {
+    THI_NEED_OR(0, table);
     return table->rows;
 }
 
 int thiele_table_columns(const thiele_table *table)
 {
+    THI_NEED_OR(0, table);
     return table->columns;
 }
 
 const char *thiele_table_column_name(const thiele_table *table, int column)
 {
+    THI_NEED_OR(NULL, table);
     return column >= 0 && column < table->columns ? table->name[column] : NULL;
 }
 
@@ -197,6 +200,7 @@ static thiele_status no_column(const thiele_table *table, thiele_context *ctx, c
 
 thiele_status thiele_table_find_column(const thiele_table *table, thiele_context *ctx, const char *name, int *column)
 {
+    THI_NEED(ctx, ctx && table && column);
     *column = -1;
     if (name == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no column was named");
@@ -270,6 +274,7 @@ thiele_status thi_table_cell(const thiele_table *table, thiele_context *ctx, int
 thiele_status thiele_table_cell(const thiele_table *table, thiele_context *ctx, int64_t row, int column, char *buffer,
                                 size_t capacity)
 {
+    THI_NEED(ctx, ctx && table && buffer);
     if (row < 0 || row >= table->rows || column < 0 || column >= table->columns || capacity == 0) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no cell in row %lld, column %d: the table is %lld by %d",
                         (long long)row + 1, column + 1, (long long)table->rows, table->columns);

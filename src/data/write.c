@@ -136,6 +136,7 @@ out:
 
 thiele_status thiele_table_write(const thiele_table *table, thiele_context *ctx, const char *path)
 {
+    THI_NEED(ctx, ctx && table && path);
     writer w = {.table = table, .ctx = ctx};
     thiele_status status;
     thi_watch watch = thi_watch_begin(ctx, thi_table_source(table), 0.0);

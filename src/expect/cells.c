@@ -51,6 +51,30 @@ static double log_slope(thi_support support, double x)
     return support == THI_SUPPORT_UNIT ? thi_log_sigmoid(x) + thi_log_sigmoid(-x) : 0;
 }
 
+/* Where the latents are known there is nothing to integrate. */
+static thiele_status densities_given(thi_law *law, int count)
+{
+    const thiele_likelihood *lik = law->expect->lik;
+    lik->ops->log_density(lik, count, law->points, law->mu, law->log_p);
+    for (int i = 0; i < count; i++) {
+        if (isnan(law->log_p[i])) {
+            return thi_fail(law->ctx, THIELE_ERROR_NUMERIC,
+                            "likelihood '%s': log p(y | f) is not a number at y = %g, f = %g",
+                            thiele_likelihood_name(lik), law->points[i * lik->outputs + law->output], law->mu[0]);
+        }
+    }
+    return THIELE_OK;
+}
+
+static bool all_known(int64_t Q, const double *v)
+{
+    bool known = true;
+    for (int64_t q = 0; q < Q; q++) {
+        known = known && v[q] == 0;
+    }
+    return known;
+}
+
 /* Component k at all points; log_p += pi_k times its density. */
 static thiele_status add_component(thi_law *law, int k, int count, double *log_p)
 {
@@ -59,7 +83,9 @@ static thiele_status add_component(thi_law *law, int k, int count, double *log_p
     thi_repeat(Q, row->mu + k * Q, count, law->mu);
     thi_repeat(Q, row->v + k * Q, count, law->v);
     thiele_status status =
-        thi_log_predictive_block(law->expect, law->ctx, count, law->points, law->mu, law->v, law->log_p);
+        all_known(Q, row->v + k * Q)
+            ? densities_given(law, count)
+            : thi_log_predictive_block(law->expect, law->ctx, count, law->points, law->mu, law->v, law->log_p);
     double log_pi = row->components > 1 ? log(row->weight[k]) : 0;
     for (int i = 0; i < count && status == THIELE_OK; i++) {
         double one = law->log_p[i] + log_pi;
@@ -72,11 +98,14 @@ thiele_status thi_law_densities(thi_law *law, int count, const double *x, double
 {
     int64_t P = law->expect->lik->outputs;
     thi_repeat(P, law->y, count, law->points);
+    double far = 0;
     for (int i = 0; i < count; i++) {
-        law->points[i * P + law->output] = on_axis(law->support, x[i]) ? thi_to_support(law->support, x[i]) : 1;
+        double y = on_axis(law->support, x[i]) ? thi_to_support(law->support, x[i]) : 1;
+        law->points[i * P + law->output] = y;
+        far = fmax(far, fabs(y));
     }
     thiele_status status = THIELE_OK;
-    law->expect->space->floor = law->floor;
+    law->expect->space->floor = law->floor - (law->moments ? 2 * log1p(far) : 0);
     for (int k = 0; k < law->row.components && status == THIELE_OK; k++) {
         status = add_component(law, k, count, log_p);
     }

@@ -17,6 +17,7 @@ enum { MOST_TENSOR = 1 << 21, MOST_DRAWS = 1 << 20 };
 
 const char *thiele_likelihood_best_method(const thiele_likelihood *likelihood)
 {
+    THI_NEED_OR(NULL, likelihood);
     if (likelihood->ops->expectation != NULL) {
         return "closed";
     }
@@ -396,6 +397,7 @@ thiele_status thiele_likelihood_expect(const thiele_likelihood *likelihood, thie
                                        int64_t n, const double *y, const double *mu, const double *v, double *E,
                                        double *g, double *h, double *dphi)
 {
+    THI_NEED(ctx, likelihood && ctx && (n < 1 || (y && mu && v && E && g && h)));
     job j = {y, mu, v, {E, g, h, dphi}};
     return thi_expect_rows(likelihood, ctx, method, n, run_block, &j);
 }

@@ -12,6 +12,8 @@
 enum { N = THI_CELL_NODES, BATCH = THI_CELL_BATCH };
 /* Fewer counts than this are taken one by one; the nodes of the rule are distinct from half of it on. */
 enum { FEW_COUNTS = 128 };
+/* So many cells are enough for any density; one that needs more is rough from rounding, and is asked for less. */
+enum { EASY = 256 };
 
 /* --- refinement --------------------------------------------------------------------------------------------------- */
 
@@ -38,11 +40,12 @@ typedef struct refinement {
 
 static bool agree(const refinement *r, const thi_cell *whole, const thi_cell *left, const thi_cell *right)
 {
-    double noise = noise_of(r->law, whole);
+    double patience = pow(fmax(1, (double)r->law->cells / EASY), 8);
+    double noise = noise_of(r->law, whole) * patience;
     bool same = true;
-    for (int j = 0; j < 3 && same; j++) {
+    for (int j = 0; j < (r->law->moments ? 3 : 1) && same; j++) {
         double difference = fabs(whole->sum[j] - left->sum[j] - right->sum[j]);
-        same = difference <= noise * fabs(whole->sum[j]) + TOLERANCE * r->scale[j] + DBL_MIN;
+        same = difference <= noise * fabs(whole->sum[j]) + TOLERANCE * patience * r->scale[j] + DBL_MIN;
     }
     return same;
 }
@@ -133,7 +136,8 @@ static thiele_status begin(refinement *r, int borders)
     }
     for (int c = 0; c < count; c++) {
         const thi_cell *cell = &law->stack[c];
-        bool seen = cell->sum[0] > 1e-3 * TOLERANCE * r->scale[0] || cell->sum[2] > 1e-3 * TOLERANCE * r->scale[2];
+        bool seen = cell->sum[0] > 1e-3 * TOLERANCE * r->scale[0] ||
+                    (law->moments && cell->sum[2] > 1e-3 * TOLERANCE * r->scale[2]);
         if (thi_cell_exact(law, cell) || !seen) {
             accept(law, cell);
         } else {
@@ -209,7 +213,8 @@ static thiele_status summarise(thi_law *law)
     return THIELE_OK;
 }
 
-thiele_status thi_law_fit(thi_law *law, thiele_context *ctx, const thi_marginals *row, int output, const double *known)
+thiele_status thi_law_fit(thi_law *law, thiele_context *ctx, const thi_marginals *row, int output, const double *known,
+                          bool moments)
 {
     refinement r = {.law = law};
     int borders = 0;
@@ -217,6 +222,7 @@ thiele_status thi_law_fit(thi_law *law, thiele_context *ctx, const thi_marginals
     law->ctx = ctx;
     law->row = *row;
     law->output = output;
+    law->moments = moments;
     law->cells = 0;
     for (int p = 0; p < law->expect->lik->outputs; p++) {
         law->y[p] = known != NULL && p != output ? known[p] : NAN;
@@ -224,6 +230,7 @@ thiele_status thi_law_fit(thi_law *law, thiele_context *ctx, const thi_marginals
     THI_TRY(thi_law_borders(law, &borders));
     THI_TRY(begin(&r, borders));
     while (r.waiting > 0) {
+        THI_TRY(thi_stop_ask(ctx));
         THI_TRY(refine(&r));
     }
     THI_TRY(summarise(law));

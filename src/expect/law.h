@@ -18,6 +18,8 @@ enum {
     THI_LAW_PEAKS = 8
 };
 
+/* How far below the highest log density the floor lies: twice of what can't be seen in a sum. */
+#define THI_LAW_FLOOR 64.0
 /* Log odds beyond this are those of y = 1 in doubles. */
 #define THI_UNIT_REACH 36.0
 
@@ -44,7 +46,8 @@ typedef struct thi_law {
     thi_support support;
     thi_marginals row; /* one row */
     int output;
-    double *y; /* P: the outputs that are known, NaN for the others */
+    bool moments; /* are wanted: the tails count with the square of y */
+    double *y;    /* P: the outputs that are known, NaN for the others */
     thi_peak peak;
     double floor; /* log densities far below this need not be exact */
     double tail;  /* the density falls as |y|^tail at worst; minus infinity when faster than any power */
@@ -62,11 +65,20 @@ void thi_law_destroy(thi_law *law);
 thiele_status thi_space_law(thi_expect *expect, thiele_context *ctx, thi_law **law);
 /*
  * The distribution of an output. known: P values, NaN where there is none (the output's own is not used); the
- * distribution is that of the output given the others. Errors: NUMERIC when no mass is found or a density is NaN.
+ * distribution is that of the output given the others. Without moments only quantiles can be had, sooner. Errors:
+ * NUMERIC when no mass is found or a density is NaN.
  */
-thiele_status thi_law_fit(thi_law *law, thiele_context *ctx, const thi_marginals *row, int output, const double *known);
+thiele_status thi_law_fit(thi_law *law, thiele_context *ctx, const thi_marginals *row, int output, const double *known,
+                          bool moments);
 /* The y with P(Y <= y) = p, or the smallest count with P(Y <= y) >= p. */
 thiele_status thi_law_quantile(thi_law *law, double p, double *y);
+
+/*
+ * conditional.c: mean and variance of an output of a row with one latent function. Not found: the moments do not vary
+ * smoothly with f, or there is no mean.
+ */
+thiele_status thi_conditional_moments(thi_expect *expect, thiele_context *ctx, const double *mu, double v, int output,
+                                      double *mean, double *variance, bool *found);
 
 /* cells.c: log densities along the axis, at most THI_EXPECT_BLOCK places; minus infinity beyond its ends. */
 thiele_status thi_law_densities(thi_law *law, int count, const double *x, double *log_p);

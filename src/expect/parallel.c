@@ -27,11 +27,11 @@ static thiele_status run_block(void *arg, int64_t block, int thread)
     const job *j = arg;
     worker *w = &j->workers[thread];
     int64_t row = block * j->size, left = j->n - row;
-    thiele_status status = THIELE_OK;
     if (block > w->failed) {
         return THIELE_OK;
     }
-    if (!w->open) {
+    thiele_status status = thi_stop_ask(&w->ctx);
+    if (status == THIELE_OK && !w->open) {
         status = thi_expect_open(&w->expect, &w->ctx, j->lik, j->method);
         w->open = status == THIELE_OK;
     }

@@ -71,7 +71,7 @@ static thiele_status climb(thi_law *law, double low, double high, thi_peak *peak
         low = place[left];
         high = place[right];
         peak->width = 0.5 * (high - low);
-        law->floor = fmax(law->floor, peak->top - 2 * DROP);
+        law->floor = fmax(law->floor, peak->top - THI_LAW_FLOOR);
         if (log_p[best] - fmin(log_p[left], log_p[right]) < 1e-3 || (is_count(law) && high - low <= 2) ||
             (round >= 2 && peak->top < law->floor)) {
             break;
@@ -104,11 +104,11 @@ static thiele_status look(thi_law *law, int count, const double *place, double *
     }
     for (int i = middle; i < count && status == THIELE_OK; i++) {
         status = thi_law_densities(law, 1, &place[i], &log_p[i]);
-        law->floor = fmax(law->floor, log_p[i] - 2 * DROP);
+        law->floor = fmax(law->floor, log_p[i] - THI_LAW_FLOOR);
     }
     for (int i = middle - 1; i >= 0 && status == THIELE_OK; i--) {
         status = thi_law_densities(law, 1, &place[i], &log_p[i]);
-        law->floor = fmax(law->floor, log_p[i] - 2 * DROP);
+        law->floor = fmax(law->floor, log_p[i] - THI_LAW_FLOOR);
     }
     return status;
 }
@@ -159,7 +159,7 @@ static double weighted_drop(const thi_law *law, const thi_peak *peak, const flan
     double centre = thi_to_support(law->support, peak->at);
     double here = fabs(thi_to_support(law->support, place_of(peak, f, j)) - centre);
     double scale = fabs(thi_to_support(law->support, place_of(peak, f, f->first)) - centre);
-    double gain = here > scale && scale > 0 ? 2 * log(here / scale) : 0;
+    double gain = law->moments && here > scale && scale > 0 ? 2 * log(here / scale) : 0;
     return f->drop[j] - gain - (j - f->first) * 0.693147180559945;
 }
 

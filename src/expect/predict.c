@@ -106,9 +106,15 @@ static thiele_status by_law(thi_expect *expect, thiele_context *ctx, int64_t n, 
     thiele_status status = thi_space_law(expect, ctx, &law);
     for (int64_t k = 0; k < n * P && status == THIELE_OK; k++) {
         thi_marginals row = {1, 1, NULL, mu + k / P * Q, v + k / P * Q};
-        status = thi_law_fit(law, ctx, &row, (int)(k % P), NULL);
-        mean[k] = law->mean;
-        variance[k] = law->variance;
+        bool found = false;
+        if (Q == 1) {
+            status = thi_conditional_moments(expect, ctx, row.mu, *row.v, (int)(k % P), &mean[k], &variance[k], &found);
+        }
+        if (status == THIELE_OK && !found) {
+            status = thi_law_fit(law, ctx, &row, (int)(k % P), NULL, true);
+            mean[k] = law->mean;
+            variance[k] = law->variance;
+        }
     }
     return status;
 }
@@ -258,6 +264,7 @@ static thiele_status run_block(thi_expect *expect, thiele_context *ctx, int64_t 
 thiele_status thiele_likelihood_predict(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
                                         const double *mu, const double *v, double *mean, double *variance)
 {
+    THI_NEED(ctx, likelihood && ctx && (n < 1 || (mu && v && mean && variance)));
     job j = {mu, v, mean, variance};
     return thi_expect_rows(likelihood, ctx, NULL, n, run_block, &j);
 }

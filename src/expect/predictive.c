@@ -294,6 +294,10 @@ static thiele_status around_peak(thi_space *space, thiele_context *ctx, const do
                                  const double *sd, double *out)
 {
     peak p = {.space = space, .y = y, .mu = mu, .sd = sd, .top = -INFINITY};
+    thiele_status status = thi_stop_ask(ctx);
+    if (status != THIELE_OK) {
+        return status;
+    }
     find_peak(&p);
     /* The integral is below the highest point times the width of the normal, some e^3. */
     if (!isfinite(p.top) || p.top + 3 < space->floor) {
@@ -410,6 +414,7 @@ static thiele_status run_block(thi_expect *expect, thiele_context *ctx, int64_t 
 thiele_status thiele_likelihood_log_predictive(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
                                                const double *y, const double *mu, const double *v, double *out)
 {
+    THI_NEED(ctx, likelihood && ctx && (n < 1 || (y && mu && v && out)));
     job j = {y, mu, v, out};
     return thi_expect_rows(likelihood, ctx, NULL, n, run_block, &j);
 }

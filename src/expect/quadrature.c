@@ -166,7 +166,10 @@ thiele_status thi_climb(thi_space *space, thiele_context *ctx, const thi_integra
     int64_t pending = first_pending(space, rows, level);
     for (int climbed = 0; climbed < top && pending > 0; climbed++) {
         const thi_rule *rule;
-        thiele_status status = thi_space_level(space, ctx, climbed, &rule);
+        thiele_status status = thi_stop_ask(ctx);
+        if (status == THIELE_OK) {
+            status = thi_space_level(space, ctx, climbed, &rule);
+        }
         if (status != THIELE_OK) {
             return status;
         }
@@ -230,7 +233,10 @@ thiele_status thi_ladder(thi_space *space, thiele_context *ctx, const thi_integr
         }
         thi_line line = {rows->y == NULL ? NULL : rows->y + i * space->P,
                          rows->centre == NULL ? NULL : rows->centre + i * in->values, rows->mu[i], rows->sd[i]};
-        status = thi_split(space, ctx, in, &line, result + i * in->results);
+        status = thi_stop_ask(ctx);
+        if (status == THIELE_OK) {
+            status = thi_split(space, ctx, in, &line, result + i * in->results);
+        }
     }
     return status;
 }

@@ -79,6 +79,7 @@ static double excess(search *s, double y)
     const thiele_likelihood *lik = s->expect->lik;
     double cdf[THI_EXPECT_BLOCK] = {0}, sum = 0;
     int K = s->row.components;
+    s->status = s->status == THIELE_OK ? thi_stop_ask(s->ctx) : s->status;
     if (s->status == THIELE_OK && lik->ops->predictive_cdf != NULL) {
         for (int k = 0; k < K; k++) {
             cdf[k] =
@@ -216,27 +217,61 @@ static thiele_status continuous(search *s, double *out)
 
 /* --- counts ------------------------------------------------------------------------------------------------------- */
 
-/* Beyond 2^53 to the nearest double. */
-static thiele_status count_at(search *s, double *out)
+/* P(Y <= low) < p <= P(Y <= high), with the excess at both. */
+typedef struct count_bracket {
+    double low, high, at_low, at_high;
+} count_bracket;
+
+/* From 1 on by squaring: any double in eleven steps. */
+static thiele_status bracket_count(search *s, count_bracket *b)
 {
-    double below = -1, step = 1; /* P(Y <= below) < p */
-    while (s->status == THIELE_OK && excess(s, below + step) < 0) {
-        below += step;
-        step *= 2;
-        if (below > 1e300) {
+    *b = (count_bracket){-1, 0, -s->p, excess(s, 0)};
+    while (s->status == THIELE_OK && b->at_high < 0) {
+        b->low = b->high;
+        b->at_low = b->at_high;
+        b->high = b->low < 2 ? b->low + 1 : b->low * b->low;
+        if (b->high > 1e300) {
             return thi_fail(s->ctx, THIELE_ERROR_NUMERIC, "likelihood '%s': the quantile %g is beyond 1e300",
                             thiele_likelihood_name(s->expect->lik), s->p);
         }
+        b->at_high = excess(s, b->high);
     }
-    double above = below + step;
-    while (s->status == THIELE_OK && above - below > 1) {
-        double middle = floor(0.5 * (below + above));
-        if (middle <= below || middle >= above) {
-            break;
+    return s->status;
+}
+
+/* The next count to look at: where a straight line in log(2 + y) has no excess, every third time the middle of that. */
+static double next_count(const count_bracket *b, int step)
+{
+    double low = log(b->low + 2), high = log(b->high + 2);
+    double share = step % 3 < 2 ? -b->at_low / (b->at_high - b->at_low) : 0.5;
+    double guess = b->high < 2 * b->low + 4 ? b->low + share * (b->high - b->low) : exp(low + share * (high - low)) - 2;
+    return fmin(fmax(floor(guess), b->low + 1), b->high - 1);
+}
+
+/*
+ * A line that passes one end closely tells where the other one is, and the count next to it is looked at, so that both
+ * ends close in. Beyond 1e12 to that many digits.
+ */
+static thiele_status count_at(search *s, double *out)
+{
+    count_bracket b;
+    s->status = bracket_count(s, &b);
+    double last = 0;
+    for (int step = 0; s->status == THIELE_OK && b.high - b.low > 1 + 1e-12 * b.high; step++) {
+        double y = next_count(&b, step), at = excess(s, y);
+        double reach = fmax(1, 0.01 * fabs(y - last));
+        bool below = at < 0;
+        last = y;
+        *(below ? &b.low : &b.high) = y;
+        *(below ? &b.at_low : &b.at_high) = at;
+        double beside = floor(below ? y + reach : y - reach);
+        if (s->status == THIELE_OK && beside > b.low && beside < b.high) {
+            at = excess(s, beside);
+            *(at < 0 ? &b.low : &b.high) = beside;
+            *(at < 0 ? &b.at_low : &b.at_high) = at;
         }
-        *(excess(s, middle) < 0 ? &below : &above) = middle;
     }
-    *out = above;
+    *out = b.high;
     return s->status;
 }
 
@@ -301,7 +336,7 @@ static thiele_status by_density(thi_expect *expect, thiele_context *ctx, const t
     thiele_status status = thi_space_law(expect, ctx, &law);
     for (int k = 0; k < expect->lik->outputs * count && status == THIELE_OK; k++) {
         if (k % count == 0) {
-            status = thi_law_fit(law, ctx, row, k / count, NULL);
+            status = thi_law_fit(law, ctx, row, k / count, NULL, false);
         }
         if (status == THIELE_OK) {
             status = thi_law_quantile(law, p[k % count], &out[k]);

@@ -87,7 +87,7 @@ static thiele_status by_density(const batch *b)
                 y[later] = NAN;
             }
             if (i == 0 || p > 0) {
-                status = thi_law_fit(law, b->ctx, &b->row, p, y);
+                status = thi_law_fit(law, b->ctx, &b->row, p, y, false);
             }
             if (status == THIELE_OK) {
                 status = thi_law_quantile(law, thi_random_uniform(stream, index), &y[p]);
@@ -111,7 +111,10 @@ thiele_status thi_mixture_samples(thi_expect *expect, thiele_context *ctx, const
     }
     for (int64_t i = 0; i < m->n && status == THIELE_OK; i++) {
         batch b = {expect, ctx, {0}, (uint64_t)row[i], first, count, y + i * count * lik->outputs};
-        status = thi_gather(expect->space, ctx, m, i, &b.row);
+        status = thi_stop_ask(ctx);
+        if (status == THIELE_OK) {
+            status = thi_gather(expect->space, ctx, m, i, &b.row);
+        }
         if (status == THIELE_OK) {
             status = sampler ? by_sampler(&b) : classes ? by_classes(&b) : by_density(&b);
         }

@@ -11,11 +11,16 @@
 #include "expect/integrate.h"
 
 enum { NODES = 16, BATCH = THI_POINTS / NODES, MOST_PANELS = 4000 };
+/* So many panels are enough for any feature; who needs more is rough from rounding, and is asked for less and less. */
+enum { EASY = 128 };
 
 /* Beyond this many standard deviations nothing is evaluated: the weight is below 1e-196. */
 static const double REACH = 30;
 /* Panels beyond this one matter only when log p grows as exp(5 z) or faster: refined if their sums can be seen. */
 static const double USUAL_REACH = 12;
+
+/* Rounding of f makes a rough thing of an integrand over fewer doubles than this: halves would never agree. */
+static const double LEAST_DOUBLES = 1024;
 
 /* A panel in memory: its ends, then its results. */
 static int64_t stride(const thi_integrand *in)
@@ -59,6 +64,7 @@ typedef struct bisection {
     double *stack;  /* panels waiting for their halves */
     double *halves; /* BATCH of them */
     double *scale;  /* sums of |panel| over the first panels, result by result */
+    double thin;    /* a panel is not cut any further: f has too few doubles in it */
     int waiting, done;
     double *result;
 } bisection;
@@ -77,9 +83,10 @@ static bool agree(const bisection *b, const double *panel, const double *left, c
 {
     const double *centre = b->line->centre;
     double noise = centre == NULL ? 0 : b->in->noise * (1 + fabs(centre[0]));
+    double tolerance = 1e-11 * pow(fmax(1, (double)b->done / EASY), 8);
     bool same = true;
     for (int64_t j = 2; j < stride(b->in) && same; j++) {
-        same = fabs(panel[j] - left[j] - right[j]) <= 1e-11 * b->scale[j - 2] + noise + DBL_MIN;
+        same = fabs(panel[j] - left[j] - right[j]) <= tolerance * b->scale[j - 2] + noise + DBL_MIN;
     }
     return same;
 }
@@ -142,7 +149,7 @@ static void refine(bisection *b)
     bool same[BATCH / 2];
     for (int p = 0; p < count; p++) {
         double *panel = top + p * step, *left = b->halves + 2 * p * step, *right = left + step;
-        bool thin = panel[1] - panel[0] <= 1e-13 * fmax(1, fmax(fabs(panel[0]), fabs(panel[1])));
+        bool thin = panel[1] - panel[0] <= fmax(b->thin, 1e-13 * fmax(1, fmax(fabs(panel[0]), fabs(panel[1]))));
         bool full = b->done > MOST_PANELS || b->waiting + count > THI_PANEL_STACK;
         same[p] = thin || full || agree(b, panel, left, right);
         if (same[p]) {
@@ -174,6 +181,7 @@ thiele_status thi_panels(thi_space *space, thiele_context *ctx, const thi_integr
     bisection b = {.space = space, .in = in, .line = line, .stack = space->stack, .result = result};
     b.halves = space->stack + THI_PANEL_STACK * most;
     b.scale = b.halves + BATCH * most;
+    b.thin = line->sd > 0 ? LEAST_DOUBLES * DBL_EPSILON * fabs(line->mu) / line->sd : 0;
     if (line->y != NULL) {
         thi_repeat(space->P, line->y, THI_POINTS, space->y);
     }

@@ -483,17 +483,38 @@ static int count_hypers(const thi_spec *spec)
     return count;
 }
 
-/* Likelihood parameters that are learned from their own first guess stay above their least value. */
-static void keep_above(thi_hypers *hypers, const thiele_likelihood *lik)
+/* Likelihood parameters that are learned from their own first guess stay between their least and their most. */
+static void keep_between(thi_hypers *hypers, const thiele_likelihood *lik)
 {
     for (int i = 0; i < lik->parameters; i++) {
         thi_hyper *h = &hypers->hyper[hypers->first[hypers->groups] + i];
-        double least = lik->phi[i].least;
+        double least = lik->phi[i].least, most = lik->phi[i].most;
         if (least > 0.0 && !h->fixed && !h->given) {
             h->floor = least;
             h->value = log(exp(h->value) - least);
         }
+        if (most > 0.0) {
+            h->ceiling = log(most - h->floor);
+        }
     }
+}
+
+/*
+ * Values that the user gave, which kernels and likelihoods take from 1e-100 to 1e100 in the units of the model: said in
+ * those of the data.
+ */
+static thiele_status check_given(const thi_hypers *hypers, thiele_context *ctx)
+{
+    static const double LEAST = 1e-100, MOST = 1e100;
+    for (int i = 0; i < hypers->count; i++) {
+        const thi_hyper *h = &hypers->hyper[i];
+        bool inside = !h->log || (h->number >= LEAST && h->number <= MOST);
+        if ((h->given || h->fixed) && !inside) {
+            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "parameter '%s' cannot be %g: here it may be from %g to %g",
+                            h->name, h->unit * h->number, h->unit * LEAST, h->unit * MOST);
+        }
+    }
+    return THIELE_OK;
 }
 
 thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thi_spec *spec, const thi_encoder *encoder,
@@ -515,7 +536,8 @@ thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thi_spec 
     }
     THI_TRY(thi_split_list(set, set_one, &reader));
     THI_TRY(thi_split_list(prior, prior_one, &reader));
-    keep_above(hypers, spec->lik);
+    THI_TRY(check_given(hypers, ctx));
+    keep_between(hypers, spec->lik);
     THI_TRY(thi_hypers_apply(hypers, ctx, spec));
 out:
     if (status != THIELE_OK) {

@@ -64,21 +64,25 @@ thiele_status thi_kernel_copy(thiele_kernel **out, thiele_context *ctx, const th
 
 int thiele_kernel_dims(const thiele_kernel *kernel)
 {
+    THI_NEED_OR(0, kernel);
     return kernel->dims;
 }
 
 int thiele_kernel_parameters(const thiele_kernel *kernel)
 {
+    THI_NEED_OR(0, kernel);
     return kernel->parameters;
 }
 
 const char *thiele_kernel_parameter_name(const thiele_kernel *kernel, int index)
 {
+    THI_NEED_OR(NULL, kernel);
     return index >= 0 && index < kernel->parameters ? kernel->parameter[index].name : NULL;
 }
 
 void thiele_kernel_get(const thiele_kernel *kernel, double *log_theta)
 {
+    THI_NEED_OR(, kernel && log_theta);
     memcpy(log_theta, kernel->log_value, (size_t)kernel->parameters * sizeof *log_theta);
 }
 
@@ -93,6 +97,7 @@ void thi_kernel_set_one(thiele_kernel *kernel, int parameter, double log_theta)
 
 void thiele_kernel_set(thiele_kernel *kernel, const double *log_theta)
 {
+    THI_NEED_OR(, kernel && log_theta);
     for (int p = 0; p < kernel->parameters; p++) {
         thi_kernel_set_one(kernel, p, log_theta[p]);
     }
@@ -244,6 +249,7 @@ static void close_pair(input_pair *pair)
 thiele_status thiele_kernel_matrix(const thiele_kernel *kernel, thiele_context *ctx, int64_t n, const double *X,
                                    int64_t n2, const double *X2, double *K)
 {
+    THI_NEED(ctx, kernel && ctx && (n < 1 || (X && K)));
     input_pair pair;
     thiele_status status = open_pair(&pair, ctx, kernel, n, X, n2, X2);
     if (status == THIELE_OK) {
@@ -260,6 +266,7 @@ thiele_status thiele_kernel_matrix(const thiele_kernel *kernel, thiele_context *
 thiele_status thiele_kernel_diagonal(const thiele_kernel *kernel, thiele_context *ctx, int64_t n, const double *X,
                                      double *diagonal)
 {
+    THI_NEED(ctx, kernel && ctx && (n < 1 || (X && diagonal)));
     thi_inputs A;
     thiele_status status = thi_inputs_make(&A, ctx, kernel, n, X);
     if (status == THIELE_OK) {
@@ -272,6 +279,7 @@ thiele_status thiele_kernel_diagonal(const thiele_kernel *kernel, thiele_context
 thiele_status thiele_kernel_adjoint(const thiele_kernel *kernel, thiele_context *ctx, int64_t n, const double *X,
                                     int64_t n2, const double *X2, const double *Kbar, double *theta_bar, double *X2_bar)
 {
+    THI_NEED(ctx, kernel && ctx && theta_bar && (n < 1 || (X && Kbar)));
     input_pair pair;
     thiele_status status = open_pair(&pair, ctx, kernel, n, X, n2, X2);
     if (status == THIELE_OK) {

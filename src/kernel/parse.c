@@ -481,6 +481,7 @@ out:
 thiele_status thiele_kernel_parse(thiele_kernel **out, thiele_context *ctx, const char *text, int dims,
                                   const char *const *names)
 {
+    THI_NEED_OUT(out, ctx, ctx && text);
     thi_columns columns = {.dims = dims, .columns = dims, .column_name = names, .dim_name = names};
     return thi_kernel_parse(out, ctx, text, &columns);
 }

@@ -76,6 +76,7 @@ static void print_node(thi_text *text, const thiele_kernel *kernel, const thi_no
 
 thiele_status thiele_kernel_print(const thiele_kernel *kernel, thiele_context *ctx, int with_values, char **out)
 {
+    THI_NEED_OUT(out, ctx, kernel && ctx);
     thi_text text;
     thi_text_init(&text, ctx);
     print_node(&text, kernel, kernel->root, with_values != 0);

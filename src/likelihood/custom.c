@@ -192,7 +192,7 @@ static thiele_status add_parameter(thiele_likelihood *lik, thiele_context *ctx,
 
 thiele_status thiele_likelihood_custom(thiele_likelihood **out, thiele_context *ctx, const thiele_likelihood_spec *spec)
 {
-    *out = NULL;
+    THI_NEED_OUT(out, ctx, ctx && spec);
     thiele_likelihood *lik = NULL;
     thiele_status status;
     THI_TRY(check_spec(ctx, spec));

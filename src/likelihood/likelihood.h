@@ -107,6 +107,7 @@ typedef struct thi_phi {
     bool fixed;
     bool given;   /* the user said a value */
     double least; /* while it is learned it stays above this; 0: no more than its range asks for */
+    double most;  /* and below this; 0: likewise */
     /*
      * Units where the targets are standardised, y_model = (y - center)/scale: value in those of the data =
      * scale^power * value here, and scale * value - center for a shifted one (a place on the axis of -y).

@@ -198,7 +198,7 @@ static double log_modulus(const network *row, int p, double noise, double t, dou
  */
 static double network_cdf(const thiele_likelihood *lik, int output, double y, const double *mu, const double *v)
 {
-    enum { MOST = 100000 };
+    enum { MOST = 30000 };
     network row = row_of(lik, 0, mu, v);
     double noise = lik->value[NOISE], variance, mean = output_of(&row, output, &variance), sum = 0;
     double away = fabs(y - mean), sd = sqrt(variance + noise), step = 2 * M_PI / (80 * sd + away);

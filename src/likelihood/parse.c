@@ -419,7 +419,7 @@ static thiele_status check_outputs(const parser *p, const thiele_likelihood *lik
 thiele_status thiele_likelihood_parse(thiele_likelihood **out, thiele_context *ctx, const char *text, int outputs,
                                       int classes)
 {
-    *out = NULL;
+    THI_NEED_OUT(out, ctx, ctx && text);
     if (outputs < 1 || outputs > OUTPUTS_MAX || classes < 0 || classes > OUTPUTS_MAX) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                         "a likelihood has 1 to %d target columns and at most as many classes", OUTPUTS_MAX);

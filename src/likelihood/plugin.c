@@ -97,7 +97,7 @@ static thiele_status open_library(thiele_context *ctx, const char *path, void **
 
 thiele_status thiele_likelihood_load(thiele_likelihood **out, thiele_context *ctx, const char *path)
 {
-    *out = NULL;
+    THI_NEED_OUT(out, ctx, ctx && path);
     char *file = NULL;
     const char *arguments;
     void *library = NULL;
@@ -241,5 +241,6 @@ out:
 thiele_status thiele_likelihood_try(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
                                     const double *y)
 {
+    THI_NEED(ctx, likelihood && ctx && (n < 1 || y));
     return thi_likelihood_try(likelihood, ctx, n, y, SECONDS);
 }

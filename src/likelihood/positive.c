@@ -132,10 +132,20 @@ const thi_likelihood_ops thi_lik_gamma = {
     .guess = gamma_guess,
 };
 
+/* A parameter that is learned up to a noise of a ten-thousandth of y: where y is constant it would grow for ever. */
+static thiele_status add_sharpness(thiele_likelihood *lik, thiele_context *ctx, const char *name, double value)
+{
+    thiele_status status = thi_likelihood_add_phi(lik, ctx, name, value, true);
+    if (status == THIELE_OK) {
+        lik->phi[0].most = 1e8;
+    }
+    return status;
+}
+
 thiele_status thi_make_gamma(thiele_likelihood *lik, thiele_context *ctx)
 {
     lik->outputs = lik->latents = 1;
-    return thi_likelihood_add_phi(lik, ctx, "shape", 1, true);
+    return add_sharpness(lik, ctx, "shape", 1);
 }
 
 const thi_likelihood_ops thi_lik_exponential = {
@@ -306,5 +316,5 @@ const thi_likelihood_ops thi_lik_beta = {
 thiele_status thi_make_beta(thiele_likelihood *lik, thiele_context *ctx)
 {
     lik->outputs = lik->latents = 1;
-    return thi_likelihood_add_phi(lik, ctx, "precision", 10, true);
+    return add_sharpness(lik, ctx, "precision", 10);
 }

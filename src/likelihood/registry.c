@@ -156,6 +156,7 @@ thiele_status thi_likelihood_check(const thiele_likelihood *lik, thiele_context 
 thiele_status thiele_likelihood_set_parameter(thiele_likelihood *likelihood, thiele_context *ctx, int index,
                                               double value)
 {
+    THI_NEED(ctx, likelihood && ctx);
     if (index < 0 || index >= likelihood->parameters) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' has %d parameters, counted from 0; %d is not one",
                         thiele_likelihood_name(likelihood), likelihood->parameters, index);
@@ -173,31 +174,37 @@ thiele_status thiele_likelihood_set_parameter(thiele_likelihood *likelihood, thi
 
 const char *thiele_likelihood_name(const thiele_likelihood *likelihood)
 {
+    THI_NEED_OR(NULL, likelihood);
     return likelihood->spec != NULL ? likelihood->spec->name : likelihood->ops->name;
 }
 
 int thiele_likelihood_outputs(const thiele_likelihood *likelihood)
 {
+    THI_NEED_OR(0, likelihood);
     return likelihood->outputs;
 }
 
 int thiele_likelihood_latents(const thiele_likelihood *likelihood)
 {
+    THI_NEED_OR(0, likelihood);
     return likelihood->latents;
 }
 
 int thiele_likelihood_parameters(const thiele_likelihood *likelihood)
 {
+    THI_NEED_OR(0, likelihood);
     return likelihood->parameters;
 }
 
 const char *thiele_likelihood_parameter_name(const thiele_likelihood *likelihood, int index)
 {
+    THI_NEED_OR(NULL, likelihood);
     return index >= 0 && index < likelihood->parameters ? likelihood->phi[index].name : NULL;
 }
 
 double thiele_likelihood_get_parameter(const thiele_likelihood *likelihood, int index)
 {
+    THI_NEED_OR(NAN, likelihood);
     return index >= 0 && index < likelihood->parameters ? likelihood->value[index] : NAN;
 }
 
@@ -242,5 +249,6 @@ const char *thi_likelihood_refuses(const thiele_likelihood *lik, double y)
 void thiele_likelihood_log_density(const thiele_likelihood *likelihood, int64_t n, const double *y, const double *f,
                                    double *out)
 {
+    THI_NEED_OR(, likelihood && y && f && out);
     likelihood->ops->log_density(likelihood, n, y, f, out);
 }

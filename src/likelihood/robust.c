@@ -136,7 +136,8 @@ thiele_status thi_make_student_t(thiele_likelihood *lik, thiele_context *ctx)
     lik->outputs = lik->latents = 1;
     thiele_status status = thi_likelihood_add_phi(lik, ctx, "nu", 4.0, true);
     if (status == THIELE_OK) {
-        lik->phi[0].least = 2.0; /* below it y has no variance, and from 1 on no mean */
+        lik->phi[0].least = 2.0;  /* below it y has no variance, and from 1 on no mean */
+        lik->phi[0].most = 100.0; /* beyond it the noise is Gaussian, as nearly as rows can tell: it would run away */
         status = thi_likelihood_add_scaled(lik, ctx, "scale", 0.3, true, 1);
     }
     return status;

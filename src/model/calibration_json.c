@@ -6,12 +6,14 @@
 
 void thiele_model_calibration(const thiele_model *model, thiele_calibration *out)
 {
+    THI_NEED_OR(, model && out);
     const thi_calibration *c = &model->calibration;
     *out = (thiele_calibration){c->rows, c->left_out, c->temperature};
 }
 
 double thiele_model_stretch(const thiele_model *model, int target, double level)
 {
+    THI_NEED_OR(NAN, model);
     const thi_calibration *c = &model->calibration;
     if (target < 0 || target >= model->encoder.targets || !(level > 0.0 && level < 1.0) ||
         thi_model_has_classes(model)) {

@@ -84,6 +84,7 @@ out:
 thiele_status thiele_cross_validate(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options,
                                     int folds, thiele_scores *each, thiele_scores *overall)
 {
+    THI_NEED(ctx, ctx && overall);
     thiele_scores *scores = NULL;
     thiele_status status = thi_check_fit_options(ctx, table, options);
     if (status != THIELE_OK) {

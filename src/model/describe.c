@@ -542,9 +542,9 @@ static void leave_out(const thiele_model *model, json_t *json)
 
 thiele_status thiele_model_describe(const thiele_model *model, thiele_context *ctx, char **text)
 {
+    THI_NEED_OUT(text, ctx, model && ctx);
     char *kernel = NULL;
     json_t *json = NULL;
-    *text = NULL;
     thiele_status status;
     THI_TRY(learned_kernels(model, ctx, &kernel));
     json = thi_model_to_json(model, ctx);

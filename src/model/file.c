@@ -75,6 +75,7 @@ out:
 
 static thiele_status save(const thiele_model *model, thiele_context *ctx, const char *path, thi_origin *origin)
 {
+    THI_NEED(ctx, model && ctx && path);
     thi_file file = {0};
     char *text = NULL;
     json_t *json = thi_model_to_json(model, ctx);
@@ -265,9 +266,9 @@ static thiele_status keep_origin(thiele_model *model, thiele_context *ctx, const
 
 thiele_status thiele_model_load(thiele_model **out, thiele_context *ctx, const char *path)
 {
+    THI_NEED_OUT(out, ctx, ctx && path);
     unsigned char *bytes = NULL;
     size_t length = 0;
-    *out = NULL;
     FILE *stream = fopen(path, "rb");
     if (stream == NULL) {
         return no_file(ctx, path);

@@ -460,7 +460,7 @@ out:
 thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const thiele_table *table,
                                const thiele_fit_options *options)
 {
-    *out = NULL;
+    THI_NEED_OUT(out, ctx, ctx);
     thi_fitting f = {.ctx = ctx, .options = options};
     thiele_status status = thi_check_fit_options(ctx, table, options);
     if (status == THIELE_OK) {

@@ -150,8 +150,8 @@ out:
 thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, const thiele_model *model,
                                   const thiele_update_options *options)
 {
+    THI_NEED_OUT(out, ctx, ctx && model);
     thiele_learner *l = NULL;
-    *out = NULL;
     options = options != NULL ? options : &defaults;
     thiele_status status;
     THI_TRY(check_options(ctx, options));
@@ -393,6 +393,7 @@ static thiele_status look_around(thiele_learner *l, thiele_context *ctx)
 
 thiele_status thiele_learner_add(thiele_learner *l, thiele_context *ctx, const thiele_table *table)
 {
+    THI_NEED(ctx, l && ctx);
     if (table == NULL) {
         return look_around(l, ctx);
     }
@@ -412,11 +413,13 @@ out:
 
 int64_t thiele_learner_batch(const thiele_learner *l)
 {
+    THI_NEED_OR(0, l);
     return l->batch;
 }
 
 thiele_stop thiele_learner_stop(const thiele_learner *l)
 {
+    THI_NEED_OR(THIELE_STOP_FIXED, l);
     return l->stop;
 }
 
@@ -439,13 +442,14 @@ static thiele_status refresh(thiele_learner *l, thiele_context *ctx)
 
 thiele_status thiele_learner_model(thiele_learner *l, thiele_context *ctx, thiele_model **out)
 {
-    *out = NULL;
+    THI_NEED_OUT(out, ctx, l && ctx);
     thiele_status status = refresh(l, ctx);
     return status == THIELE_OK ? thi_model_copy(out, ctx, l->model) : status;
 }
 
 thiele_status thiele_learner_save(thiele_learner *l, thiele_context *ctx, const char *path)
 {
+    THI_NEED(ctx, l && ctx && path);
     thiele_status status;
     THI_TRY(refresh(l, ctx));
     THI_TRY(thi_model_save_again(l->model, ctx, path));
@@ -457,6 +461,7 @@ out:
 
 void thiele_learner_facts(const thiele_learner *l, thiele_stream_facts *facts)
 {
+    THI_NEED_OR(, l && facts);
     thiele_model_stream(l->model, facts);
     facts->forget = l->options.forget;
     facts->stop = l->stop;
@@ -465,8 +470,8 @@ void thiele_learner_facts(const thiele_learner *l, thiele_stream_facts *facts)
 thiele_status thiele_model_update(thiele_model **out, thiele_context *ctx, const thiele_model *model,
                                   const thiele_table *table, const thiele_update_options *options)
 {
+    THI_NEED_OUT(out, ctx, ctx && model && table);
     thiele_learner *l = NULL;
-    *out = NULL;
     thiele_status status;
     THI_TRY(thiele_learner_open(&l, ctx, model, options));
     THI_TRY(thiele_learner_add(l, ctx, table));

@@ -93,6 +93,7 @@ thiele_status thiele_score_gaussian(thiele_context *ctx, int64_t n, const double
                                     const double *variance, double train_mean, double train_variance,
                                     thiele_scores *scores)
 {
+    THI_NEED(ctx, ctx && scores && (n < 1 || (y && mean && variance)));
     thiele_status status = check_gaussian(ctx, n, y, mean, variance);
     if (status != THIELE_OK) {
         return status;
@@ -165,6 +166,7 @@ static int best_class(int classes, const double *probability)
 thiele_status thiele_score_classes(thiele_context *ctx, int64_t n, int classes, const int *label,
                                    const double *probability, double *error_rate, double *nlp)
 {
+    THI_NEED(ctx, ctx && error_rate && nlp && (n < 1 || (label && probability)));
     if (n < 1 || classes < 1) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "there are no predictions to score");
     }

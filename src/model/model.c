@@ -49,16 +49,19 @@ void thiele_model_destroy(thiele_model *model)
 
 thiele_stop thiele_model_stop(const thiele_model *model)
 {
+    THI_NEED_OR(THIELE_STOP_FIXED, model);
     return model->stop;
 }
 
 int thiele_model_targets(const thiele_model *model)
 {
+    THI_NEED_OR(0, model);
     return model->encoder.targets;
 }
 
 const char *thiele_model_target(const thiele_model *model, int index)
 {
+    THI_NEED_OR(NULL, model);
     return index >= 0 && index < model->encoder.targets ? model->encoder.target[index].name : NULL;
 }
 
@@ -74,41 +77,49 @@ bool thi_model_is_gaussian(const thiele_model *model)
 
 int thiele_model_classes(const thiele_model *model)
 {
+    THI_NEED_OR(0, model);
     return model->encoder.target->levels;
 }
 
 const char *thiele_model_class(const thiele_model *model, int index)
 {
+    THI_NEED_OR(NULL, model);
     return index >= 0 && index < model->encoder.target->levels ? model->encoder.target->level[index] : NULL;
 }
 
 int thiele_model_latents(const thiele_model *model)
 {
+    THI_NEED_OR(0, model);
     return model->latents;
 }
 
 const char *thiele_model_missing(const thiele_model *model)
 {
+    THI_NEED_OR(NULL, model);
     return model->encoder.missing;
 }
 
 int thiele_model_inputs(const thiele_model *model)
 {
+    THI_NEED_OR(0, model);
     return model->encoder.inputs;
 }
 
 const char *thiele_model_input_name(const thiele_model *model, int index)
 {
+    THI_NEED_OR(NULL, model);
     return index >= 0 && index < model->encoder.inputs ? model->encoder.input[index].name : NULL;
 }
 
 int thiele_model_parameters(const thiele_model *model)
 {
+    THI_NEED_OR(0, model);
     return model->learned_count;
 }
 
 thiele_status thiele_model_parameter(const thiele_model *model, int index, const char **name, double *value)
 {
+    THI_NEED(NULL, model && name && value);
     if (index < 0 || index >= model->learned_count) {
         return THIELE_ERROR_ARGUMENT;
     }
@@ -119,6 +130,7 @@ thiele_status thiele_model_parameter(const thiele_model *model, int index, const
 
 int64_t thiele_model_loo(const thiele_model *model, const double **mean, const double **variance)
 {
+    THI_NEED_OR(0, model && mean && variance);
     *mean = model->loo_mean;
     *variance = model->loo_variance;
     return model->loo_mean != NULL ? model->rows : 0;
@@ -126,6 +138,7 @@ int64_t thiele_model_loo(const thiele_model *model, const double **mean, const d
 
 const thiele_scores *thiele_model_holdout(const thiele_model *model)
 {
+    THI_NEED_OR(NULL, model);
     return model->holdout;
 }
 
@@ -134,6 +147,7 @@ const thiele_scores *thiele_model_holdout(const thiele_model *model)
 
 const char *thiele_model_needs_likelihood(const thiele_model *model)
 {
+    THI_NEED_OR(NULL, model);
     return model->lik == NULL ? model->own : NULL;
 }
 
@@ -190,6 +204,7 @@ static thiele_status try_attached(const thiele_likelihood *lik, thiele_context *
 
 thiele_status thiele_model_attach(thiele_model *model, thiele_context *ctx, const thiele_likelihood *likelihood)
 {
+    THI_NEED(ctx, model && ctx && likelihood);
     if (model->own == NULL || model->lik != NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the model has its likelihood already");
     }

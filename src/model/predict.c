@@ -44,6 +44,7 @@ typedef struct pass {
     int64_t *row;
     int64_t clipped;
     double started;
+    thi_stop stop;
 } pass;
 
 /* Why a target cannot be, for the reader. */
@@ -118,28 +119,36 @@ static void pass_close(pass *p)
     thi_free(p->row);
 }
 
+static thiele_progress progress_at(const pass *p, int64_t done, int64_t total)
+{
+    double elapsed = thi_seconds() - p->started;
+    return (thiele_progress){.phase = "predict",
+                             .done = done,
+                             .total = total,
+                             .value = NAN,
+                             .seconds = elapsed,
+                             .seconds_left = done > 0 ? elapsed * (double)(total - done) / (double)done : NAN,
+                             .expected = NAN,
+                             .divergence = NAN,
+                             .step = NAN,
+                             .rows_per_second = done > 0 ? (double)done / (elapsed + 1e-9) : NAN,
+                             .held_out = NAN};
+}
+
+static thiele_status stopped(thiele_context *ctx, int64_t done, int64_t total)
+{
+    return thi_fail(ctx, THIELE_ERROR_CANCELLED, "stopped after %lld of %lld rows; nothing was written",
+                    (long long)done, (long long)total);
+}
+
 static thiele_status tell_progress(pass *p, int64_t done, int64_t total)
 {
     thiele_context *ctx = p->ctx;
     if (ctx->progress == NULL) {
         return THIELE_OK;
     }
-    double elapsed = thi_seconds() - p->started;
-    thiele_progress progress = {.phase = "predict",
-                                .done = done,
-                                .total = total,
-                                .value = NAN,
-                                .seconds = elapsed,
-                                .seconds_left = elapsed * (double)(total - done) / (double)done,
-                                .expected = NAN,
-                                .divergence = NAN,
-                                .step = NAN,
-                                .rows_per_second = (double)done / (elapsed + 1e-9),
-                                .held_out = NAN};
-    return ctx->progress(&progress, ctx->progress_user) == 0
-               ? THIELE_OK
-               : thi_fail(ctx, THIELE_ERROR_CANCELLED, "stopped after %lld of %lld rows; nothing was written",
-                          (long long)done, (long long)total);
+    thiele_progress progress = progress_at(p, done, total);
+    return ctx->progress(&progress, ctx->progress_user) == 0 ? THIELE_OK : stopped(ctx, done, total);
 }
 
 static thiele_status too_far(thiele_context *ctx, long long row)
@@ -184,12 +193,16 @@ static thiele_status each_block(pass *p, block_fn fn, void *arg)
     int64_t rows = p->reader.table->rows;
     for (int64_t first = 0; first < rows; first += p->block) {
         int64_t count = rows - first < p->block ? rows - first : p->block;
+        thiele_progress progress = progress_at(p, first, rows);
+        thi_stop_begin(&p->stop, p->ctx, &progress);
         thiele_status status = one_block(p, first, count, fn, arg);
+        bool asked = atomic_load(&p->stop.asked_for);
+        thi_stop_end(p->ctx);
         if (status == THIELE_OK) {
             status = tell_progress(p, first + count, rows);
         }
         if (status != THIELE_OK) {
-            return status;
+            return status == THIELE_ERROR_CANCELLED && asked ? stopped(p->ctx, first, rows) : status;
         }
     }
     if (p->clipped > 0) {
@@ -222,14 +235,22 @@ static thiele_status call_sink(void *arg, pass *p, int64_t kept)
     if (status != THIELE_OK) {
         return status;
     }
+    thi_stop_end(p->ctx); /* the sink's time is its own */
+    thi_recover(p->ctx);
     thiele_prediction block = {kept,        o->outputs,     o->classes,   p->row,    o->mean,
                                o->variance, o->probability, o->quantiles, o->samples};
-    return call->sink(&block, call->user);
+    status = call->sink(&block, call->user);
+    return status == THIELE_OK || p->ctx->message[0] != '\0'
+               ? status
+               : thi_fail(p->ctx, status, "the receiver of the predictions stopped them at table row %lld: %s",
+                          kept > 0 ? (long long)thi_table_row_number(p->reader.table, p->row[0]) : 0LL,
+                          thiele_status_meaning(status));
 }
 
 thiele_status thiele_model_predict(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                    const thiele_predict_options *options, thiele_prediction_fn sink, void *user)
 {
+    THI_NEED(ctx, model && ctx && table && sink);
     pass p;
     sink_call call = {.sink = sink, .user = user};
     options = options != NULL ? options : &defaults;
@@ -256,6 +277,7 @@ static thiele_status collect(void *arg, pass *p, int64_t kept)
 thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                  const thiele_predict_options *options, thiele_scores *scores)
 {
+    THI_NEED(ctx, model && ctx && table && scores);
     pass p;
     thi_scorer scorer = {0};
     thiele_status status;
@@ -351,6 +373,7 @@ static thiele_status mean_only(const thiele_model *model, thiele_context *ctx, i
 thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_context *ctx, int64_t n, const double *x,
                                         int latent, double *mean, double *variance)
 {
+    THI_NEED(ctx, model && ctx);
     thiele_predict_options options = THIELE_PREDICT_OPTIONS_INIT;
     thi_outputs o = {0};
     options.latent = latent;
@@ -379,6 +402,7 @@ thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_contex
 thiele_status thiele_model_predict_probabilities(const thiele_model *model, thiele_context *ctx, int64_t n,
                                                  const double *x, double *probability)
 {
+    THI_NEED(ctx, model && ctx);
     thi_outputs o = {0};
     if (n < 0 || x == NULL || probability == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
@@ -418,6 +442,7 @@ static thiele_status check_joint(const thiele_model *model, thiele_context *ctx,
 thiele_status thiele_model_predict_joint(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                          const thiele_predict_options *options, double *mean, double *covariance)
 {
+    THI_NEED(ctx, model && ctx && table && mean && covariance);
     options = options != NULL ? options : &defaults;
     thi_reader reader = {0};
     thi_rows rows = {0};

@@ -217,6 +217,7 @@ static thiele_status write_block(const thiele_prediction *block, void *user)
 thiele_status thiele_model_predict_file(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                         const thiele_predict_options *options, const char *path)
 {
+    THI_NEED(ctx, model && ctx && table && path);
     static const thiele_predict_options defaults = THIELE_PREDICT_OPTIONS_INIT;
     writer w = {.ctx = ctx, .model = model, .table = table, .options = options != NULL ? options : &defaults};
     w.classes = w.options->latent ? 0 : thiele_model_classes(model);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/blis_memory.h"
 #include "model/outputs.h"
 #include "posterior/single.h"
 #include <thiele/predictor.h>
@@ -17,6 +18,7 @@ struct thiele_predictor {
     thi_expect expect;     /* of observations */
     thi_single **latent;   /* one each */
     bool plain;            /* the mean needs no variance */
+    bool reserved;         /* memory for one thread inside BLIS: the context that had it may be gone */
     double *X;             /* D: x in the units of the model */
     double *mu, *v, *each; /* marginals, latents x components; those of one latent function */
 };
@@ -41,10 +43,10 @@ out:
 thiele_status thiele_predictor_open(thiele_predictor **out, thiele_context *ctx, const thiele_model *model,
                                     thiele_predict_what what)
 {
+    THI_NEED_OUT(out, ctx, ctx && model);
     thiele_predictor *p = NULL;
     bool latent = what == THIELE_PREDICT_LATENT;
     thiele_status status;
-    *out = NULL;
     if (!latent && what != THIELE_PREDICT_OBSERVATION) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a predictor is of observations or of latent functions");
     }
@@ -58,6 +60,10 @@ thiele_status thiele_predictor_open(thiele_predictor **out, thiele_context *ctx,
         THI_TRY(thi_expect_open(&p->expect, ctx, model->lik, NULL));
     }
     THI_TRY(open_latents(p, ctx));
+    p->reserved = thi_blis_reserve(1);
+    if (!p->reserved) {
+        THI_TRY(thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory: a predictor takes some 20 MB"));
+    }
     p->ctx = *ctx;
     p->ctx.threads = 1;
     p->ctx.pool = NULL;
@@ -87,11 +93,13 @@ void thiele_predictor_destroy(thiele_predictor *predictor)
     thi_free(p->mu);
     thi_free(p->v);
     thi_free(p->each);
+    thi_blis_release(p->reserved);
     thi_free(p);
 }
 
 int thiele_predictor_outputs(const thiele_predictor *predictor)
 {
+    THI_NEED_OR(0, predictor);
     return predictor->outputs.outputs;
 }
 
@@ -126,6 +134,7 @@ static thiele_status observe(thiele_predictor *p)
 
 thiele_status thiele_predictor_row(thiele_predictor *predictor, const double *x, double *mean, double *variance)
 {
+    THI_NEED(NULL, predictor);
     thiele_predictor *p = predictor;
     if (x == NULL || mean == NULL) {
         return thi_fail(&p->ctx, THIELE_ERROR_ARGUMENT, "predicting a row needs its values and room for the means");
@@ -149,6 +158,7 @@ thiele_status thiele_predictor_row(thiele_predictor *predictor, const double *x,
 
 thiele_status thiele_predictor_probabilities(thiele_predictor *predictor, const double *x, double *probability)
 {
+    THI_NEED(NULL, predictor);
     thiele_predictor *p = predictor;
     if (x == NULL || probability == NULL) {
         return thi_fail(&p->ctx, THIELE_ERROR_ARGUMENT,

@@ -7,6 +7,7 @@
 
 void thiele_model_stream(const thiele_model *model, thiele_stream_facts *facts)
 {
+    THI_NEED_OR(, model && facts);
     const thi_stream_report *s = &model->stream;
     *facts = (thiele_stream_facts){.rows = s->rows,
                                    .skipped = s->skipped,

@@ -159,7 +159,10 @@ static thiele_status do_block(const task *t, thiele_context *ctx, worker *w, int
     int D = t->p->kernel->dims, K = t->p->components;
     int64_t first = index * THI_PREDICT_BLOCK, count = at_most(t->n - first, THI_PREDICT_BLOCK);
     double *variance = t->variance != NULL ? w->block + t->columns * K : NULL;
-    thiele_status status = thi_predictor_block(t->p, ctx, count, t->X + first * D, &w->s, t->C, w->block, variance);
+    thiele_status status = thi_stop_ask(ctx);
+    if (status == THIELE_OK) {
+        status = thi_predictor_block(t->p, ctx, count, t->X + first * D, &w->s, t->C, w->block, variance);
+    }
     if (status != THIELE_OK) {
         w->failed = index < w->failed ? index : w->failed;
         return status;

@@ -165,4 +165,16 @@ if [ -e "$PLUGIN" ]; then
 else
     echo "skipped: plug-ins (the examples are not built)"
 fi
+
+# Parameters that the data cannot bound stay in sight: nu of Gaussian noise, the shape of a constant target.
+awk 'BEGIN { srand(3); print "x,y,same"
+    for (i = 0; i < 120; i++) { x = 6 * rand(); print x "," sin(2 * x) + 0.2 * (rand() + rand() + rand() - 1.5) ",7.5" } }' >tame.csv
+for method in augmented dense; do
+    run fit tame.csv --target y --inputs x --likelihood student-t --method $method -o tame-$method.thiele --json
+    expect_status 0
+    expect_that "$out" 'all(p["value"] <= 100.001 for p in d["model"]["parameters"] if p["name"] == "nu")'
+done
+run fit tame.csv --target same --inputs x --likelihood gamma -o same.thiele --json
+expect_status 0
+expect_that "$out" 'all(p["value"] <= 1.001e8 for p in d["model"]["parameters"] if p["name"] == "shape")'
 finish

@@ -102,4 +102,12 @@ awk -F, 'NR == 1 {print "x;y"; next} {printf "%d,5;%d,25\n", NR, NR * NR}' train
 run fit comma.csv --target y -o bad.thiele
 expect_refusal 1 "column 'y', row 1: '4,25' is not a number \(decimal commas"
 expect_no_file bad.thiele
+# What a parameter may be is said in the units of the data, as it was given: here the target is in the millions.
+awk 'BEGIN { srand(1); print "x,y"; for (i = 0; i < 30; i++) { x = rand(); print x "," 1e6 * sin(3 * x) + rand() } }' >large.csv
+for setting in noise=1e-95 variance=1e-95; do
+    run fit large.csv --target y --set $setting -o large.thiele
+    expect_refusal 2 "cannot be 1e-95: here it may be from [0-9.]+e-(89|90) to"
+done
+run fit large.csv --target y --likelihood 'student-t(scale=1e-99)' -o large.thiele
+expect_refusal 2 "'scale' cannot be 1e-99"
 finish

@@ -3,6 +3,8 @@
 #include "base/pool.h"
 #include "testing.h"
 
+#include <sys/wait.h>
+
 enum { THREADS = 4, JOBS = 20000, MOST = 64 };
 
 typedef struct tally {
@@ -57,11 +59,53 @@ static void test_nested_work_is_declined(void **state)
     thi_pool_destroy(NULL);
 }
 
+static thiele_status count_block(void *arg, int64_t block, int thread)
+{
+    count(arg, block, thread);
+    return THIELE_OK;
+}
+
+/* All blocks, on threads of this process. */
+static bool context_works(thiele_context *ctx)
+{
+    tally t = {0};
+    bool right = thi_parallel(ctx, MOST, count_block, &t) == THIELE_OK;
+    for (int b = 0; b < MOST; b++) {
+        right = right && t.times[b] == 1;
+    }
+    return right;
+}
+
+/* A child has none of its parent's threads: it gets its own, or just lets the context go. */
+static void test_fork(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(THREADS);
+    assert_true(context_works(ctx));
+    for (int use = 0; use < 2; use++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(20);
+            bool right = use == 0 || context_works(ctx);
+            thiele_context_destroy(ctx);
+            _exit(right ? 0 : 1);
+        }
+        int how;
+        assert_int_equal(waitpid(child, &how, 0), child);
+        assert_true(WIFEXITED(how));
+        assert_int_equal(WEXITSTATUS(how), 0);
+    }
+    assert_true(context_works(ctx));
+    thiele_context_destroy(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_block_once),
         cmocka_unit_test(test_nested_work_is_declined),
+        cmocka_unit_test(test_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
