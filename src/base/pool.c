@@ -61,17 +61,6 @@ static void work(thi_pool *pool, int number)
 /* --- workers --------------------------------------------------------------------------------------------------------
  */
 
-static bool join(thi_pool *pool, int number)
-{
-    long long state = atomic_load(&pool->state);
-    while ((state & OPEN) != 0 && number < atomic_load(&pool->most)) {
-        if (atomic_compare_exchange_weak(&pool->state, &state, state + 1)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void leave(thi_pool *pool)
 {
     if (atomic_fetch_sub(&pool->state, 1) == 1 && atomic_load(&pool->waiting)) {
@@ -79,6 +68,25 @@ static void leave(thi_pool *pool)
         pthread_cond_signal(&pool->done);
         pthread_mutex_unlock(&pool->lock);
     }
+}
+
+/*
+ * The job may end and another, for fewer threads, begin between the look at `most` and the exchange, which then
+ * succeeds all the same: what counts is `most` of the job that was joined, which stays until it is left.
+ */
+static bool join(thi_pool *pool, int number)
+{
+    long long state = atomic_load(&pool->state);
+    while ((state & OPEN) != 0 && number < atomic_load(&pool->most)) {
+        if (atomic_compare_exchange_weak(&pool->state, &state, state + 1)) {
+            if (number < atomic_load(&pool->most)) {
+                return true;
+            }
+            leave(pool);
+            return false;
+        }
+    }
+    return false;
 }
 
 static bool news(thi_pool *pool, long long seen)
