@@ -11,6 +11,7 @@
 #include "fit/budget.h"
 
 enum { STEP_ROWS = 2000 };
+static const double MOMENT = 0.1;     /* seconds */
 static const double SHOW_EVERY = 0.2; /* seconds between two bounds that are shown */
 
 /* Where the steps stand. */
@@ -23,6 +24,7 @@ typedef struct walk {
     double weight; /* blocks that q is that of */
     thi_shuffle order;
     double shown; /* when a bound was shown last */
+    double began;
 } walk;
 
 static void draw(walk *w, int64_t *block)
@@ -94,10 +96,15 @@ static double step_flops(const walk *w)
     return thi_bfit_sum_flops(w->fit, w->count);
 }
 
-/* There is a first step in any case: without one there would be no model. */
+/*
+ * There is a first step in any case: without one there would be no model. Nor would one block make a good one of values
+ * that were learned for long: a fit that was cancelled while it learned takes those that a moment has time for.
+ */
 static bool goes_on(const walk *w)
 {
-    return w->t == 0 || (!thi_driver_stopped(w->fit->driver) && thi_bfit_affords(w->fit, step_flops(w)));
+    const thi_driver *driver = w->fit->driver;
+    bool moment = driver->stopped && driver->reason == THIELE_STOP_CANCELLED && thi_seconds() - w->began < MOMENT;
+    return w->t == 0 || moment || (!thi_driver_stopped(w->fit->driver) && thi_bfit_affords(w->fit, step_flops(w)));
 }
 
 static thiele_status one_step(walk *w)
@@ -156,7 +163,7 @@ static int64_t blocks_a_step(const thi_bfit *fit)
 thiele_status thi_bfit_steps(thi_bfit *fit)
 {
     int64_t most = blocks_a_step(fit), steps = steps_of(fit, most);
-    walk w = {.fit = fit, .most = most, .count = most};
+    walk w = {.fit = fit, .most = most, .count = most, .began = thi_seconds()};
     thiele_status status;
     fit->result->rows = 0.0;
     thi_sparse_sums_zero(&fit->sums);

@@ -2,6 +2,7 @@
 #include "model/worth.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "fit/first.h"
 #include "model/units.h"
@@ -62,7 +63,7 @@ static void report_parameter(const thi_fitting *f, int i)
         thi_log(f->ctx, THIELE_LOG_WARNING,
                 "%s ended at its ceiling, %.4g: the rows only say that it is large; set it, or give it a prior",
                 h->name, thi_units_value(f, i));
-    } else if (h->floor > 0.0 && thi_hyper_number(h) < 2.0 * h->floor) {
+    } else if (strncmp(h->name, "noise", 5) == 0 && thi_hyper_number(h) < 2.0 * h->floor) {
         thi_log(
             f->ctx, THIELE_LOG_WARNING,
             "%s ended at its floor, %.4g: the targets seem to be free of noise; where they are not, set it, or give "

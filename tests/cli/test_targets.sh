@@ -132,7 +132,7 @@ expect_that "$out" 'd["model"]["likelihood"] == "gaussian"'
 
 # --- rows without a target contradict nobody
 printf 'x,y1,y2\n1,2,\n1,2,\n2,3,4\n3,4,5\n5,1,2\n' >equal.csv
-run fit equal.csv --target y1,y2 --method exact -o m.thiele
+run fit equal.csv --target y1,y2 --method exact --quiet -o m.thiele
 expect_done
 
 # --- equal rows with different targets; one target without values
