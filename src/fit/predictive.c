@@ -11,6 +11,9 @@ enum { ROWS = 2000, GRID = 25, REFINEMENTS = 20, FACTORS = 12 };
 static const double WORTH = 3.0;
 /* Of the noise: where the basis leaves less unexplained there is nothing to tell apart. */
 static const double LITTLE = 1e-3;
+/* Degrees of freedom of a function of the mean's own basis: penalised as they are, the first third does most. (Seen on
+ * a generated table of 26 inputs, where whole ones made 90% intervals hold 99%.) */
+static const double FREEDOM = 1.0 / 3.0;
 static const double MOST_LEVERAGE = 0.99, GOLDEN = 0.6180339887498949;
 
 /* -2 log density, up to a constant. */
@@ -64,7 +67,7 @@ static double best_pair(const thi_left_out *rows, double low, double high, doubl
 /*
  * What rows look like without themselves. The posterior saw row i with the noise s2, so that its own variance at the
  * row c_i and residual e_i are those without it times 1 - c_i/s2; k(x, x) less what the basis explains is the same. A
- * second basis for the mean has as many degrees of freedom more, shared by all rows.
+ * second basis for the mean has some degrees of freedom more, shared by all rows.
  */
 static thiele_status leave_out(thi_left_out *out, thiele_context *ctx, const thi_rows *rows,
                                const thi_predictor *latent, double s2, int64_t all, double *unexplained)
@@ -72,7 +75,7 @@ static thiele_status leave_out(thi_left_out *out, thiele_context *ctx, const thi
     thi_predictor bare = *latent; /* a view */
     int64_t n = rows->n, clipped = 0;
     double *mu = NULL, *left = NULL;
-    double more = latent->mean_basis != NULL ? fmin(0.5, (double)latent->mean_n / (double)all) : 0.0;
+    double more = latent->mean_basis != NULL ? fmin(0.5, FREEDOM * (double)latent->mean_n / (double)all) : 0.0;
     thiele_status status;
     bare.plus = THI_PLUS_NONE;
     THI_TRY(thi_alloc(ctx, &mu, (size_t)n, sizeof *mu));
@@ -107,6 +110,15 @@ thiele_status thi_predictive_undo(thiele_context *ctx, thi_spec *spec, thi_hyper
     return thi_hypers_apply(hypers, ctx, spec);
 }
 
+static double mean_error(const thi_left_out *rows)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < rows->n; i++) {
+        sum += rows->error2[i] / (double)rows->n;
+    }
+    return sum;
+}
+
 thiele_status thi_predictive_choose(thiele_context *ctx, const thi_left_out *rows, thi_spec *spec, thi_hypers *hypers,
                                     thi_predictor *latent)
 {
@@ -117,8 +129,8 @@ thiele_status thi_predictive_choose(thiele_context *ctx, const thi_left_out *row
     if (noise->fixed || rows->n == 0) {
         return THIELE_OK;
     }
-    /* Between a thousandth of the noise that there is and a thousand times it. */
-    double best = best_pair(rows, log(s2) - 7.0, log(s2) + 7.0, &tau);
+    /* From a thousandth of the noise that there is to more than all of the error. */
+    double best = best_pair(rows, log(s2) - 7.0, fmax(log(s2), log(mean_error(rows) + s2)) + 1.0, &tau);
     latent->noise = s2;
     latent->tau = tau;
     noise->apart = true;
