@@ -103,6 +103,9 @@ static void limit_memory(const thiele_context *ctx)
         fclose(file);
     }
     rlim_t most = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + left;
+#if defined(__SANITIZE_ADDRESS__)
+    known = false; /* its shadow memory would count */
+#endif
     if (known && most > left) {
         setrlimit(RLIMIT_DATA, &(struct rlimit){most, most});
     }
@@ -165,28 +168,48 @@ static bool hand_table(int socket, thiele_context *ctx, const thiele_table *tabl
     return fine;
 }
 
+/* What the child works in: for so many columns of a request, which may name one of them twice. */
+typedef struct desk {
+    size_t columns;
+    int *column;
+    double *value;
+} desk;
+
+static thiele_status make_room(desk *d, thiele_context *ctx, size_t columns)
+{
+    if (columns <= d->columns) {
+        return THIELE_OK;
+    }
+    thiele_status status = thi_grow(ctx, &d->column, columns, sizeof *d->column);
+    if (status == THIELE_OK) {
+        status = thi_grow(ctx, &d->value, columns > PIECE ? columns : PIECE, sizeof *d->value);
+    }
+    d->columns = status == THIELE_OK ? columns : 0;
+    return status;
+}
+
 /* Answers one request; false: there are no more. */
-static bool serve(int socket, thiele_context *ctx, const thiele_table *table, int *column, double *value)
+static bool serve(int socket, thiele_context *ctx, const thiele_table *table, desk *d)
 {
     request q;
-    if (!receive(socket, &q, sizeof q) || !receive(socket, column, (size_t)q.columns * sizeof *column)) {
+    if (!receive(socket, &q, sizeof q) || make_room(d, ctx, (size_t)q.columns) != THIELE_OK ||
+        !receive(socket, d->column, (size_t)q.columns * sizeof *d->column)) {
         return false;
     }
     limit_time();
-    thiele_status status = table->ops->numbers(table, ctx, q.first, q.count, column, q.columns, value);
+    thiele_status status = table->ops->numbers(table, ctx, q.first, q.count, d->column, q.columns, d->value);
     if (status != THIELE_OK) {
         return hand_failure(socket, ctx, status);
     }
-    answer a = {.status = THIELE_OK, .bytes = (size_t)q.count * (size_t)q.columns * sizeof *value};
-    return hand_over(socket, &a, sizeof a) && hand_over(socket, value, a.bytes);
+    answer a = {.status = THIELE_OK, .bytes = (size_t)q.count * (size_t)q.columns * sizeof *d->value};
+    return hand_over(socket, &a, sizeof a) && hand_over(socket, d->value, a.bytes);
 }
 
 /* Never returns. */
 static void live(const apart_table *apart, thiele_context *ctx, int socket)
 {
     thiele_table *table = NULL;
-    int *column = NULL;
-    double *value = NULL;
+    desk d = {0};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     ctx->log = NULL;
     ctx->progress = NULL;
@@ -195,14 +218,11 @@ static void live(const apart_table *apart, thiele_context *ctx, int socket)
     thiele_status status = apart->open(&table, ctx, apart->path, apart->options);
     close_others(apart->path, socket, null);
     if (status == THIELE_OK) {
-        size_t columns = (size_t)table->columns;
-        status = thi_alloc(ctx, &column, columns, sizeof *column);
-        status =
-            status == THIELE_OK ? thi_alloc(ctx, &value, columns > PIECE ? columns : PIECE, sizeof *value) : status;
+        status = make_room(&d, ctx, (size_t)table->columns);
     }
     bool more = status == THIELE_OK ? hand_table(socket, ctx, table) : hand_failure(socket, ctx, status) && false;
     while (more) {
-        more = serve(socket, ctx, table, column, value);
+        more = serve(socket, ctx, table, &d);
     }
     _exit(0);
 }

@@ -186,7 +186,7 @@ for count in 2 5; do
     head -$((count + 1)) gaussian.csv >few.csv
     for how in '--decoupled orthogonal' '--decoupled plain' '--own-scales --kernel se(ard)'; do
         # shellcheck disable=SC2086
-        fit few.csv $how --iterations 50
+        fit few.csv $how --iterations 50 --quiet
         expect_done
         run predict m.thiele gaussian.test.csv -o p.csv
         expect_done
