@@ -67,7 +67,9 @@ kill "$writer" 2>/dev/null
 expect_no_file silent.thiele
 
 # No number of generated rows takes memory; a signal leaves no file.
-(ulimit -v 4000000; exec "$THIELE" generate -n 100000000000 -o endless.csv) >"$out" 2>"$err" &
+room=4000000
+grep -q '^THIELE_SANITIZE:BOOL=ON' "$(dirname "$THIELE")/CMakeCache.txt" && room=unlimited # shadow memory takes terabytes
+(ulimit -v $room; exec "$THIELE" generate -n 100000000000 -o endless.csv) >"$out" 2>"$err" &
 process=$!
 sleep 0.5
 kill -TERM "$process" 2>/dev/null
