@@ -8,10 +8,8 @@
  *   basis       inducing inputs Z                                                     some
  *   partition   k-means blocks in the kernel's own distances (PITC, PIC); for the     all
  *               others blocks are portions of work, and random ones tell most
- *   learn       log evidence of some blocks by L-BFGS (anytime: of all, where there    some blocks
- *               is time for that; else Adam on the bound
- *               of MATH.md section 5, interleaved with steps of q
- *   blocks      q*(u) by one pass                                                     all
+ *   learn       log evidence by L-BFGS, in stages of more and more blocks             as many as time allows
+ *   blocks      q*(u) by one pass, in random order                                    all
  *   steps       q(u) by stochastic natural gradients, rho_t = rho_0/(1 + tau rho_0    as many as time allows
  *               t)^kappa
  *

@@ -99,7 +99,7 @@ thiele_status thi_vfit_stages(thi_vfit *fit)
         THI_TRY(climb(&s, rows, last));
         next = next_rows(&s, rows);
         last = rows == fit->source->n || thi_driver_stopped(fit->driver) || (last && next == rows);
-        rows = next;
+        rows = last ? rows : next; /* those of the last stage, whatever ended it */
     }
     bool whole = learn && rows == fit->source->n;
     fit->result->fit.stop = whole && s.converged ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS;
