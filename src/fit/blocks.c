@@ -7,7 +7,6 @@
 #include "data/batches.h"
 #include "fit/blocks_state.h"
 #include "fit/budget.h"
-#include "fit/predictive.h"
 
 /* A look at the held-out rows is followed by steps that take this many times as long, at least. */
 static const double LOOK_EVERY = 20.0;
@@ -122,58 +121,21 @@ static thiele_status open_blocks(thi_bfit *fit)
 static thiele_status first_phases(thi_bfit *fit)
 {
     const thi_variational_settings *s = fit->sparse;
-    int64_t wanted = s->inducing > 0 ? s->inducing : thi_first_inducing(fit->driver, fit->source, 1);
     double started = thi_seconds();
     thiele_status status = THIELE_OK;
     if (!s->condition) {
         THI_TRY(thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, &thi_method_exact, s,
-                                  &fit->result->fit));
+                                  &fit->result->fit, &fit->starts));
     }
     fit->result->learn_seconds = thi_seconds() - started;
+    int64_t wanted = s->inducing > 0 ? s->inducing : thi_first_inducing(fit->driver, fit->source, 1);
     THI_TRY(thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, s, wanted, &fit->Z, &fit->M, NULL));
     THI_TRY(thi_sparse_sums_open(&fit->sums, fit->ctx, fit->M));
     THI_TRY(thi_sparse_sums_open(&fit->step, fit->ctx, fit->M));
     fit->result->inducing = fit->M;
-    thi_bfit_plan(fit);
     THI_TRY(open_blocks(fit));
+    thi_bfit_plan(fit);
 out:
-    return status;
-}
-
-/* Whether rows have all of what the basis leaves unexplained in their own covariance, as predictions do. */
-static bool counts_once(const thi_blocks_form *form)
-{
-    return form->weight[THI_RESIDUAL_DIAGONAL] == 1.0 || form->weight[THI_RESIDUAL_BLOCK] == 1.0;
-}
-
-/*
- * The noise of predictions by some blocks whose rows are left out one by one: hyperparameters may be those of a few
- * blocks, or the targets not Gaussian at all.
- */
-static thiele_status confirm_noise(thi_bfit *fit, thi_fitted *fitted)
-{
-    enum { ROWS = 2000, BLOCKS = 4 };
-    int64_t P = fit->partition.blocks, most = P < BLOCKS ? P : BLOCKS, rows;
-    thi_left_out out = {0};
-    thi_shuffle order;
-    thiele_status status;
-    thi_shuffle_open(&order, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_JUDGE}, P);
-    THI_TRY(thi_alloc(fit->ctx, &out.error2, (size_t)(most * fit->result->largest), sizeof *out.error2));
-    THI_TRY(thi_alloc(fit->ctx, &out.v, (size_t)(most * fit->result->largest), sizeof *out.v));
-    for (int64_t i = 0; i < most && out.n < ROWS; i++) {
-        int64_t block = thi_shuffle_at(&order, i);
-        THI_TRY(thi_bfit_load(fit, 1, &block, &rows));
-        THI_TRY(thi_sparse_leave_out(&fit->engine, fit->ctx, fit->block, out.error2 + out.n, out.v + out.n));
-        out.n += rows;
-    }
-    for (int64_t i = 0; i < out.n; i++) {
-        out.error2[i] *= out.error2[i];
-        out.v[i] = fmax(0.0, out.v[i] - fit->engine.noise);
-    }
-    THI_TRY(thi_predictive_choose(fit->ctx, &out, fit->spec, fit->hypers, fitted->latent));
-out:
-    thi_free(out.error2);
-    thi_free(out.v);
     return status;
 }
 
@@ -182,6 +144,10 @@ static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
     bool whole = fit->settings->form.weight[THI_RESIDUAL_BLOCK] != 0.0;
     thiele_status status;
     THI_TRY(first_phases(fit));
+    if (!fit->settings->form.local) {
+        /* What explains blocks best may leave nothing to predictions, which do not see them. */
+        fit->starts.count = fit->starts.count > 0 ? 1 : 0;
+    }
     if (fit->learn) {
         THI_TRY(thi_bfit_learn(fit));
         if (whole) {
@@ -194,9 +160,7 @@ static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
     THI_TRY(thi_bfit_steps(fit));
     THI_TRY(thi_bfit_freeze(fit, fitted));
     fit->local = NULL; /* the predictor's now */
-    if (counts_once(&fit->settings->form) && !fit->settings->gradient) {
-        THI_TRY(confirm_noise(fit, fitted));
-    }
+    THI_TRY(thi_bfit_noise(fit, fitted));
     if (fit->held.n > 0 && thi_bfit_affords(fit, probe_flops(fit))) {
         THI_TRY(probe(fit, fitted->latent));
     }
@@ -214,6 +178,7 @@ static void close_fit(thi_bfit *fit)
     thi_rows_free(&fit->held);
     thi_local_destroy(fit->local);
     thi_free(fit->Z);
+    thi_free(fit->starts.value);
 }
 
 thiele_status thi_fit_blocks(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,

@@ -7,6 +7,7 @@
 #include "fit/blocks_state.h"
 #include "fit/budget.h"
 
+enum { LOOKED_AT_LEAST = 4, LOOKED_AT_MOST = 16 };
 static const double BYTES_A_SECOND = 1e9;
 /* For want of certainty about how long a pass takes. */
 static const double SURE = 1.3;
@@ -49,7 +50,12 @@ void thi_bfit_plan(thi_bfit *fit)
 {
     bool local = fit->settings->form.local;
     double bytes = local ? 8.0 * (double)fit->source->n * (fit->source->dims + 1.0) : 0.0;
-    fit->closing = thi_budget_seconds(fit->driver, 2.0 * thi_bfit_set_flops(fit)) + bytes / BYTES_A_SECOND;
+    /* The predictor, its noise by rows that are left out, and whether it is any good, both by some blocks. */
+    double each = thi_bfit_sum_flops(fit, 1) + 2.0 * thi_bfit_local_flops(fit, 1);
+    double many = thi_budget_flops(fit->driver, THI_SHARE_LOOK) / each;
+    fit->looked_at = (int64_t)fmax(LOOKED_AT_LEAST, fmin(LOOKED_AT_MOST, many));
+    double flops = 2.0 * thi_bfit_set_flops(fit) + (double)fit->looked_at * each;
+    fit->closing = thi_budget_seconds(fit->driver, flops) + bytes / BYTES_A_SECOND;
 }
 
 double thi_bfit_pass_seconds(const thi_bfit *fit)

@@ -140,10 +140,13 @@ static thiele_status climb(thi_bfit *fit, int64_t count, bool first, bool last, 
     }
     THI_TRY(choose(&c, fit, count));
     if (first) {
-        THI_TRY(thi_search_noise(fit->ctx, driver, &evidence_of_blocks, &c, fit->spec, fit->hypers));
+        THI_TRY(thi_search_starts(fit->ctx, driver, &evidence_of_blocks, &c, fit->spec, fit->hypers, &fit->starts,
+                                  &fit->result->fit));
     }
-    THI_TRY(thi_search_climb(fit->ctx, driver, &evidence_of_blocks, &c, fit->spec, fit->hypers, iterations,
-                             a_row * rows, own));
+    if (!thi_driver_stopped(driver)) {
+        THI_TRY(thi_search_climb(fit->ctx, driver, &evidence_of_blocks, &c, fit->spec, fit->hypers, iterations,
+                                 a_row * rows, own));
+    }
 out:
     thi_budget_restore(driver, deadline);
     thi_free(c.block);

@@ -3,6 +3,7 @@
 #define THI_BLOCKS_STATE_H
 
 #include "basis/partition.h"
+#include "data/batches.h"
 #include "fit/blocks.h"
 #include "fit/first.h"
 #include "posterior/local.h"
@@ -19,7 +20,8 @@ typedef struct thi_bfit {
     const thi_variational_settings *sparse;
     const thi_blocks_settings *settings;
     thi_blocks_result *result;
-    bool learn; /* hyperparameters */
+    bool learn;        /* hyperparameters */
+    thi_starts starts; /* of learning */
     double *Z;
     int64_t M;
     thi_partition partition;
@@ -32,7 +34,8 @@ typedef struct thi_bfit {
     thi_block block[THI_SPARSE_LANES];
     thi_local *local; /* PIC */
     double next_probe, next_snapshot;
-    double closing; /* seconds to be kept for freezing */
+    double closing;    /* seconds to be kept for freezing */
+    int64_t looked_at; /* blocks that are looked at after it */
 } thi_bfit;
 
 /* --- blocks_rows.c --- */
@@ -65,10 +68,16 @@ thiele_status thi_bfit_learn(thi_bfit *fit);
 /* --- blocks_steps.c --- */
 /* All blocks once, or steps as the settings have them; a deadline or a stop ends them with what there is. */
 thiele_status thi_bfit_steps(thi_bfit *fit);
+/* In which order a pass goes over the blocks. */
+void thi_bfit_order(const thi_bfit *fit, int64_t pass, thi_shuffle *order);
 
 /* --- blocks_gradient.c --- */
 /* The plain gradient in place of the natural one: moves what fit->sums stands for by fit->step. */
 thiele_status thi_bfit_gradient(thi_bfit *fit, double rho);
+
+/* --- blocks_noise.c --- */
+/* The noise of predictions, by rows that are left out of what was frozen. */
+thiele_status thi_bfit_noise(thi_bfit *fit, thi_fitted *fitted);
 
 /* --- blocks.c --- */
 /* The present state as a predictor; fit->local is lent to it. */

@@ -27,15 +27,19 @@ typedef struct walk {
     double began;
 } walk;
 
+void thi_bfit_order(const thi_bfit *fit, int64_t pass, thi_shuffle *order)
+{
+    thi_stream stream = {fit->ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_BLOCKS + 1 + (uint64_t)pass};
+    thi_shuffle_open(order, stream, fit->partition.blocks);
+}
+
 static void draw(walk *w, int64_t *block)
 {
     int64_t P = w->fit->partition.blocks, left = P - w->drawn % P;
     w->count = w->most < left ? w->most : left;
     for (int64_t i = 0; i < w->count; i++, w->drawn++) {
         if (w->drawn % P == 0) {
-            uint64_t epoch = (uint64_t)(w->drawn / P);
-            thi_shuffle_open(&w->order,
-                             (thi_stream){w->fit->ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_BLOCKS + 1 + epoch}, P);
+            thi_bfit_order(w->fit, w->drawn / P, &w->order);
         }
         block[i] = thi_shuffle_at(&w->order, w->drawn % P);
     }

@@ -25,6 +25,7 @@ typedef enum thi_share {
     THI_SHARE_STEPS,     /* steps of a decoupled fit, before its sweeps */
     THI_SHARE_TRIAL,     /* steps that try a rate */
     THI_SHARE_LEARN,     /* hyperparameters, where a posterior by steps or draws follows */
+    THI_SHARE_REPLACE,   /* another model in place of one that is no good */
     THI_SHARE_HOLDOUT,   /* all of a fit without the held-out rows, where one with them follows */
     THI_SHARES
 } thi_share;
@@ -48,5 +49,8 @@ double thi_budget_keep(thi_driver *driver, double seconds);
 /* The first of so many equal parts. */
 double thi_budget_split(thi_driver *driver, int64_t parts);
 void thi_budget_restore(thi_driver *driver, double deadline);
+/* Beyond the deadline, for what cannot be left out: a share of the whole, and a moment. A stop before it is forgotten.
+ */
+void thi_budget_extend(thi_driver *driver, thi_share share);
 
 #endif

@@ -68,14 +68,7 @@ out:
 static thiele_status explore(thi_dfit *fit, const thi_method *method)
 {
     return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, method, fit->sparse,
-                             &fit->result->fit);
-}
-
-static void keep_values(const thi_hypers *hypers, double *values)
-{
-    for (int i = 0; i < hypers->count; i++) {
-        values[i] = hypers->hyper[i].value;
-    }
+                             &fit->result->fit, NULL);
 }
 
 static thiele_status set_values(thi_dfit *fit, const double *values)
@@ -126,9 +119,9 @@ static thiele_status better_of_two(thi_dfit *fit)
     THI_TRY(thi_alloc(fit->ctx, &explored, (size_t)fit->hypers->count, sizeof *explored));
     THI_TRY(thi_alloc(fit->ctx, &learned, (size_t)fit->hypers->count, sizeof *learned));
     THI_TRY(explore(fit, &thi_method_exact));
-    keep_values(fit->hypers, explored);
+    thi_hypers_keep(fit->hypers, explored);
     THI_TRY(variational_first(fit));
-    keep_values(fit->hypers, learned);
+    thi_hypers_keep(fit->hypers, learned);
     if (thi_driver_stopped(fit->driver)) {
         goto out;
     }

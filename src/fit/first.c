@@ -120,18 +120,9 @@ out:
 /* --- exploring -------------------------------------------------------------------------------------------------------
  */
 
-static void keep(const thi_hypers *hypers, double *value)
-{
-    for (int i = 0; i < hypers->count; i++) {
-        value[i] = hypers->hyper[i].value;
-    }
-}
-
 static thiele_status set(thi_hypers *hypers, thiele_context *ctx, thi_spec *spec, const double *value)
 {
-    for (int i = 0; i < hypers->count; i++) {
-        hypers->hyper[i].value = value[i];
-    }
+    thi_hypers_load(hypers, value);
     return thi_hypers_apply(hypers, ctx, spec);
 }
 
@@ -177,30 +168,49 @@ static thiele_status explore(exploration *e, thiele_context *ctx, thi_driver *dr
                              thi_hypers *hypers, const thi_method *method, const thi_variational_settings *settings,
                              thi_fit_result *result)
 {
-    int best = 0;
+    int best = 1;
     thiele_status status = THIELE_OK;
-    keep(hypers, e->value[0]);
+    thi_hypers_keep(hypers, e->value[0]);
     for (int k = 0; k < 2 && e->sample[k].n > 1; k++) {
         double deadline = k == 0 && e->sample[1].n > 1 ? thi_budget_split(driver, 2) : driver->deadline;
         THI_TRY(set(hypers, ctx, spec, e->value[0]));
         THI_TRY(search(ctx, driver, spec, hypers, method, &e->sample[k], settings, result));
         thi_budget_restore(driver, deadline);
         hold_lengthscales(spec, hypers, e->value[0]);
-        keep(hypers, e->value[k + 1]);
+        thi_hypers_keep(hypers, e->value[k + 1]);
     }
     for (int k = 0; k < 3 && e->sample[1].n > 1; k++) {
         THI_TRY(set(hypers, ctx, spec, e->value[k]));
         THI_TRY(thi_judge_method(ctx, spec, method, &e->sample[0], &e->judged, &e->score[k]));
-        best = e->score[k] > e->score[best] ? k : best;
+        best = k == 0 || e->score[k] > e->score[best] ? k : best;
     }
-    THI_TRY(set(hypers, ctx, spec, e->value[e->sample[1].n > 1 ? best : 1]));
+    THI_TRY(set(hypers, ctx, spec, e->value[best]));
 out:
     return status;
 }
 
+/* The values that hypers have, and then all others of the exploration. */
+static thiele_status hand_over(const exploration *e, thiele_context *ctx, const thi_hypers *hypers, bool explored,
+                               thi_starts *starts)
+{
+    size_t count = (size_t)hypers->count;
+    thiele_status status = thi_alloc(ctx, &starts->value, 3 * count, sizeof *starts->value);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    thi_hypers_keep(hypers, starts->value);
+    starts->count = 1;
+    for (int k = 0; k < 3 && explored && e->sample[1].n > 1; k++) {
+        if (memcmp(e->value[k], starts->value, count * sizeof *starts->value) != 0 && starts->count < 3) {
+            memcpy(starts->value + (size_t)starts->count++ * count, e->value[k], count * sizeof *starts->value);
+        }
+    }
+    return THIELE_OK;
+}
+
 thiele_status thi_first_explore(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
                                 thi_hypers *hypers, const thi_method *method, const thi_variational_settings *settings,
-                                thi_fit_result *result)
+                                thi_fit_result *result, thi_starts *starts)
 {
     bool wanted = !all_given(hypers) && settings->iterations >= 0;
     int64_t rows = wanted ? explored_rows(driver, method, spec->latents.count) : 0;
@@ -211,6 +221,9 @@ thiele_status thi_first_explore(thiele_context *ctx, thi_driver *driver, thi_spe
     THI_TRY(thi_start_guess(hypers, ctx, spec, &e.sample[0], &spread));
     THI_TRY(rows > 0 ? explore(&e, ctx, driver, spec, hypers, method, settings, result)
                      : thi_hypers_apply(hypers, ctx, spec));
+    if (starts != NULL) {
+        THI_TRY(hand_over(&e, ctx, hypers, rows > 0, starts));
+    }
 out:
     thi_budget_restore(driver, deadline);
     close_exploration(&e);

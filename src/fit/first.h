@@ -17,11 +17,12 @@ enum {
 
 /*
  * First guesses, improved by a dense method on some rows within a share of the time that is left; a length-scale that
- * so few rows let run away is held back. spec and hypers have the values.
+ * so few rows let run away is held back. spec and hypers have the values; starts (NULL: not wanted; owned by the
+ * caller) gets all that were found, these first.
  */
 thiele_status thi_first_explore(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
                                 thi_hypers *hypers, const thi_method *method, const thi_variational_settings *settings,
-                                thi_fit_result *result);
+                                thi_fit_result *result, thi_starts *starts);
 /* Inducing inputs where nobody said how many: for so many latents and components, and so many that a pass over all
  * rows has time for. */
 int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, int members);

@@ -87,6 +87,20 @@ void thi_hypers_unpack(thi_hypers *hypers, const double *x)
     }
 }
 
+void thi_hypers_keep(const thi_hypers *hypers, double *value)
+{
+    for (int i = 0; i < hypers->count; i++) {
+        value[i] = hypers->hyper[i].value;
+    }
+}
+
+void thi_hypers_load(thi_hypers *hypers, const double *value)
+{
+    for (int i = 0; i < hypers->count; i++) {
+        hypers->hyper[i].value = value[i];
+    }
+}
+
 double thi_hypers_log_prior(const thi_hypers *hypers, double *gradient)
 {
     double sum = 0.0;

@@ -61,6 +61,9 @@ bool thi_hypers_in_bounds(const thi_hypers *hypers, const double *base);
 /* Free values to and from the optimiser's vector. */
 void thi_hypers_pack(const thi_hypers *hypers, double *x);
 void thi_hypers_unpack(thi_hypers *hypers, const double *x);
+/* All values to and from a list. */
+void thi_hypers_keep(const thi_hypers *hypers, double *value);
+void thi_hypers_load(thi_hypers *hypers, const double *value);
 /* The sum of log priors; gradient (all hypers, in `value`) += its derivative. */
 double thi_hypers_log_prior(const thi_hypers *hypers, double *gradient);
 /* Turns a gradient in the numbers (logs of positive ones) into one in `value`. */

@@ -20,8 +20,8 @@ static const double TOLERANCE = 1e-3;
  */
 static const struct {
     double stretch, noise;
-} starts[] = {{1.0, 0.1}, {0.3, 0.1}, {3.0, 0.1}, {0.1, 0.1}, {0.03, 0.1}, {1.0, 0.01}, {3.0, 0.01}, {1.0, 0.5}};
-enum { STARTS = sizeof starts / sizeof *starts, STARTS_WITHOUT_NOISE = 4, TASTE = 4 };
+} grid_starts[] = {{1.0, 0.1}, {0.3, 0.1}, {3.0, 0.1}, {0.1, 0.1}, {0.03, 0.1}, {1.0, 0.01}, {3.0, 0.01}, {1.0, 0.5}};
+enum { STARTS = sizeof grid_starts / sizeof *grid_starts, STARTS_WITHOUT_NOISE = 4, TASTE = 4 };
 
 typedef struct problem {
     thiele_context *ctx;
@@ -127,26 +127,12 @@ typedef struct start {
     double score;
 } start;
 
-static void load(thi_hypers *hypers, const double *value)
-{
-    for (int i = 0; i < hypers->count; i++) {
-        hypers->hyper[i].value = value[i];
-    }
-}
-
-static void keep(const thi_hypers *hypers, double *value)
-{
-    for (int i = 0; i < hypers->count; i++) {
-        value[i] = hypers->hyper[i].value;
-    }
-}
-
 /* Start number s from the first guesses: the grid first, then random ones a factor e (one sd) away. */
 static void make_start(problem *p, int s)
 {
-    load(p->hypers, p->base);
+    thi_hypers_load(p->hypers, p->base);
     if (s < p->grid) {
-        thi_start_variant(p->hypers, p->spec, p->spread, starts[s].stretch, starts[s].noise);
+        thi_start_variant(p->hypers, p->spec, p->spread, grid_starts[s].stretch, grid_starts[s].noise);
         return;
     }
     for (int i = 0; i < p->hypers->count; i++) {
@@ -164,7 +150,7 @@ static thiele_status taste(problem *p, start *s, double *x, thi_fit_result *tota
     thiele_status status = climb(p, TASTE, x, &result);
     total->evaluations += result.evaluations;
     if (status == THIELE_OK) {
-        keep(p->hypers, s->value);
+        thi_hypers_keep(p->hypers, s->value);
         s->score = -result.value;
     }
     return status;
@@ -174,7 +160,7 @@ static thiele_status score_starts(problem *p, int count, start *list, double *x,
 {
     for (int s = 0; s < count; s++) {
         make_start(p, s);
-        keep(p->hypers, list[s].value);
+        thi_hypers_keep(p->hypers, list[s].value);
         /* A few iterations tell more than the value does where it begins: from afar all noise looks best. */
         thiele_status status =
             thi_hypers_in_bounds(p->hypers, p->base) ? taste(p, &list[s], x, total) : THIELE_ERROR_NUMERIC;
@@ -230,7 +216,7 @@ static thiele_status climb_starts(problem *p, int count, start *list, int iterat
             continue;
         }
         thi_lbfgs_result result;
-        load(p->hypers, list[s].value);
+        thi_hypers_load(p->hypers, list[s].value);
         thiele_status status = climb(p, iterations, x, &result);
         total->evaluations += result.evaluations;
         if (status == THIELE_ERROR_NUMERIC) {
@@ -240,11 +226,11 @@ static thiele_status climb_starts(problem *p, int count, start *list, int iterat
         if (status != THIELE_OK) {
             return status;
         }
-        keep(p->hypers, list[s].value);
+        thi_hypers_keep(p->hypers, list[s].value);
         list[s].score = -result.value;
         best = is_better(p->hypers, &list[s], &list[best]) ? s : best;
     }
-    load(p->hypers, list[best].value);
+    thi_hypers_load(p->hypers, list[best].value);
     return THIELE_OK;
 }
 
@@ -363,7 +349,7 @@ thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_meth
     spec->driver = driver;
     THI_TRY(thi_start_guess(hypers, ctx, spec, rows, &p.spread));
     THI_TRY(thi_alloc(ctx, &base, (size_t)hypers->count, sizeof *base));
-    keep(hypers, base);
+    thi_hypers_keep(hypers, base);
     p.base = base;
     THI_TRY(search(&p, rows, settings, result, fitted));
 out:
@@ -388,7 +374,7 @@ thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const th
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &base, count, sizeof *base));
     THI_TRY(thi_alloc(ctx, &p.gradient, count, sizeof *p.gradient));
-    keep(hypers, base);
+    thi_hypers_keep(hypers, base);
     p.base = base;
     THI_TRY(polish(&p, iterations, result));
     THI_TRY(thi_hypers_apply(hypers, ctx, spec));
@@ -421,17 +407,57 @@ static thiele_status try_noises(problem *p)
     return thi_hypers_apply(p->hypers, p->ctx, p->spec);
 }
 
-thiele_status thi_search_noise(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
-                               thi_spec *spec, thi_hypers *hypers)
+/* The start that hypers hold: its noise, a short climb, and whether it is better than the best before it. */
+static thiele_status try_start(problem *p, start *best, double *x, thi_fit_result *result)
 {
-    problem p = {.ctx = ctx, .driver = driver, .method = method, .state = state, .spec = spec, .hypers = hypers};
-    if (hypers->noise < 0 || hypers->hyper[hypers->noise].fixed) {
-        return THIELE_OK;
+    thiele_status status = THIELE_OK;
+    start here = {.value = x + p->hypers->count, .score = -INFINITY};
+    if (p->hypers->noise >= 0 && !p->hypers->hyper[p->hypers->noise].fixed) {
+        THI_TRY(try_noises(p));
     }
-    thiele_status status = thi_alloc(ctx, &p.gradient, (size_t)hypers->count, sizeof *p.gradient);
-    if (status == THIELE_OK) {
-        status = try_noises(&p);
+    status = taste(p, &here, x, result);
+    if (status == THIELE_ERROR_NUMERIC) {
+        thi_recover(p->ctx);
+        status = THIELE_OK;
     }
+    if (here.score > best->score) {
+        best->score = here.score;
+        memcpy(best->value, here.value, (size_t)p->hypers->count * sizeof *best->value);
+    }
+out:
+    return status;
+}
+
+thiele_status thi_search_starts(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
+                                thi_spec *spec, thi_hypers *hypers, const thi_starts *starts, thi_fit_result *result)
+{
+    size_t count = (size_t)hypers->count;
+    double *room = NULL, deadline;
+    problem p = {.ctx = ctx,
+                 .driver = driver,
+                 .method = method,
+                 .state = state,
+                 .spec = spec,
+                 .hypers = hypers,
+                 .tolerance = TOLERANCE};
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &room, 3 * count, sizeof *room));
+    THI_TRY(thi_alloc(ctx, &p.gradient, count, sizeof *p.gradient));
+    start best = {.value = room + 2 * count, .score = -INFINITY};
+    thi_hypers_keep(hypers, best.value);
+    thi_driver_phase(driver, "starts", TASTE * starts->count);
+    for (int s = 0; s < starts->count && !thi_driver_stopped(driver); s++) {
+        p.base = starts->value + (size_t)s * count;
+        thi_hypers_load(hypers, p.base);
+        deadline = thi_budget_split(driver, starts->count - s);
+        status = try_start(&p, &best, room, result);
+        thi_budget_restore(driver, deadline);
+        THI_TRY(status);
+    }
+    thi_hypers_load(hypers, best.value);
+    THI_TRY(thi_hypers_apply(hypers, ctx, spec));
+out:
+    thi_free(room);
     thi_free(p.gradient);
     return status;
 }

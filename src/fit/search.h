@@ -62,12 +62,19 @@ thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_meth
 thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
                                thi_spec *spec, thi_hypers *hypers, int iterations, double tolerance,
                                thi_fit_result *result);
+/* Where a search may begin: values of all hypers, one set after the other. */
+typedef struct thi_starts {
+    int count;
+    double *value; /* owned */
+} thi_starts;
+
 /*
- * The noise that is best with all else as it is, of some that are factors apart: where a search begins it may be that
- * of other rows or of another model, and a slope of millions of nats would throw everything else about. State as above.
+ * hypers gets where the best of the starts led after a short climb. The noise is searched first, among some that are
+ * factors apart: it may be that of other rows or of another model, and a slope of millions of nats would throw
+ * everything else about. State as above.
  */
-thiele_status thi_search_noise(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
-                               thi_spec *spec, thi_hypers *hypers);
+thiele_status thi_search_starts(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
+                                thi_spec *spec, thi_hypers *hypers, const thi_starts *starts, thi_fit_result *result);
 /* Opens a state on these rows, freezes it at the specification's present values and closes it. */
 thiele_status thi_freeze(thiele_context *ctx, const thi_method *method, const thi_spec *spec, const thi_rows *rows,
                          thi_fitted *fitted);

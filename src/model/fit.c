@@ -366,8 +366,7 @@ static thiele_status replace(thi_fitting *f)
     thiele_status status;
     f->method = f->hypers.noise >= 0 ? &thi_method_exact : &thi_method_dense;
     f->by_blocks = f->is_decoupled = false;
-    f->driver.deadline = 0.0;
-    f->driver.stopped = false;
+    thi_budget_extend(&f->driver, THI_SHARE_REPLACE);
     model->components = 1;
     model->weight[0] = 1.0;
     thi_free(model->method);

@@ -4,10 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/batches.h"
 #include "fit/first.h"
 #include "model/units.h"
+#include "posterior/local.h"
 
-enum { ROWS = 1000 };
+enum { ROWS = 1000, BLOCKS = 4 };
 /* Nats a row: a model of pure noise is as good as the constant, but for chance. */
 static const double CHANCE = 0.05;
 
@@ -25,19 +27,51 @@ static double label_entropy(const thi_rows *rows, int output)
     return entropy;
 }
 
+/* Rows of a few blocks: a model with a local part makes a factor of every block that it is asked about. */
+static thiele_status sample_blocks(const thi_local *local, thiele_context *ctx, thi_rows *out)
+{
+    const thi_partition *p = &local->partition;
+    const thi_rows all = {.n = p->n, .dims = p->D, .outputs = 1, .X = local->X, .y = local->y};
+    int64_t *row = NULL, count = 0;
+    thi_shuffle order;
+    thiele_status status = thi_alloc(ctx, &row, ROWS, sizeof *row);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    thi_shuffle_open(&order, (thi_stream){ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_JUDGE}, p->blocks);
+    for (int64_t b = 0; b < p->blocks && b < BLOCKS; b++) {
+        const int64_t *start = p->start + thi_shuffle_at(&order, b);
+        for (int64_t i = start[0]; i < start[1] && count < ROWS; i++) {
+            row[count++] = i;
+        }
+    }
+    status = thi_rows_take(out, ctx, &all, count, row);
+    thi_free(row);
+    return status;
+}
+
+static thiele_status sample_rows(thi_fitting *f, thi_rows *out)
+{
+    const thi_local *local = f->model->latent[0].local;
+    thi_source memory;
+    if (local != NULL) {
+        return sample_blocks(local, f->ctx, out);
+    }
+    thi_source_of_rows(&memory, &f->rows);
+    return thi_source_sample(f->streamed ? &f->stream.source : &memory, f->ctx, ROWS, THI_SAMPLE_JUDGE, out);
+}
+
 thiele_status thi_is_worse_than_constant(thi_fitting *f, bool *worse)
 {
     const thiele_model *model = f->model;
     int targets = model->encoder.targets;
     bool labels = thi_model_has_classes(model);
-    thi_source memory;
     thi_rows rows = {0};
     thiele_scores *scores = NULL;
     thiele_status status;
     *worse = false;
-    thi_source_of_rows(&memory, &f->rows);
     THI_TRY(thi_alloc(f->ctx, &scores, (size_t)targets, sizeof *scores));
-    THI_TRY(thi_source_sample(f->streamed ? &f->stream.source : &memory, f->ctx, ROWS, THI_SAMPLE_JUDGE, &rows));
+    THI_TRY(sample_rows(f, &rows));
     THI_TRY(thi_model_score_rows(model, f->ctx, &rows, true, scores));
     for (int p = 0; p < targets; p++) {
         double excess = labels ? scores[p].nlp - label_entropy(&rows, p) : scores[p].msll;

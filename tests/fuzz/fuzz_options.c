@@ -19,6 +19,13 @@ static const size_t field[] = {
 };
 enum { FIELDS = sizeof field / sizeof *field };
 
+/* "mc:100000": a step with so many draws takes seconds, and a fit has some in any case. */
+static bool draws_many(const char *expectation)
+{
+    const char *count = expectation != NULL ? strchr(expectation, ':') : NULL;
+    return count != NULL && strlen(count) > 5;
+}
+
 /* Those that sample take their time, and plug-ins are programs. */
 static bool is_allowed(const thiele_fit_options *options)
 {
@@ -27,7 +34,7 @@ static bool is_allowed(const thiele_fit_options *options)
     for (size_t i = 0; i < sizeof slow / sizeof *slow && options->method != NULL; i++) {
         allowed = allowed && strcmp(options->method, slow[i]) != 0;
     }
-    return allowed;
+    return allowed && !draws_many(options->expectation);
 }
 
 static thiele_status fit(thiele_context *ctx, const thiele_fit_options *options)

@@ -1,0 +1,76 @@
+/*
+ * The noise of predictions by some blocks: hyperparameters may be those of a few blocks, or the targets not Gaussian at
+ * all. A row sees the others of its block where predictions do (PIC, and FITC, whose blocks are single rows); else the
+ * whole block is left out, as if it were new.
+ */
+#include <math.h>
+
+#include "data/batches.h"
+#include "fit/blocks_state.h"
+#include "fit/predictive.h"
+
+/* Whether rows have all of what the basis leaves unexplained in their own covariance, as predictions do. */
+static bool counts_once(const thi_blocks_form *form)
+{
+    return form->weight[THI_RESIDUAL_DIAGONAL] == 1.0 || form->weight[THI_RESIDUAL_BLOCK] == 1.0;
+}
+
+/* Squared errors and latent variances of a block's rows, each of them left out of its block. */
+static thiele_status leave_rows(thi_bfit *fit, int64_t n, double *error2, double *v)
+{
+    thiele_status status = thi_sparse_leave_out(&fit->engine, fit->ctx, fit->block, error2, v);
+    for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
+        error2[i] *= error2[i];
+        v[i] = fmax(0.0, v[i] - fit->engine.noise);
+    }
+    return status;
+}
+
+/* The same with the block left out of the sums, of which it is a known part unless they follow a schedule. */
+static thiele_status leave_block(thi_bfit *fit, int64_t n, double *error2, double *v)
+{
+    thi_predictor rest = {0};
+    int64_t clipped = 0;
+    thiele_status status;
+    thi_sparse_sums_zero(&fit->step);
+    THI_TRY(thi_sparse_sum(&fit->engine, fit->ctx, 1, fit->block, 1.0, &fit->step));
+    thi_sparse_sums_mix(&fit->step, fit->settings->rho_0 > 0.0 ? 0.0 : -1.0, &fit->sums, 1.0);
+    THI_TRY(thi_sparse_set(&fit->engine, fit->ctx, &fit->step));
+    THI_TRY(thi_sparse_freeze(&fit->engine, fit->ctx, fit->settings->form.conditional, &rest));
+    THI_TRY(thi_predictor_marginals(&rest, fit->ctx, n, fit->block->X, error2, v, &clipped));
+    for (int64_t i = 0; i < n; i++) {
+        double gap = fit->block->y[i] - error2[i];
+        error2[i] = gap * gap;
+    }
+out:
+    thi_predictor_clear(&rest);
+    return status;
+}
+
+thiele_status thi_bfit_noise(thi_bfit *fit, thi_fitted *fitted)
+{
+    const thi_blocks_form *form = &fit->settings->form;
+    bool alone = form->weight[THI_RESIDUAL_BLOCK] == 0.0 || form->local;
+    double seen = fmin(1.0, fit->result->passes) * (double)fit->partition.blocks;
+    int64_t most = llround(fmin((double)fit->looked_at, seen)), rows;
+    thi_left_out out = {0};
+    thi_shuffle order;
+    thiele_status status = THIELE_OK;
+    if (!counts_once(form) || fit->settings->gradient || (!alone && fit->partition.blocks == 1)) {
+        return THIELE_OK;
+    }
+    thi_bfit_order(fit, 0, &order); /* the first are among the sums, wherever the steps ended */
+    THI_TRY(thi_alloc(fit->ctx, &out.error2, (size_t)(most * fit->result->largest), sizeof *out.error2));
+    THI_TRY(thi_alloc(fit->ctx, &out.v, (size_t)(most * fit->result->largest), sizeof *out.v));
+    for (int64_t i = 0; i < most; i++) {
+        int64_t block = thi_shuffle_at(&order, i);
+        THI_TRY(thi_bfit_load(fit, 1, &block, &rows));
+        THI_TRY((alone ? leave_rows : leave_block)(fit, rows, out.error2 + out.n, out.v + out.n));
+        out.n += rows;
+    }
+    THI_TRY(thi_predictive_choose(fit->ctx, &out, fit->spec, fit->hypers, fitted->latent));
+out:
+    thi_free(out.error2);
+    thi_free(out.v);
+    return status;
+}
