@@ -141,11 +141,22 @@ out:
     return status;
 }
 
+/* Functions that no sweep would have time for are of no use. */
+static void limit_alpha(thi_dfit *fit)
+{
+    if (fit->settings->alpha == 0 && fit->settings->sweeps >= 0 && thi_dfit_only_fills(fit)) {
+        int64_t swept = thi_dfit_swept(fit);
+        fit->most_alpha = least(fit->most_alpha, swept > fit->most_beta ? swept : fit->most_beta);
+        fit->columns = least(fit->columns, fit->most_alpha);
+    }
+}
+
 static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
 {
     int sweeps = fit->settings->sweeps != 0 ? fit->settings->sweeps : SWEEPS;
     thiele_status status;
     THI_TRY(thi_dfit_first_values(fit));
+    limit_alpha(fit);
     THI_TRY(thi_dfit_open(fit));
     THI_TRY(thi_dfit_first_beta(fit));
     THI_TRY(take_steps(fit));

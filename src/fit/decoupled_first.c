@@ -48,6 +48,10 @@ static thiele_status variational_first(thi_dfit *fit)
     thi_fitted fitted = {.latent = &latent};
     double deadline = thi_budget_lend(fit->driver, THI_SHARE_VALUES);
     thiele_status status;
+    if (fit->settings->beta == 0) {
+        int64_t affordable = thi_first_inducing(fit->driver, fit->source, 1);
+        fit->most_beta = affordable < fit->most_beta ? affordable : fit->most_beta;
+    }
     settings.inducing = fit->most_beta;
     settings.optimizer = "natural";
     settings.batch = fit->settings->batch;
@@ -130,7 +134,8 @@ static thiele_status better_of_two(thi_dfit *fit)
         THI_TRY(set_values(fit, k == 0 ? explored : learned));
         THI_TRY(judge(fit, &sample, &error[k]));
     }
-    if (error[0] < error[1]) {
+    /* The variational posterior is that of its own values: others need sweeps to be of use. */
+    if (error[0] < error[1] && thi_dfit_swept(fit) > fit->most_beta) {
         THI_TRY(set_values(fit, explored));
         fit->bound_noise = false;
     }

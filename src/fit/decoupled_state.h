@@ -111,6 +111,8 @@ thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *
 /* --- decoupled_sweeps.c --- */
 /* Weights of the mean at their optimum for the present hyperparameters, by blocks of functions. */
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps);
+/* Functions of the mean that some of them have time for. */
+int64_t thi_dfit_swept(const thi_dfit *fit);
 
 /* --- decoupled_last.c --- */
 /* Sites at their optimum, and the bound. */

@@ -16,9 +16,18 @@
 #include <string.h>
 
 #include "basis/partition.h"
+#include "fit/budget.h"
 #include "fit/decoupled_state.h"
 
-enum { DIRECTIONS = 16, BLOCK = 256, LEAST_ROWS = 32768, ROWS_A_FUNCTION = 4, PORTION = 1024, HALVINGS = 5 };
+enum {
+    DIRECTIONS = 16,
+    BLOCK = 256,
+    LEAST_ROWS = 32768,
+    ROWS_A_FUNCTION = 4,
+    PORTION = 1024,
+    HALVINGS = 5,
+    FEWEST_SWEEPS = 3
+};
 /* Nats a row: a sweep that gains less is the last one. */
 static const double TOLERANCE = 1e-4;
 /* Curvatures are kept above this part of the largest: a likelihood that is not log-concave has some below zero. */
@@ -202,16 +211,15 @@ out:
     return status;
 }
 
-static thiele_status sweep_open(sweep *s, thi_dfit *fit)
+static thiele_status sweep_open(sweep *s, thi_dfit *fit, int64_t rows)
 {
     const thiele_kernel *kernel = fit->spec->latents.kernel[0];
     thi_decoupled_q q;
-    int64_t rows = ROWS_A_FUNCTION * fit->n_alpha;
     thiele_status status;
     *s = (sweep){.fit = fit};
     THI_TRY(sort_functions(s));
     q = thi_dfit_q(fit);
-    THI_TRY(thi_source_sample(fit->source, fit->ctx, rows > LEAST_ROWS ? rows : LEAST_ROWS, THI_SAMPLE_WARM, &s->rows));
+    THI_TRY(thi_source_sample(fit->source, fit->ctx, rows, THI_SAMPLE_WARM, &s->rows));
     s->weight = (double)fit->source->n / (double)s->rows.n;
     THI_TRY(thi_inputs_make(&s->inputs, fit->ctx, kernel, s->rows.n, s->rows.X));
     THI_TRY(thi_functions_make(&s->alpha, fit->ctx, kernel, q.alpha.n, q.alpha.X, q.alpha.log_c));
@@ -428,20 +436,46 @@ out:
     return status;
 }
 
-thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
+/* --- by the clock ----------------------------------------------------------------------------------------------------
+ */
+
+/* Flops of a sweep, or about those of opening one, per row. */
+static double flops_a_row(const thi_dfit *fit, int64_t functions)
+{
+    return (double)functions * (2.0 * fit->source->dims + BLOCK);
+}
+
+int64_t thi_dfit_swept(const thi_dfit *fit)
+{
+    double flops =
+        thi_budget_flops(fit->driver, THI_SHARE_STEPS) / (FEWEST_SWEEPS * ROWS_A_FUNCTION * flops_a_row(fit, 1));
+    return (int64_t)fmin((double)fit->most_alpha, sqrt(flops));
+}
+
+/* As many rows as some sweeps have time for; 0: fewer than would tell the functions apart. */
+static int64_t rows_of(const thi_dfit *fit, int64_t most)
+{
+    double seconds = thi_budget_seconds(fit->driver, FEWEST_SWEEPS * flops_a_row(fit, fit->n_alpha + fit->n_beta));
+    double rows = fmin((double)most, thi_budget_left(fit->driver) / seconds);
+    return rows < fmin(ROWS_A_FUNCTION * (double)fit->n_alpha, (double)most) ? 0 : (int64_t)rows;
+}
+
+/* Sweeps over some of the rows until they gain little. */
+static thiele_status sweep_rows(thi_dfit *fit, int64_t rows, int sweeps)
 {
     sweep s;
-    double value, before, tolerance = fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE;
+    double value, before, began, tolerance = fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE;
     thiele_status status;
-    if (fit->n_alpha == 0) {
-        return THIELE_OK;
-    }
-    thi_driver_phase(fit->driver, "sweeps", sweeps);
-    THI_TRY(sweep_open(&s, fit));
+    THI_TRY(sweep_open(&s, fit, rows));
     for (int i = 0; i < sweeps && !thi_driver_stopped(fit->driver); i++) {
+        began = thi_seconds();
         THI_TRY(look(&s, &before));
         value = before;
         THI_TRY(one_sweep(&s, &value));
+        if (!thi_driver_stopped(fit->driver)) {
+            thi_budget_took(fit->driver, (double)s.rows.n * flops_a_row(fit, fit->n_alpha + fit->n_beta),
+                            thi_seconds() - began);
+        }
         thi_driver_report(fit->driver, value);
         THI_TRY(renew_noise(&s));
         if (value - before < tolerance * (double)fit->source->n) {
@@ -455,5 +489,23 @@ thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
     }
 out:
     sweep_close(&s);
+    return status;
+}
+
+thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
+{
+    int64_t n = fit->source->n, most = ROWS_A_FUNCTION * fit->n_alpha, rows = 0;
+    thiele_status status = THIELE_OK;
+    most = least(n, most > LEAST_ROWS ? most : LEAST_ROWS);
+    thi_driver_phase(fit->driver, "sweeps", sweeps);
+    while (fit->n_alpha > 0 && rows < most && !thi_driver_stopped(fit->driver)) {
+        int64_t next = rows_of(fit, most);
+        if (next < most && next < 2 * rows + 1) {
+            break;
+        }
+        rows = next;
+        THI_TRY(sweep_rows(fit, rows, sweeps));
+    }
+out:
     return status;
 }

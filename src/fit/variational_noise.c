@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "data/batches.h"
+#include "fit/budget.h"
 #include "fit/variational_state.h"
 
 enum { GRID = 9, REFINEMENTS = 12 };
@@ -150,10 +151,12 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
                      fit->shape.capacity, fit->source->run);
     fit->white = true;
     thi_sites_clear(fit);
+    double M = (double)fit->sites->T.rows, begun = thi_seconds();
     thiele_status status = thi_vfit_pull_some(fit, next_rows, &order);
     if (status != THIELE_OK) {
         return status;
     }
+    thi_budget_took(fit->driver, (double)fit->seen * M * (3.0 * M + 2.0 * fit->source->dims), thi_seconds() - begun);
     if (fit->seen == 0) {
         return thi_fail(fit->ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
     }
