@@ -136,7 +136,7 @@ const cli_option cli_search_options[] = {
     {"iterations", 0, cli_parse_iterations, CLI_AT(fit.iterations), "N",
      "of the optimiser, at most (default: 200, lbfgs 500); 0 keeps the first guesses", 0, INT_MOST},
     {"deadline", 0, cli_parse_real, CLI_AT(fit.deadline), "SECONDS",
-     "keep the best model found by then (default: none)", 0, 1e9},
+     "keep the best model found by then (default: 0, none)", 0, 1e9},
     {0},
 };
 

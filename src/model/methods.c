@@ -345,9 +345,24 @@ static const char *expectation_of(const thi_fitting *f, int chosen)
     return preferred ? "augmented" : methods[chosen].expectation;
 }
 
-static thiele_status check_settings(const thi_fitting *f)
+/* Steps of a given length are those of minibatches and of the optimizers that follow a gradient. */
+static bool has_rate(const thi_fitting *f, int chosen)
+{
+    const char *optimizer = f->options->optimizer != NULL ? f->options->optimizer : "auto";
+    bool searches = strcmp(optimizer, "lbfgs") == 0 || strcmp(optimizer, "alternate") == 0;
+    return methods[chosen].method == NULL && !searches && strcmp(methods[chosen].name, "collapsed") != 0 &&
+           !thi_blocks_is_form(methods[chosen].name);
+}
+
+static thiele_status check_settings(const thi_fitting *f, int chosen)
 {
     const thiele_fit_options *o = f->options;
+    if (o->rate > 0.0 && !has_rate(f, chosen)) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "method '%s' has no steps of a given length here: leave the rate out, or ask for method "
+                        "variational with the optimizer adam, adadelta or momentum",
+                        methods[chosen].name);
+    }
     if (o->inducing < 0 || o->batch < 0 || o->epochs < 0 || !(o->rate >= 0.0) || !(o->tolerance >= 0.0)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "inducing inputs, batch, epochs, rate and tolerance must not be negative");
@@ -369,7 +384,7 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
             "ess, hmc, mh, sor, dtc, fitc, fic, pitc, pic, decoupled and incremental",
             name);
     }
-    THI_TRY(check_settings(f));
+    THI_TRY(check_settings(f, chosen));
     THI_TRY(check_method(f, chosen, table->rows));
     f->method = methods[chosen].method;
     f->sampler = methods[chosen].sampler;

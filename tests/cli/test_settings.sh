@@ -110,4 +110,10 @@ for setting in noise=1e-95 variance=1e-95; do
 done
 run fit large.csv --target y --likelihood 'student-t(scale=1e-99)' -o large.thiele
 expect_refusal 2 "'scale' cannot be 1e-99"
+# A step length is refused by every fit that has no such steps.
+for how in exact collapsed pic 'variational --optimizer lbfgs'; do
+    # shellcheck disable=SC2086
+    run fit large.csv --target y --method $how --rate 0.1 -o large.thiele
+    expect_refusal 2 'no steps of a given length'
+done
 finish
