@@ -5,7 +5,7 @@
 #include "testing_context.h"
 
 #include "fit/blocks.h"
-#include "fit/first.h"
+#include "fit/explore.h"
 
 enum { D = 2, TESTS = 40 };
 

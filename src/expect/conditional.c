@@ -1,13 +1,12 @@
 /*
  * Mean and variance of y from the density alone, by those given f: at each node f of the ladder the density is
- * integrated over y (law.h), one evaluation a place, and what comes out is smooth in f however narrow the density is. A
- * few dozen integrals over y in place of a thousand over f. With Z(f) the sum of p(y | f) over y, 1 unless it is not
- * normalised,
- *   E[y] = E[Z m] / E[Z],  E[y^2] = E[Z (m^2 + s)] / E[Z].
+ * integrated over y (predictive_distribution.h), one evaluation a place, and what comes out is smooth in f however
+ * narrow the density is. A few dozen integrals over y in place of a thousand over f. With Z(f) the sum of p(y | f) over
+ * y, 1 unless it is not normalised, E[y] = E[Z m] / E[Z],  E[y^2] = E[Z (m^2 + s)] / E[Z].
  */
 #include <math.h>
 
-#include "expect/law.h"
+#include "expect/predictive_distribution.h"
 
 /* What the integrals over y are good to; from rules of many nodes on, what a density may have lost by rounding. */
 static const double TOLERANCE = 1e-7, ROUGH = 1e-4, NORMALISED = 1e-5;

@@ -89,7 +89,7 @@ thiele_status thi_mixture_probabilities(thi_expect *expect, thiele_context *ctx,
 /*
  * For each output by itself the y with P(Y <= y) = p[j], 0 < p < 1; for counts, classes and two values the smallest y
  * with P(Y <= y) >= p[j]. out: count x P x n. A Gaussian with one component costs a multiplication each, others a
- * search (10 to 100 averages over f) or, from the density alone, an integral over y (law.h).
+ * search (10 to 100 averages over f) or, from the density alone, an integral over y (predictive_distribution.h).
  */
 thiele_status thi_mixture_quantiles(thi_expect *expect, thiele_context *ctx, const thi_marginals *m, int count,
                                     const double *p, double *out);

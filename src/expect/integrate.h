@@ -99,7 +99,7 @@ struct thi_space {
     thi_rule fixed;              /* "quadrature:n", "qmc:n" */
     thi_rule regression;         /* "qmc:n" without derivatives */
     thi_rule sobol;              /* predictions with Q > 3; made when first needed */
-    double *stack, *border;      /* split.c; made when first needed */
+    double *stack, *border;      /* adaptive_panels.c; made when first needed */
     double *mixed, *gathered;    /* mixture.c; made when first needed */
     int components;              /* that `gathered` has room for */
     double floor;                /* log predictive densities far below this need not be exact; usually none */
@@ -149,7 +149,8 @@ thiele_status thi_average(thi_space *space, thiele_context *ctx, const thi_integ
  */
 thiele_status thi_gather(thi_space *space, thiele_context *ctx, const thi_marginals *m, int64_t i, thi_marginals *row);
 
-/* --- split.c: Q = 1 ----------------------------------------------------------------------------------------------- */
+/* --- adaptive_panels.c: Q = 1
+ * ----------------------------------------------------------------------------------------------- */
 /* One row: y (P), mu, sd, centre. */
 typedef struct thi_line {
     const double *y, *centre;

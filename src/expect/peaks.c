@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "expect/law.h"
+#include "expect/predictive_distribution.h"
 
 enum { PLACES = 256, ZOOM = 17, OFFSETS = 168, CHUNK = 12 };
 /* A drop of the log density that can't be seen in a sum. */

@@ -2,15 +2,15 @@
  * What is predicted: mean and variance of y, by the law of total variance from those given f,
  *   E[y] = E[m(f)],  Var[y] = E[s(f)] + Var[m(f)],
  * and class probabilities. Exact where the likelihood knows, else by quadrature (up to 3 latents) or 2048 quasi-random
- * points; from the density of y alone where there are no moments given f (law.h).
+ * points; from the density of y alone where there are no moments given f (predictive_distribution.h).
  */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "expect/integrate.h"
-#include "expect/law.h"
 #include "expect/parallel.h"
+#include "expect/predictive_distribution.h"
 
 enum { PREDICTIVE_DRAWS = 2048 };
 

@@ -1,7 +1,7 @@
 /*
  * Gauss-Hermite quadrature, a tensor product for Q = 2 or 3 latents: n^Q evaluations a row. The number of nodes is
  * given, or found for each row by climbing a ladder until two rules agree; the finer one is then far better than their
- * difference. Rows that never settle (sharp features, wide marginals) are handed to split.c when Q = 1.
+ * difference. Rows that never settle (sharp features, wide marginals) are handed to adaptive_panels.c when Q = 1.
  */
 #include <math.h>
 #include <string.h>

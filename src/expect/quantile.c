@@ -3,14 +3,14 @@
  * function of y, exact or the average over f of the one given f and added up over the components of a mixture, is
  * inverted on a scale where its argument is unbounded (log for positive y, log odds for y in (0, 1)) by bracketing and
  * the Illinois form of the secant rule, some ten averages a quantile. Counts are searched by doubling and halving,
- * classes by adding up; without a distribution function the density is integrated over y (law.h).
+ * classes by adding up; without a distribution function the density is integrated over y (predictive_distribution.h).
  */
 #include <math.h>
 #include <string.h>
 
 #include "expect/integrate.h"
-#include "expect/law.h"
-#include "likelihood/gaussian.h"
+#include "expect/predictive_distribution.h"
+#include "likelihood/normal_quantile.h"
 
 static void evaluate_cdf(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value)
 {

@@ -1,12 +1,12 @@
 /*
  * Draws of y: a component of the mixture, the latents from it, y given them. A likelihood that can't draw has its
- * density integrated over y (law.h), and a uniform number looked up in it; several outputs one after the other, each
- * given those before it. The draws of a pseudo-likelihood follow its class probabilities.
+ * density integrated over y (predictive_distribution.h), and a uniform number looked up in it; several outputs one
+ * after the other, each given those before it. The draws of a pseudo-likelihood follow its class probabilities.
  */
 #include <math.h>
 
 #include "expect/integrate.h"
-#include "expect/law.h"
+#include "expect/predictive_distribution.h"
 
 /* One row: its marginals, its number, and the draws that are wanted (P x count). */
 typedef struct batch {

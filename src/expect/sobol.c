@@ -9,7 +9,7 @@
  * into coefficients. Exact for a l that is quadratic without cross terms; (1 + 2Q)^2 n operations, once.
  */
 #include "expect/integrate.h"
-#include "likelihood/gaussian.h"
+#include "likelihood/normal_quantile.h"
 #include "linalg/linalg.h"
 
 enum { DIMENSIONS = 64, BITS = 32 };

@@ -5,7 +5,7 @@
 #include "basis/partition.h"
 #include "data/batches.h"
 #include "fit/blocks.h"
-#include "fit/first.h"
+#include "fit/explore.h"
 #include "posterior/local.h"
 
 /* Blocks of which some rows are held out to see the error, and which of their rows: every so many. */

@@ -4,7 +4,7 @@
 
 #include "data/batches.h"
 #include "fit/decoupled.h"
-#include "fit/first.h"
+#include "fit/explore.h"
 #include "optim/rules.h"
 #include "posterior/decoupled.h"
 
@@ -61,7 +61,7 @@ typedef struct thi_dfit {
     double expected, kl, bound, log_prior;
 } thi_dfit;
 
-/* --- decoupled_first.c --- */
+/* --- decoupled_init.c --- */
 /* Sweeps find the weights, and nothing else is learned. */
 bool thi_dfit_only_fills(const thi_dfit *fit);
 /* The hyperparameters that a fit begins with, or those that it ends with where it only fills the bases. */
@@ -114,7 +114,7 @@ thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps);
 /* Functions of the mean that some of them have time for. */
 int64_t thi_dfit_swept(const thi_dfit *fit);
 
-/* --- decoupled_last.c --- */
+/* --- decoupled_finish.c --- */
 /* Sites at their optimum, and the bound. */
 thiele_status thi_dfit_last(thi_dfit *fit);
 

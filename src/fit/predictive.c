@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "fit/first.h"
+#include "fit/explore.h"
 
 enum { ROWS = 2000, GRID = 25, REFINEMENTS = 20, FACTORS = 12 };
 /* A factor of the variances must gain this many nats over none: it is one more number. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fit/budget.h"
-#include "fit/first.h"
+#include "fit/explore.h"
 #include "fit/variational_state.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "fit/budget.h"
-#include "fit/first.h"
+#include "fit/explore.h"
 #include "fit/variational_state.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* Predictions after calibration: moments, quantiles, draws and class probabilities of a block of rows. */
 #include <math.h>
 
-#include "likelihood/gaussian.h"
+#include "likelihood/normal_quantile.h"
 #include "model/outputs.h"
 
 bool thi_outputs_calibrated(const thi_outputs *o)

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "expect/law.h"
-#include "likelihood/gaussian.h"
+#include "expect/predictive_distribution.h"
+#include "likelihood/normal_quantile.h"
 #include "likelihood/special.h"
 
 /* Levels of the central intervals that are exact; the usual ones are among them. */

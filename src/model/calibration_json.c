@@ -1,7 +1,7 @@
 /* A model's calibration and the tails of its residuals: in its description, in its file, and for those who ask. */
 #include <math.h>
 
-#include "likelihood/gaussian.h"
+#include "likelihood/normal_quantile.h"
 #include "model/describe.h"
 
 void thiele_model_calibration(const thiele_model *model, thiele_calibration *out)

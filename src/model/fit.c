@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "fit/budget.h"
-#include "fit/first.h"
+#include "fit/explore.h"
 #include "fit/predictive.h"
 #include "model/calibrate.h"
-#include "model/duplicates.h"
+#include "model/replicates.h"
 #include "model/sampling.h"
 #include "model/units.h"
 #include "model/worth.h"

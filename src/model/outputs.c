@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "expect/parallel.h"
-#include "likelihood/gaussian.h"
+#include "likelihood/normal_quantile.h"
 
 /* Doubles of a row of a mixture's gathered marginals. */
 static size_t gathered_size(const thiele_model *model)

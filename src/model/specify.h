@@ -47,20 +47,20 @@ thiele_status thi_report(thi_fitting *f);
 /* Learns from rows, or only conditions on them at the values learned before. */
 thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted);
 
-/* --- each.c --- */
+/* --- method_per_target.c --- */
 /* The same target by target; fitted->latent has room for all of them. */
 thiele_status thi_run_each(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted);
 /* Refuses rows that are equal while one of their targets differs, or warns of them. */
 thiele_status thi_check_each(thi_fitting *f);
 
-/* --- snapshot.c --- */
+/* --- method_blocks.c --- */
 /* Settings of a method by blocks from the options. */
 thiele_status thi_specify_blocks(thi_fitting *f, const char *method);
 /* Learns by blocks, or only conditions. */
 thiele_status thi_run_blocks(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted);
 void thi_report_blocks(thi_fitting *f);
 
-/* --- decoupled.c: the same for decoupled bases, or one that is shared by mean and covariance and grows --- */
+/* --- method_decoupled.c: the same for decoupled bases, or one that is shared by mean and covariance and grows --- */
 thiele_status thi_specify_decoupled(thi_fitting *f, bool shared);
 thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted);
 

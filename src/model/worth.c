@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "data/batches.h"
-#include "fit/first.h"
+#include "fit/explore.h"
 #include "model/units.h"
 #include "posterior/local.h"
 

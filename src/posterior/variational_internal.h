@@ -12,7 +12,7 @@
  *   variational_quick.c    products with Kzz^-1 in place of solves
  *   variational_rows.c     marginals and their adjoints, by blocks of rows
  *   variational_kl.c       KL(q || p), the bound of a mixture, their gradients
- *   variational_end.c      gradients of kernels and Z from what the rows left
+ *   variational_adjoint.c      gradients of kernels and Z from what the rows left
  *   variational_freeze.c   the predictor
  */
 #ifndef THI_VARIATIONAL_INTERNAL_H
@@ -133,7 +133,7 @@ thiele_status thi_kl_value(thi_variational *v, thiele_context *ctx, double *kl);
 /* After thi_kl_value: mbar, sbar and G become minus the gradient of KL; weight_bar that of F - KL. */
 thiele_status thi_kl_adjoint(thi_variational *v, thiele_context *ctx, const double *expected);
 
-/* --- variational_end.c --- */
+/* --- variational_adjoint.c --- */
 /* Copies the lower triangle onto the upper one, on all threads. */
 thiele_status thi_mirror(thiele_context *ctx, thi_matrix A);
 

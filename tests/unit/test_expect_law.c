@@ -6,7 +6,7 @@
 #include "testing_context.h"
 
 #include "expect/expect.h"
-#include "likelihood/gaussian.h"
+#include "likelihood/normal_quantile.h"
 #include "likelihood/special.h"
 
 static thiele_likelihood *make(const char *text, int outputs, int classes)

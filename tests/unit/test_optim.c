@@ -1,7 +1,7 @@
 /* L-BFGS: known minima, walls of NaN and errors, limits, stopping; and the vector loops and quantiles against libm. */
 #include "testing.h"
 
-#include "likelihood/gaussian.h"
+#include "likelihood/normal_quantile.h"
 #include "linalg/vector.h"
 #include "optim/lbfgs.h"
 

@@ -1,5 +1,5 @@
 /* Finds equal rows by sorting; which of them are named does not depend on the sort. */
-#include "model/duplicates.h"
+#include "model/replicates.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fit/budget.h"
-#include "model/duplicates.h"
+#include "model/replicates.h"
 #include "model/specify.h"
 
 /* What one target's fit holds beside what it shares with the others. */

@@ -2,7 +2,7 @@
  * Cells of the axis of y, halved until the 16 nodes of a cell and those of its halves agree. A quantile is looked up in
  * its cell by the polynomial through the nodes: no density is evaluated again, except to cut a large cell of counts.
  */
-#include "expect/law.h"
+#include "expect/predictive_distribution.h"
 
 #include <float.h>
 #include <math.h>

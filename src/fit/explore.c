@@ -1,5 +1,5 @@
 /* Exploring hyperparameters and choosing inducing inputs on samples of the rows. */
-#include "fit/first.h"
+#include "fit/explore.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Rows with equal inputs and different targets: repeated measurements. */
-#ifndef THI_DUPLICATES_H
-#define THI_DUPLICATES_H
+#ifndef THI_REPLICATES_H
+#define THI_REPLICATES_H
 
 #include "data/data.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "expect/integrate.h"
-#include "expect/law.h"
+#include "expect/predictive_distribution.h"
 
 static int64_t most(int64_t a, int64_t b)
 {

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "expect/law.h"
+#include "expect/predictive_distribution.h"
 #include "likelihood/special.h"
 
 enum { N = THI_CELL_NODES };

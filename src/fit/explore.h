@@ -1,6 +1,6 @@
 /* The first phases that sparse fits share: hyperparameters explored on some rows, inducing inputs chosen among some. */
-#ifndef THI_FIRST_H
-#define THI_FIRST_H
+#ifndef THI_EXPLORE_H
+#define THI_EXPLORE_H
 
 #include "fit/variational.h"
 

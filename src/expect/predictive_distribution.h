@@ -5,8 +5,8 @@
  * is integrated by cells of 16 nodes on an axis that has no ends (y, log y or the log odds of y; counts as they are).
  * Some 1000 densities a row, each an integral over f.
  */
-#ifndef THI_LAW_H
-#define THI_LAW_H
+#ifndef THI_PREDICTIVE_DISTRIBUTION_H
+#define THI_PREDICTIVE_DISTRIBUTION_H
 
 #include "expect/integrate.h"
 
@@ -23,7 +23,7 @@ enum {
 /* Log odds beyond this are those of y = 1 in doubles. */
 #define THI_UNIT_REACH 36.0
 
-/* cells.c. The axis: from its places to values of y and back. */
+/* predictive_nodes.c. The axis: from its places to values of y and back. */
 double thi_to_support(thi_support support, double x);
 double thi_from_support(thi_support support, double y);
 
@@ -80,7 +80,7 @@ thiele_status thi_law_quantile(thi_law *law, double p, double *y);
 thiele_status thi_conditional_moments(thi_expect *expect, thiele_context *ctx, const double *mu, double v, int output,
                                       double *mean, double *variance, bool *found);
 
-/* cells.c: log densities along the axis, at most THI_EXPECT_BLOCK places; minus infinity beyond its ends. */
+/* predictive_nodes.c: log densities along the axis, at most THI_EXPECT_BLOCK places; minus infinity beyond its ends. */
 thiele_status thi_law_densities(thi_law *law, int count, const double *x, double *log_p);
 /* Values and sums of up to THI_CELL_BATCH cells whose ends are set. */
 thiele_status thi_law_evaluate(thi_law *law, int count, thi_cell *cell);
