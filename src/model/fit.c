@@ -370,9 +370,13 @@ static thiele_status replace(thi_fitting *f)
     model->components = 1;
     model->weight[0] = 1.0;
     thi_free(model->method);
-    model->method = NULL;
+    thi_free(model->expectation);
+    model->method = model->expectation = NULL;
+    f->spec.expectation = f->options->expectation; /* the likelihood's own: bounds by augmentation are looser */
     thi_source_of_rows(&memory, &f->rows);
     THI_TRY(thi_strdup(f->ctx, &model->method, f->method->name));
+    THI_TRY(thi_strdup(f->ctx, &model->expectation,
+                       f->spec.expectation != NULL ? f->spec.expectation : thiele_likelihood_best_method(f->spec.lik)));
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
     THI_TRY(thi_source_sample(f->streamed ? &f->stream.source : &memory, f->ctx, f->method->subset, THI_SAMPLE_EXPLORE,
                               &some));

@@ -10,8 +10,11 @@
 #include "posterior/local.h"
 
 enum { ROWS = 1000, BLOCKS = 4 };
-/* Nats a row: a model of pure noise is as good as the constant, but for chance. */
-static const double CHANCE = 0.05;
+/*
+ * Nats per row: a model of pure noise is as good as the constant, but for chance, and for what it costs to call
+ * Gaussian noise by another name (0.07 for laplace).
+ */
+static const double CHANCE = 0.05, OTHER_NOISE = 0.1;
 
 /* -sum p log p of the labels: what their frequencies score. */
 static double label_entropy(const thi_rows *rows, int output)
@@ -66,6 +69,7 @@ thiele_status thi_is_worse_than_constant(thi_fitting *f, bool *worse)
     const thiele_model *model = f->model;
     int targets = model->encoder.targets;
     bool labels = thi_model_has_classes(model);
+    double margin = CHANCE + (labels || thi_is_gaussian(model->lik) ? 0.0 : OTHER_NOISE);
     thi_rows rows = {0};
     thiele_scores *scores = NULL;
     thiele_status status;
@@ -75,7 +79,7 @@ thiele_status thi_is_worse_than_constant(thi_fitting *f, bool *worse)
     THI_TRY(thi_model_score_rows(model, f->ctx, &rows, true, scores));
     for (int p = 0; p < targets; p++) {
         double excess = labels ? scores[p].nlp - label_entropy(&rows, p) : scores[p].msll;
-        *worse = *worse || excess > CHANCE;
+        *worse = *worse || excess > margin;
     }
 out:
     thi_rows_free(&rows);
