@@ -181,7 +181,7 @@ static void learn(study *s, const char *form)
     thi_bfit *fit = &s->fit;
     double started = now(s->ctx);
     thi_driver_start(&s->driver, s->ctx, s->o.deadline);
-    check(s->ctx, thi_first_explore(s->ctx, &s->driver, &s->spec, &s->source, &s->hypers, &thi_method_exact,
+    check(s->ctx, thi_first_explore(s->ctx, &s->driver, &s->spec, &s->source, &s->hypers, &thi_objective_exact,
                                     (int64_t)s->o.explore, 0.3, &s->sparse, &s->result.fit));
     double explored = now(s->ctx) - started;
     choose_basis(s);

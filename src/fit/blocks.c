@@ -124,7 +124,7 @@ static thiele_status first_phases(thi_bfit *fit)
     double started = thi_seconds();
     thiele_status status = THIELE_OK;
     if (!s->condition) {
-        THI_TRY(thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, &thi_method_exact, s,
+        THI_TRY(thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, &thi_objective_exact, s,
                                   &fit->result->fit, &fit->starts));
     }
     fit->result->learn_seconds = thi_seconds() - started;

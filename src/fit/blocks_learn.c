@@ -100,7 +100,7 @@ out:
     return status;
 }
 
-static const thi_method evidence_of_blocks = {.name = "blocks", .evaluate = evaluate};
+static const thi_objective evidence_of_blocks = {.name = "blocks", .evaluate = evaluate};
 
 /* --- stages ----------------------------------------------------------------------------------------------------------
  */

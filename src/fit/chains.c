@@ -94,7 +94,8 @@ static thiele_status check(thiele_context *ctx, const thi_chains_settings *s, co
 double thi_chains_bytes(int64_t n, int groups, const thi_chains_settings *settings)
 {
     int chains = settings->chains > 0 ? settings->chains : 4;
-    bool own = strcmp(settings->sampler, "gibbs") == 0;
+    const thi_sampler *sampler = find_sampler(settings->sampler);
+    bool own = sampler != NULL && sampler->needs_augmentation;
     return 8.0 * (double)n * (double)n * (2.0 * groups + (own ? chains : 0)) + 160.0 * (double)n * chains;
 }
 

@@ -69,9 +69,9 @@ out:
     return status;
 }
 
-static thiele_status explore(thi_dfit *fit, const thi_method *method)
+static thiele_status explore(thi_dfit *fit, const thi_objective *objective)
 {
-    return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, method, fit->sparse,
+    return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, objective, fit->sparse,
                              &fit->result->fit, NULL);
 }
 
@@ -95,7 +95,7 @@ static thiele_status judge(const thi_dfit *fit, const thi_rows *sample, double *
     thiele_status status;
     half.n = n;
     THI_TRY(thi_alloc(fit->ctx, &mean, (size_t)rest, sizeof *mean));
-    status = thi_freeze(fit->ctx, &thi_method_exact, fit->spec, &half, &fitted);
+    status = thi_freeze(fit->ctx, &thi_objective_exact, fit->spec, &half, &fitted);
     *error = INFINITY;
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(fit->ctx);
@@ -122,7 +122,7 @@ static thiele_status better_of_two(thi_dfit *fit)
     thiele_status status;
     THI_TRY(thi_alloc(fit->ctx, &explored, (size_t)fit->hypers->count, sizeof *explored));
     THI_TRY(thi_alloc(fit->ctx, &learned, (size_t)fit->hypers->count, sizeof *learned));
-    THI_TRY(explore(fit, &thi_method_exact));
+    THI_TRY(explore(fit, &thi_objective_exact));
     thi_hypers_keep(fit->hypers, explored);
     THI_TRY(variational_first(fit));
     thi_hypers_keep(fit->hypers, learned);
@@ -148,7 +148,7 @@ out:
 
 thiele_status thi_dfit_first_values(thi_dfit *fit)
 {
-    const thi_method *method = fit->hypers->noise >= 0 ? &thi_method_exact : &thi_method_dense;
+    const thi_objective *objective = fit->hypers->noise >= 0 ? &thi_objective_exact : &thi_objective_dense;
     if (fit->sparse->condition) {
         return THIELE_OK;
     }
@@ -160,7 +160,7 @@ thiele_status thi_dfit_first_values(thi_dfit *fit)
                    ? better_of_two(fit)
                    : variational_first(fit);
     }
-    return explore(fit, method);
+    return explore(fit, objective);
 }
 
 /* What the variational fit knew is not forgotten. */

@@ -1,4 +1,4 @@
-/* Exact Gaussian-process regression as a method: its objective is the log marginal likelihood. */
+/* Exact Gaussian-process regression as an objective: the log marginal likelihood. */
 #include "posterior/exact.h"
 
 #include "fit/search.h"
@@ -65,7 +65,7 @@ out:
 }
 
 /* A thousand rows tell most of what all of them tell, at a cost that does not matter. */
-const thi_method thi_method_exact = {
+const thi_objective thi_objective_exact = {
     .name = "exact",
     .subset = 800,
     .cubes = 1.5,

@@ -47,24 +47,24 @@ static void hold_lengthscales(const thi_spec *spec, thi_hypers *hypers, const do
  * Rows that can be explored before the share of the time is over, as many evaluations of so many cubes as a search
  * takes; 0: too few to be worth it, first guesses must do.
  */
-static int64_t explored_rows(const thi_driver *driver, const thi_method *method, int latents)
+static int64_t explored_rows(const thi_driver *driver, const thi_objective *objective, int latents)
 {
     enum { EVALUATIONS = 60, LEAST = 100 };
-    double most = (double)method->subset / sqrt((double)latents);
-    double rows = cbrt(thi_budget_flops(driver, THI_SHARE_EXPLORE) / (2 * EVALUATIONS * method->cubes * latents));
+    double most = (double)objective->subset / sqrt((double)latents);
+    double rows = cbrt(thi_budget_flops(driver, THI_SHARE_EXPLORE) / (2 * EVALUATIONS * objective->cubes * latents));
     return rows < LEAST && rows < most ? 0 : (int64_t)fmin(rows, most);
 }
 
 /* The search on these rows, from the values that hypers have. */
 static thiele_status search(thiele_context *ctx, thi_driver *driver, thi_spec *spec, thi_hypers *hypers,
-                            const thi_method *method, const thi_rows *rows, const thi_variational_settings *s,
+                            const thi_objective *objective, const thi_rows *rows, const thi_variational_settings *s,
                             thi_fit_result *result)
 {
     thi_fit_settings settings = {s->restarts, EXPLORE_ITERATIONS};
     double begun = thi_seconds(), before = (double)result->evaluations;
-    thiele_status status = thi_search(ctx, driver, method, spec, rows, hypers, &settings, result, NULL);
+    thiele_status status = thi_search(ctx, driver, objective, spec, rows, hypers, &settings, result, NULL);
     if (status == THIELE_OK) {
-        thi_budget_took(driver, ((double)result->evaluations - before) * method->cubes * pow((double)rows->n, 3.0),
+        thi_budget_took(driver, ((double)result->evaluations - before) * objective->cubes * pow((double)rows->n, 3.0),
                         thi_seconds() - begun);
     }
     result->iterations = 0; /* those of the fit itself are counted */
@@ -165,8 +165,8 @@ static void close_exploration(exploration *e)
 }
 
 static thiele_status explore(exploration *e, thiele_context *ctx, thi_driver *driver, thi_spec *spec,
-                             thi_hypers *hypers, const thi_method *method, const thi_variational_settings *settings,
-                             thi_fit_result *result)
+                             thi_hypers *hypers, const thi_objective *objective,
+                             const thi_variational_settings *settings, thi_fit_result *result)
 {
     int best = 1;
     thiele_status status = THIELE_OK;
@@ -174,14 +174,14 @@ static thiele_status explore(exploration *e, thiele_context *ctx, thi_driver *dr
     for (int k = 0; k < 2 && e->sample[k].n > 1; k++) {
         double deadline = k == 0 && e->sample[1].n > 1 ? thi_budget_split(driver, 2) : driver->deadline;
         THI_TRY(set(hypers, ctx, spec, e->value[0]));
-        THI_TRY(search(ctx, driver, spec, hypers, method, &e->sample[k], settings, result));
+        THI_TRY(search(ctx, driver, spec, hypers, objective, &e->sample[k], settings, result));
         thi_budget_restore(driver, deadline);
         hold_lengthscales(spec, hypers, e->value[0]);
         thi_hypers_keep(hypers, e->value[k + 1]);
     }
     for (int k = 0; k < 3 && e->sample[1].n > 1; k++) {
         THI_TRY(set(hypers, ctx, spec, e->value[k]));
-        THI_TRY(thi_judge_method(ctx, spec, method, &e->sample[0], &e->judged, &e->score[k]));
+        THI_TRY(thi_judge_objective(ctx, spec, objective, &e->sample[0], &e->judged, &e->score[k]));
         best = k == 0 || e->score[k] > e->score[best] ? k : best;
     }
     THI_TRY(set(hypers, ctx, spec, e->value[best]));
@@ -209,17 +209,17 @@ static thiele_status hand_over(const exploration *e, thiele_context *ctx, const 
 }
 
 thiele_status thi_first_explore(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
-                                thi_hypers *hypers, const thi_method *method, const thi_variational_settings *settings,
-                                thi_fit_result *result, thi_starts *starts)
+                                thi_hypers *hypers, const thi_objective *objective,
+                                const thi_variational_settings *settings, thi_fit_result *result, thi_starts *starts)
 {
     bool wanted = !all_given(hypers) && settings->iterations >= 0;
-    int64_t rows = wanted ? explored_rows(driver, method, spec->latents.count) : 0;
+    int64_t rows = wanted ? explored_rows(driver, objective, spec->latents.count) : 0;
     exploration e;
     double spread, deadline = thi_budget_lend(driver, THI_SHARE_EXPLORE);
     thiele_status status;
-    THI_TRY(open_exploration(&e, ctx, source, hypers, rows > 0 ? rows : method->subset));
+    THI_TRY(open_exploration(&e, ctx, source, hypers, rows > 0 ? rows : objective->subset));
     THI_TRY(thi_start_guess(hypers, ctx, spec, &e.sample[0], &spread));
-    THI_TRY(rows > 0 ? explore(&e, ctx, driver, spec, hypers, method, settings, result)
+    THI_TRY(rows > 0 ? explore(&e, ctx, driver, spec, hypers, objective, settings, result)
                      : thi_hypers_apply(hypers, ctx, spec));
     if (starts != NULL) {
         THI_TRY(hand_over(&e, ctx, hypers, rows > 0, starts));

@@ -21,8 +21,8 @@ enum {
  * caller) gets all that were found, these first.
  */
 thiele_status thi_first_explore(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
-                                thi_hypers *hypers, const thi_method *method, const thi_variational_settings *settings,
-                                thi_fit_result *result, thi_starts *starts);
+                                thi_hypers *hypers, const thi_objective *objective,
+                                const thi_variational_settings *settings, thi_fit_result *result, thi_starts *starts);
 /* Inducing inputs where nobody said how many: for so many latents and components, and so many that a pass over all
  * rows has time for. */
 int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, int members);

@@ -60,8 +60,8 @@ out:
     return status;
 }
 
-thiele_status thi_judge_method(thiele_context *ctx, const thi_spec *spec, const thi_method *method,
-                               const thi_rows *train, const thi_rows *rows, double *score)
+thiele_status thi_judge_objective(thiele_context *ctx, const thi_spec *spec, const thi_objective *objective,
+                                  const thi_rows *train, const thi_rows *rows, double *score)
 {
     int Q = spec->latents.count;
     thi_predictor *latent = NULL;
@@ -69,7 +69,7 @@ thiele_status thi_judge_method(thiele_context *ctx, const thi_spec *spec, const 
     *score = -INFINITY;
     THI_TRY(thi_alloc(ctx, &latent, (size_t)Q, sizeof *latent));
     thi_fitted fitted = {.latent = latent};
-    status = thi_freeze(ctx, method, spec, train, &fitted);
+    status = thi_freeze(ctx, objective, spec, train, &fitted);
     if (status == THIELE_OK) {
         status = thi_judge(ctx, spec, latent, rows, score);
     }

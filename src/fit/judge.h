@@ -14,7 +14,7 @@
 thiele_status thi_judge(thiele_context *ctx, const thi_spec *spec, const thi_predictor *latent, const thi_rows *rows,
                         double *score);
 /* The same for a method's posterior of `train` at the specification's present values; -infinity where it has none. */
-thiele_status thi_judge_method(thiele_context *ctx, const thi_spec *spec, const thi_method *method,
-                               const thi_rows *train, const thi_rows *rows, double *score);
+thiele_status thi_judge_objective(thiele_context *ctx, const thi_spec *spec, const thi_objective *objective,
+                                  const thi_rows *train, const thi_rows *rows, double *score);
 
 #endif

@@ -26,7 +26,7 @@ enum { STARTS = sizeof grid_starts / sizeof *grid_starts, STARTS_WITHOUT_NOISE =
 typedef struct problem {
     thiele_context *ctx;
     thi_driver *driver;
-    const thi_method *method;
+    const thi_objective *objective;
     void *state;
     thi_spec *spec;
     thi_hypers *hypers;
@@ -45,7 +45,7 @@ static thiele_status log_posterior(problem *p, bool with_gradient, double *value
     thiele_status status;
     memset(p->gradient, 0, (size_t)p->hypers->count * sizeof *p->gradient);
     THI_TRY(thi_hypers_apply(p->hypers, p->ctx, p->spec));
-    THI_TRY(p->method->evaluate(p->state, p->ctx, p->hypers, value, with_gradient ? p->gradient : NULL));
+    THI_TRY(p->objective->evaluate(p->state, p->ctx, p->hypers, value, with_gradient ? p->gradient : NULL));
     thi_hypers_chain(p->hypers, p->gradient);
     *value += thi_hypers_log_prior(p->hypers, p->gradient);
 out:
@@ -94,13 +94,13 @@ static void confine(void *arg, double *x)
 static thiele_status problem_open(problem *p, const thi_rows *rows)
 {
     thiele_status status = thi_alloc(p->ctx, &p->gradient, (size_t)p->hypers->count, sizeof *p->gradient);
-    return status == THIELE_OK ? p->method->open(&p->state, p->ctx, p->spec, rows) : status;
+    return status == THIELE_OK ? p->objective->open(&p->state, p->ctx, p->spec, rows) : status;
 }
 
 static void problem_close(problem *p)
 {
     if (p->state != NULL) {
-        p->method->close(p->state);
+        p->objective->close(p->state);
     }
     p->state = NULL;
     thi_free(p->gradient);
@@ -293,7 +293,7 @@ static thiele_status explore_sample(problem *p, const thi_rows *rows, const thi_
                                     thi_fit_result *result)
 {
     thi_rows subset = {0};
-    thiele_status status = thi_rows_sample(&subset, p->ctx, rows, p->method->subset);
+    thiele_status status = thi_rows_sample(&subset, p->ctx, rows, p->objective->subset);
     if (status == THIELE_OK && varies(&subset)) {
         status = explore(p, &subset, settings, result);
     }
@@ -325,14 +325,14 @@ static thiele_status search(problem *p, const thi_rows *rows, const thi_fit_sett
     if (fitted != NULL) {
         /* Whatever ended the search: a posterior that was given up halfway is none. */
         p->spec->driver = NULL;
-        THI_TRY(p->method->freeze(p->state, p->ctx, fitted));
+        THI_TRY(p->objective->freeze(p->state, p->ctx, fitted));
     }
 out:
     problem_close(p);
     return status;
 }
 
-thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_method *method, thi_spec *spec,
+thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_objective *objective, thi_spec *spec,
                          const thi_rows *rows, thi_hypers *hypers, const thi_fit_settings *settings,
                          thi_fit_result *result, thi_fitted *fitted)
 {
@@ -340,7 +340,7 @@ thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_meth
     *result = (thi_fit_result){.stop = THIELE_STOP_FIXED};
     problem p = {.ctx = ctx,
                  .driver = driver,
-                 .method = method,
+                 .objective = objective,
                  .spec = spec,
                  .hypers = hypers,
                  .tolerance = TOLERANCE,
@@ -358,7 +358,7 @@ out:
     return status;
 }
 
-thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
+thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const thi_objective *objective, void *state,
                                thi_spec *spec, thi_hypers *hypers, int iterations, double tolerance,
                                thi_fit_result *result)
 {
@@ -366,7 +366,7 @@ thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const th
     double *base = NULL;
     problem p = {.ctx = ctx,
                  .driver = driver,
-                 .method = method,
+                 .objective = objective,
                  .state = state,
                  .spec = spec,
                  .hypers = hypers,
@@ -428,14 +428,14 @@ out:
     return status;
 }
 
-thiele_status thi_search_starts(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
+thiele_status thi_search_starts(thiele_context *ctx, thi_driver *driver, const thi_objective *objective, void *state,
                                 thi_spec *spec, thi_hypers *hypers, const thi_starts *starts, thi_fit_result *result)
 {
     size_t count = (size_t)hypers->count;
     double *room = NULL, deadline;
     problem p = {.ctx = ctx,
                  .driver = driver,
-                 .method = method,
+                 .objective = objective,
                  .state = state,
                  .spec = spec,
                  .hypers = hypers,
@@ -462,16 +462,16 @@ out:
     return status;
 }
 
-thiele_status thi_freeze(thiele_context *ctx, const thi_method *method, const thi_spec *spec, const thi_rows *rows,
-                         thi_fitted *fitted)
+thiele_status thi_freeze(thiele_context *ctx, const thi_objective *objective, const thi_spec *spec,
+                         const thi_rows *rows, thi_fitted *fitted)
 {
     void *state = NULL;
-    thiele_status status = method->open(&state, ctx, spec, rows);
+    thiele_status status = objective->open(&state, ctx, spec, rows);
     if (status == THIELE_OK) {
-        status = method->freeze(state, ctx, fitted);
+        status = objective->freeze(state, ctx, fitted);
     }
     if (state != NULL) {
-        method->close(state);
+        objective->close(state);
     }
     return status;
 }

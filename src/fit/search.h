@@ -18,8 +18,8 @@ typedef struct thi_fitted {
     double jitter;
 } thi_fitted;
 
-/* A method of inference whose objective has a gradient. */
-typedef struct thi_method {
+/* What a search maximises, with a gradient, and the posterior that it ends with. */
+typedef struct thi_objective {
     const char *name;
     int64_t subset; /* rows to explore with, at most */
     double cubes;   /* flops of an evaluation, over rows^3 and latents */
@@ -34,7 +34,7 @@ typedef struct thi_method {
                               double *gradient);
     /* Freezes the posterior at the present values. */
     thiele_status (*freeze)(void *state, thiele_context *ctx, thi_fitted *fitted);
-} thi_method;
+} thi_objective;
 
 typedef struct thi_fit_settings {
     int restarts;   /* further random starts */
@@ -51,15 +51,14 @@ typedef struct thi_fit_result {
  * hypers gets the learned values, and spec has them too at the end. fitted (NULL: not wanted) gets the posterior of the
  * rows, from where the search ended: a bound with several optima is frozen at the one that was found.
  */
-thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_method *method, thi_spec *spec,
+thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_objective *objective, thi_spec *spec,
                          const thi_rows *rows, thi_hypers *hypers, const thi_fit_settings *settings,
                          thi_fit_result *result, thi_fitted *fitted);
 /*
- * L-BFGS alone, from the present values of hypers, on a state that the caller has opened (method: its evaluate only),
- * until five iterations together gain less than `tolerance` nats.
- * result is added to.
+ * L-BFGS alone, from the present values of hypers, on a state that the caller has opened (objective: its evaluate
+ * only), until five iterations together gain less than `tolerance` nats. result is added to.
  */
-thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
+thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const thi_objective *objective, void *state,
                                thi_spec *spec, thi_hypers *hypers, int iterations, double tolerance,
                                thi_fit_result *result);
 /* Where a search may begin: values of all hypers, one set after the other. */
@@ -73,12 +72,12 @@ typedef struct thi_starts {
  * factors apart: it may be that of other rows or of another model, and a slope of millions of nats would throw
  * everything else about. State as above.
  */
-thiele_status thi_search_starts(thiele_context *ctx, thi_driver *driver, const thi_method *method, void *state,
+thiele_status thi_search_starts(thiele_context *ctx, thi_driver *driver, const thi_objective *objective, void *state,
                                 thi_spec *spec, thi_hypers *hypers, const thi_starts *starts, thi_fit_result *result);
 /* Opens a state on these rows, freezes it at the specification's present values and closes it. */
-thiele_status thi_freeze(thiele_context *ctx, const thi_method *method, const thi_spec *spec, const thi_rows *rows,
-                         thi_fitted *fitted);
+thiele_status thi_freeze(thiele_context *ctx, const thi_objective *objective, const thi_spec *spec,
+                         const thi_rows *rows, thi_fitted *fitted);
 
-extern const thi_method thi_method_exact, thi_method_dense;
+extern const thi_objective thi_objective_exact, thi_objective_dense;
 
 #endif

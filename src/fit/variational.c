@@ -102,7 +102,8 @@ static thiele_status choose_optimizer(thiele_context *ctx, const thi_variational
 static thiele_status explore(thi_vfit *fit, bool exact)
 {
     return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers,
-                             exact ? &thi_method_exact : &thi_method_dense, fit->settings, &fit->result->fit, NULL);
+                             exact ? &thi_objective_exact : &thi_objective_dense, fit->settings, &fit->result->fit,
+                             NULL);
 }
 
 /* One set for all latents to begin with, unless all were given. */

@@ -50,8 +50,7 @@ static int64_t smaller(int64_t a, int64_t b)
  */
 static bool until_deadline(const thi_fitting *f)
 {
-    bool steps = f->by_blocks ? f->block_settings.anytime : f->method == NULL && !f->settings.collapsed;
-    return f->driver.deadline > 0.0 && (steps || f->sampler != NULL);
+    return f->driver.deadline > 0.0 && f->goes_on;
 }
 
 thiele_status thi_held_rows(thi_fitting *f, bool exact)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model/json.h"
+#include "model/methods.h"
 #include "model/predictors.h"
 #include "model/units.h"
 
@@ -134,15 +135,10 @@ static json_t *own_to_json(const thiele_model *model, int index)
  * What the value is: the evidence itself; that of another model, which may be more or less (FITC and its kin, sums with
  * them); or a lower bound (SoR and DTC have Titsias').
  */
-static const char *value_name(const char *method)
+static const char *value_name(const char *name)
 {
-    static const char *const others[] = {"fitc", "fic", "pitc", "pic"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (strstr(method, others[i]) != NULL) {
-            return "approximate_log_evidence";
-        }
-    }
-    return strcmp(method, "exact") == 0 ? "log_marginal_likelihood" : "bound";
+    const thi_method *method = thi_method_named(name);
+    return method != NULL ? method->evidence : "bound";
 }
 
 /* The likelihood: its name, the text that makes it again (model units), or the values of the user's own. */

@@ -10,12 +10,11 @@
 #include "fit/explore.h"
 #include "fit/predictive.h"
 #include "model/calibrate.h"
+#include "model/methods.h"
 #include "model/replicates.h"
 #include "model/sampling.h"
 #include "model/units.h"
 #include "model/worth.h"
-
-enum { ITERATIONS_DEFAULT = 200 };
 
 void thi_model_clear_predictors(thiele_model *model)
 {
@@ -37,66 +36,22 @@ static double in_data_units(const thi_encoder *encoder, const thi_rows *rows, in
     return value;
 }
 
-static thiele_status run_variational(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted)
+const thi_source *thi_fitting_source(const thi_fitting *f, const thi_rows *rows, thi_source *memory)
 {
-    thi_variational_settings settings = f->settings;
-    settings.condition = !learn;
-    thi_variational_result outcome = {0};
-    thiele_status status =
-        thi_fit_variational(f->ctx, &f->driver, &f->spec, source, &f->hypers, &settings, &outcome, fitted);
-    if (learn) {
-        f->outcome = outcome;
-        f->result = outcome.fit;
-    }
-    return status;
-}
-
-/* Whether the noise of q stands for what its basis leaves unexplained, which predictions count once more. */
-static bool counts_twice(const thi_fitting *f)
-{
-    const thi_blocks_form *form = &f->block_settings.form;
-    bool blocks = form->weight[THI_RESIDUAL_NONE] == 1.0 && form->conditional == THI_CONDITIONAL_FULL;
-    return f->hypers.noise >= 0 && f->settings.components <= 1 && (!f->by_blocks || blocks);
-}
-
-/* A sparse method, from rows in memory or streamed. learn: else only q is fitted, at the values learned before. */
-static thiele_status run_sparse(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
-{
-    thi_source memory;
-    thi_source_of_rows(&memory, rows);
-    const thi_source *source = f->streamed ? &f->stream.source : &memory;
-    thiele_status status;
-    THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
-    THI_TRY(f->by_blocks      ? thi_run_blocks(f, source, learn, fitted)
-            : f->is_decoupled ? thi_run_decoupled(f, source, learn, fitted)
-                              : run_variational(f, source, learn, fitted));
-    if (counts_twice(f)) {
-        THI_TRY(thi_predictive_noise(f->ctx, source, &f->spec, &f->hypers, fitted->latent));
-    }
-out:
-    return status;
+    thi_source_of_rows(memory, rows);
+    return f->streamed ? &f->stream.source : memory;
 }
 
 thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
 {
-    thi_fit_settings settings = {f->options->restarts,
-                                 f->options->iterations == 0 ? ITERATIONS_DEFAULT : f->options->iterations};
+    bool samples = f->method->sampler != NULL;
     thiele_status status = learn ? thi_line_guess(f, rows) : THIELE_OK;
     if (status != THIELE_OK) {
         return status;
     }
-    double deadline = f->driver.deadline;
-    if (f->sampler != NULL) {
-        deadline = thi_budget_lend(&f->driver, THI_SHARE_LEARN);
-    }
-    if (f->method == NULL) {
-        status = run_sparse(f, rows, learn, fitted);
-    } else if (learn) {
-        status = thi_search(f->ctx, &f->driver, f->method, &f->spec, rows, &f->hypers, &settings, &f->result, fitted);
-    } else {
-        status = thi_freeze(f->ctx, f->method, &f->spec, rows, fitted);
-    }
-    if (f->sampler != NULL) {
+    double deadline = samples ? thi_budget_lend(&f->driver, THI_SHARE_LEARN) : f->driver.deadline;
+    status = f->method->run(f, rows, learn, fitted);
+    if (samples) {
         thi_budget_restore(&f->driver, deadline);
     }
     return status;
@@ -108,7 +63,7 @@ static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn
 {
     thiele_model *model = f->model;
     thi_model_clear_predictors(model);
-    if (f->sampler != NULL) {
+    if (f->method->sampler != NULL) {
         thi_sampling_clear(model);
     }
     thi_fitted fitted = {
@@ -116,7 +71,7 @@ static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn
     thiele_status status = f->each ? thi_run_each(f, rows, learn, &fitted) : thi_run_one(f, rows, learn, &fitted);
     model->jitter = fitted.jitter;
     model->value = in_data_units(&model->encoder, rows, f->streamed ? f->stream.source.n : 0, fitted.value);
-    return status == THIELE_OK && f->sampler != NULL ? thi_sample(f, rows) : status;
+    return status == THIELE_OK && f->method->sampler != NULL ? thi_sample(f, rows) : status;
 }
 
 /* The learned inducing inputs of each group serve again when the held-out rows join. */
@@ -161,11 +116,11 @@ static thiele_status learn_and_score(thi_fitting *f, const thi_rows *rows, bool 
         /* Quantiles by search would take longer than the deadline allows, and calibration makes others of them. */
         bool quick = f->options->calibrate && !thi_has_quantiles(f->model);
         THI_TRY(thi_model_score_rows(f->model, f->ctx, &test, quick, f->model->holdout));
-    } else if (f->by_blocks && thi_driver_stopped(&f->driver)) {
-        return THIELE_OK; /* blocks that were not reached say nothing of a posterior of all */
+    } else if (f->method->partial && thi_driver_stopped(&f->driver)) {
+        return THIELE_OK; /* rows that were not reached say nothing of a posterior of all */
     }
     THI_TRY(thi_unseen_add(unseen, f, &test));
-    if (learn && f->method == NULL) {
+    if (learn && f->method->objective == NULL) {
         THI_TRY(keep_basis(f));
     }
 out:
@@ -179,7 +134,7 @@ out:
 static thiele_status run_fold(thi_fitting *f, int fold, int64_t *order, thi_unseen *unseen)
 {
     thi_rows shuffled = {0};
-    bool learn = fold == 0, whole = learn && (f->keeps || f->is_decoupled); /* decoupled bases share it themselves */
+    bool learn = fold == 0, whole = learn && f->keeps;
     double deadline = whole   ? f->driver.deadline
                       : learn ? thi_budget_lend(&f->driver, THI_SHARE_HOLDOUT)
                               : thi_budget_split(&f->driver, f->folds - fold + 1);
@@ -237,12 +192,9 @@ static void find_worst(thiele_model *model, const double *target, const int64_t 
     }
 }
 
-/* How a sparse method went about it. */
-static thiele_status report_sparse(thi_fitting *f)
+thiele_status thi_report_sparse(thi_fitting *f, const char *posterior)
 {
     thiele_model *model = f->model;
-    const char *family = f->options->posterior != NULL ? f->options->posterior : "full";
-    const char *posterior = f->is_decoupled && !f->decoupled_settings.shared ? "decoupled" : family;
     thiele_status status = thi_strdup(f->ctx, &model->optimizer, f->outcome.optimizer);
     model->batch = f->outcome.batch;
     model->epochs = f->outcome.epochs;
@@ -337,7 +289,7 @@ static thiele_status prepare(thi_fitting *f)
     }
     model->latents = lik->latents;
     model->groups = f->spec.latents.groups;
-    model->components = f->method == NULL ? f->settings.components : 1;
+    model->components = f->settings.components;
     THI_TRY(thi_alloc(f->ctx, &model->latent, (size_t)model->latents, sizeof *model->latent));
     THI_TRY(thi_alloc(f->ctx, &model->weight, (size_t)model->components, sizeof *model->weight));
     THI_TRY(thi_alloc(f->ctx, &model->holdout, (size_t)model->encoder.targets, sizeof *model->holdout));
@@ -354,7 +306,7 @@ out:
 static bool may_replace(const thi_fitting *f)
 {
     return f->options->set == NULL && f->options->iterations == 0 && f->spec.lik->spec == NULL && !f->each &&
-           f->method != &thi_method_exact;
+           (f->method->can & THI_CAN_LEAVE_OUT) == 0;
 }
 
 /* A dense method on some of the rows in place of a model that no row speaks for. */
@@ -365,7 +317,7 @@ static thiele_status replace(thi_fitting *f)
     thi_rows some = {0};
     thiele_status status;
     f->method = f->hypers.noise >= 0 ? &thi_method_exact : &thi_method_dense;
-    f->by_blocks = f->is_decoupled = false;
+    f->settings.components = 1;
     thi_budget_extend(&f->driver, THI_SHARE_REPLACE);
     model->components = 1;
     model->weight[0] = 1.0;
@@ -378,8 +330,8 @@ static thiele_status replace(thi_fitting *f)
     THI_TRY(thi_strdup(f->ctx, &model->expectation,
                        f->spec.expectation != NULL ? f->spec.expectation : thiele_likelihood_best_method(f->spec.lik)));
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
-    THI_TRY(thi_source_sample(f->streamed ? &f->stream.source : &memory, f->ctx, f->method->subset, THI_SAMPLE_EXPLORE,
-                              &some));
+    THI_TRY(thi_source_sample(f->streamed ? &f->stream.source : &memory, f->ctx, f->method->objective->subset,
+                              THI_SAMPLE_EXPLORE, &some));
     THI_TRY(run_method(f, &some, true, NULL, NULL));
     thi_log(f->ctx, THIELE_LOG_WARNING,
             "the fit ended worse than a constant: a fit of %lld of the rows by method %s takes its place; give it more "
@@ -421,8 +373,8 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
     THI_TRY(thi_specify_rows(f, table));
     THI_TRY(thi_specify_prior(f));
     THI_TRY(prepare(f));
-    bool exact = f->method == &thi_method_exact && !f->each;
-    if (f->method == &thi_method_exact && f->each) {
+    bool leaves_out = (f->method->can & THI_CAN_LEAVE_OUT) != 0, exact = leaves_out && !f->each;
+    if (leaves_out && f->each) {
         THI_TRY(thi_check_each(f));
     }
     if (exact) {
@@ -435,26 +387,17 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
         THI_TRY(learn_with_holdout(f));
     }
     /* Steps that are cancelled before the first would leave less than there is. */
-    bool keep = held && (f->by_blocks || f->is_decoupled) && thi_driver_stopped(&f->driver);
+    bool keep = held && f->method->partial && thi_driver_stopped(&f->driver);
     if (!keep && !f->keeps) {
         THI_TRY(exact ? finish_exact(f, !held) : run_method(f, &f->rows, !held, NULL, NULL));
     }
-    if (f->sampler == NULL) {
+    if (f->method->sampler == NULL) {
         THI_TRY(check_worth(f));
     }
     THI_TRY(thi_report(f));
     thi_report_limits(f);
-    if (f->method == NULL) {
-        if (f->by_blocks) {
-            thi_report_blocks(f);
-            if (f->model->blocks.passes == 0.0) {
-                thi_log(f->ctx, THIELE_LOG_WARNING,
-                        "the deadline came before any block was learned: the model knows little more than its first "
-                        "guesses");
-            }
-        } else {
-            THI_TRY(report_sparse(f));
-        }
+    if (f->method->report != NULL) {
+        THI_TRY(f->method->report(f));
     }
 out:
     return status;

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/predictive.h"
+#include "model/methods.h"
 #include "model/specify.h"
 
 static const double SNAPSHOT_EVERY = 1.0; /* seconds */
@@ -43,6 +45,19 @@ static thiele_status read_schedule(thi_fitting *f)
     return THIELE_OK;
 }
 
+static void describe(thi_fitting *f)
+{
+    const thi_blocks_result *r = &f->block_outcome;
+    f->model->blocks = (thi_blocks_report){.anytime = f->block_settings.anytime,
+                                           .blocks = r->blocks,
+                                           .largest = r->largest,
+                                           .inducing = r->inducing,
+                                           .passes = r->passes,
+                                           .evidence_rows = (int64_t)round(r->rows),
+                                           .estimate = r->estimate,
+                                           .held_out = r->held_error * f->driver.unit};
+}
+
 static thiele_status snapshot(void *arg, thi_fitted *fitted)
 {
     thi_fitting *f = arg;
@@ -55,15 +70,16 @@ static thiele_status snapshot(void *arg, thi_fitted *fitted)
     model->jitter = fitted->jitter;
     f->result = f->block_outcome.fit;
     THI_TRY(thi_report(f));
-    thi_report_blocks(f);
+    describe(f);
     THI_TRY(thiele_model_save(model, f->ctx, f->options->snapshot));
 out:
     model->latent[0] = final;
     return status;
 }
 
-thiele_status thi_specify_blocks(thi_fitting *f, const char *method)
+static thiele_status configure(thi_fitting *f)
 {
+    const char *method = f->options->method;
     const thiele_fit_options *o = f->options;
     thi_blocks_settings *s = &f->block_settings;
     bool gradient = o->optimizer != NULL && strcmp(o->optimizer, "gradient") == 0;
@@ -89,34 +105,70 @@ thiele_status thi_specify_blocks(thi_fitting *f, const char *method)
         s->snapshot = snapshot;
         s->snapshot_arg = f;
     }
+    f->goes_on = s->anytime;
     thiele_status status = thi_blocks_form_parse(&s->form, f->ctx, method);
     return status == THIELE_OK ? read_schedule(f) : status;
 }
 
-thiele_status thi_run_blocks(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted)
+/* Whether the noise of q stands for what its basis leaves unexplained, which predictions count once more. */
+static bool counts_twice(const thi_blocks_form *form)
+{
+    return form->weight[THI_RESIDUAL_NONE] == 1.0 && form->conditional == THI_CONDITIONAL_FULL;
+}
+
+static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
 {
     thi_variational_settings sparse = f->settings;
+    thi_source memory;
+    const thi_source *source = thi_fitting_source(f, rows, &memory);
+    thiele_status status;
     sparse.condition = !learn;
     f->driver.unit = f->model->encoder.target[f->output].scale;
-    thiele_status status = thi_fit_blocks(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse, &f->block_settings,
-                                          &f->block_outcome, fitted);
+    THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
+    status = thi_fit_blocks(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse, &f->block_settings,
+                            &f->block_outcome, fitted);
     if (learn || f->driver.stopped) {
         f->result = f->block_outcome.fit;
     }
+    THI_TRY(status);
     /* The units of all rows will be taken into account: not those of rows that it is not of. */
     fitted->value += ((double)source->n - f->block_outcome.rows) * log(f->driver.unit);
+    if (counts_twice(&f->block_settings.form)) {
+        THI_TRY(thi_predictive_noise(f->ctx, source, &f->spec, &f->hypers, fitted->latent));
+    }
+out:
     return status;
 }
 
-void thi_report_blocks(thi_fitting *f)
+static thiele_status report(thi_fitting *f)
 {
-    const thi_blocks_result *r = &f->block_outcome;
-    f->model->blocks = (thi_blocks_report){.anytime = f->block_settings.anytime,
-                                           .blocks = r->blocks,
-                                           .largest = r->largest,
-                                           .inducing = r->inducing,
-                                           .passes = r->passes,
-                                           .evidence_rows = (int64_t)round(r->rows),
-                                           .estimate = r->estimate,
-                                           .held_out = r->held_error * f->driver.unit};
+    describe(f);
+    if (f->model->blocks.passes == 0.0) {
+        thi_log(f->ctx, THIELE_LOG_WARNING,
+                "the deadline came before any block was learned: the model knows little more than its first guesses");
+    }
+    return THIELE_OK;
 }
+
+enum {
+    CAN = THI_CAN_STREAM | THI_CAN_SNAPSHOT | THI_CAN_JOINT | THI_CAN_DEADLINE,
+    TAKES = THI_TAKES_BASIS | THI_TAKES_OPTIMIZER | THI_TAKES_EPOCHS | THI_TAKES_BLOCKS
+};
+
+#define BLOCK_METHOD(symbol, ability, value, text)                                                                     \
+    const thi_method thi_method_##symbol = {.name = #symbol,                                                           \
+                                            .words = text,                                                             \
+                                            .can = CAN | (ability),                                                    \
+                                            .takes = TAKES,                                                            \
+                                            .evidence = value,                                                         \
+                                            .partial = true,                                                           \
+                                            .configure = configure,                                                    \
+                                            .run = run,                                                                \
+                                            .report = report}
+BLOCK_METHOD(sor, THI_CAN_UPDATE, "bound", "a subset of regressors: no variance beyond the basis");
+BLOCK_METHOD(dtc, THI_CAN_UPDATE, "bound", "the same with the whole variance in predictions");
+BLOCK_METHOD(fitc, THI_CAN_UPDATE, "approximate_log_evidence", "each row has what the basis leaves unexplained");
+BLOCK_METHOD(fic, THI_CAN_UPDATE, "approximate_log_evidence", "the same for rows and predictions alike");
+BLOCK_METHOD(pitc, THI_CAN_UPDATE, "approximate_log_evidence",
+             "blocks of rows share what the basis leaves unexplained");
+BLOCK_METHOD(pic, 0, "approximate_log_evidence", "and predictions see the rows of their block");

@@ -1,7 +1,8 @@
 /* Fits with bases that grow, decoupled or shared: their settings from the options, and what is said of them. */
 #include <string.h>
 
-#include "fit/budget.h"
+#include "fit/predictive.h"
+#include "model/methods.h"
 #include "model/specify.h"
 
 /*
@@ -46,9 +47,10 @@ static thiele_status check_form(const thi_fitting *f, thi_decoupled_form form, b
     return THIELE_OK;
 }
 
-thiele_status thi_specify_decoupled(thi_fitting *f, bool shared)
+static thiele_status configure(thi_fitting *f)
 {
     const thiele_fit_options *o = f->options;
+    bool shared = f->method == &thi_method_incremental;
     thi_decoupled_form form;
     thiele_status status = read_form(f, &form);
     if (status == THIELE_OK) {
@@ -69,6 +71,7 @@ thiele_status thi_specify_decoupled(thi_fitting *f, bool shared)
                                                      .learn_basis = o->own_scales != 0,
                                                      .sweeps = steps_alone ? -1 : 0,
                                                      .rate = o->rate};
+    f->goes_on = true;
     return THIELE_OK;
 }
 
@@ -83,19 +86,21 @@ static thiele_status nothing_yet(thi_fitting *f)
                      "covariance (--inducing)");
 }
 
-thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted)
+static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
 {
     thi_variational_settings sparse = f->settings;
     thi_decoupled_result outcome;
+    thi_source memory;
+    const thi_source *source = thi_fitting_source(f, rows, &memory);
+    thiele_status status;
     sparse.condition = !learn;
-    bool halves = learn && f->held > 0 && !f->keeps;
-    double deadline = halves ? thi_budget_lend(&f->driver, THI_SHARE_HOLDOUT) : 0.0;
-    thiele_status status = thi_fit_decoupled(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse,
-                                             &f->decoupled_settings, &outcome, fitted);
-    if (status == THIELE_OK && f->driver.stopped && outcome.alpha == 0 && outcome.beta == 0) {
-        status = nothing_yet(f);
+    THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
+    THI_TRY(thi_fit_decoupled(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse, &f->decoupled_settings,
+                              &outcome, fitted));
+    if (f->driver.stopped && outcome.alpha == 0 && outcome.beta == 0) {
+        THI_TRY(nothing_yet(f));
     }
-    if (status == THIELE_OK && (learn || f->driver.stopped)) {
+    if (learn || f->driver.stopped) {
         f->result = outcome.fit;
         f->outcome = (thi_variational_result){.fit = outcome.fit,
                                               .batch = outcome.batch,
@@ -103,8 +108,40 @@ thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool l
                                               .epochs = (double)outcome.fit.iterations * (double)outcome.batch /
                                                         (double)source->n};
     }
-    if (halves) {
-        thi_budget_restore(&f->driver, deadline);
+    if (f->hypers.noise >= 0) {
+        THI_TRY(thi_predictive_noise(f->ctx, source, &f->spec, &f->hypers, fitted->latent));
     }
+out:
     return status;
 }
+
+static thiele_status report(thi_fitting *f)
+{
+    return thi_report_sparse(f, f->decoupled_settings.shared ? "full" : "decoupled");
+}
+
+enum {
+    CAN = THI_CAN_LIKELIHOODS | THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT | THI_CAN_DEADLINE,
+    TAKES = THI_TAKES_BASIS | THI_TAKES_BATCHES | THI_TAKES_RATE | THI_TAKES_EXPECTATION | THI_TAKES_GROWTH
+};
+
+const thi_method thi_method_decoupled = {.name = "decoupled",
+                                         .words = "a large basis for the mean, a small one for the covariance",
+                                         .can = CAN,
+                                         .takes = TAKES | THI_TAKES_MEAN,
+                                         .evidence = "bound",
+                                         .partial = true,
+                                         .limited = true,
+                                         .configure = configure,
+                                         .run = run,
+                                         .report = report};
+const thi_method thi_method_incremental = {.name = "incremental",
+                                           .words = "one basis that grows with the rows, for comparison",
+                                           .can = CAN,
+                                           .takes = TAKES,
+                                           .evidence = "bound",
+                                           .partial = true,
+                                           .limited = true,
+                                           .configure = configure,
+                                           .run = run,
+                                           .report = report};

@@ -1,67 +1,177 @@
-/* Which method is used: the one that was asked for, or what suits the table and the likelihood; and its settings. */
+/* Which method is used: the one that was asked for, or what suits the table and the likelihood; and what is refused. */
+#include "model/methods.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "fit/chains.h"
-#include "fit/dense.h"
+#include "fit/blocks.h"
 #include "likelihood/augment.h"
 #include "model/specify.h"
 
-/* Rows that methods are chosen for by themselves: up to there a fit takes a few minutes at most on two cores. */
-enum { EXACT_AUTO_MAX = 4000, COLLAPSED_AUTO_MAX = 20000, DENSE_AUTO_MAX = 1500 };
+/* --- the registry ----------------------------------------------------------------------------------------------------
+ */
 
-static double exact_bytes(const thi_fitting *f, const char *sampler, int64_t n)
-{
-    (void)sampler;
-    int more = f->spec.lik->outputs - 1; /* each keeps its factor and its rows */
-    return thi_exact_bytes(n) + more * (double)n * ((double)n + f->model->encoder.dims + 2) * sizeof(double);
-}
-
-/* Chains follow once the dense method is done with its matrices. */
-static double dense_bytes(const thi_fitting *f, const char *sampler, int64_t n)
-{
-    int latents = f->spec.lik->latents;
-    thi_chains_settings settings = {.sampler = sampler, .chains = f->options->chains};
-    double own = thi_dense_fit_bytes(n, latents);
-    return sampler != NULL ? fmax(own, thi_chains_bytes(n, latents, &settings)) : own;
-}
-
-/* What may be asked for, in the order in which it is chosen where nothing is. */
-static const struct {
-    const char *name;
-    const thi_method *method; /* NULL: sparse */
-    bool gaussian;            /* plain Gaussian noise only */
-    int64_t most;             /* rows that it is chosen for by itself */
-    const char *why;
-    double (*bytes)(const thi_fitting *f, const char *sampler, int64_t n);
-    const char *expectation; /* NULL: as asked for */
-    const char *sampler;     /* NULL: none */
-} methods[] = {
-    {"exact", &thi_method_exact, true, EXACT_AUTO_MAX, "the table is small and the noise Gaussian", exact_bytes, NULL,
-     NULL},
-    {"collapsed", NULL, true, COLLAPSED_AUTO_MAX, "the table is of medium size and the noise Gaussian", NULL, NULL,
-     NULL},
-    {"augmented", &thi_method_dense, false, DENSE_AUTO_MAX,
-     "the table is small and auxiliary variables make the likelihood Gaussian", dense_bytes, "augmented", NULL},
-    {"augmented", NULL, false, INT64_MAX, "the table is large and auxiliary variables make the likelihood Gaussian",
-     NULL, "augmented", NULL},
-    {"dense", &thi_method_dense, false, DENSE_AUTO_MAX, "the table is small and the noise not Gaussian", dense_bytes,
-     NULL, NULL},
-    {"gibbs", &thi_method_dense, false, 0, NULL, dense_bytes, "augmented", "gibbs"},
-    {"ess", &thi_method_dense, false, 0, NULL, dense_bytes, NULL, "ess"},
-    {"hmc", &thi_method_dense, false, 0, NULL, dense_bytes, NULL, "hmc"},
-    {"mh", &thi_method_dense, false, 0, NULL, dense_bytes, NULL, "mh"},
-    {"sor", NULL, true, 0, NULL, NULL, NULL, NULL},
-    {"dtc", NULL, true, 0, NULL, NULL, NULL, NULL},
-    {"fitc", NULL, true, 0, NULL, NULL, NULL, NULL},
-    {"fic", NULL, true, 0, NULL, NULL, NULL, NULL},
-    {"pitc", NULL, true, 0, NULL, NULL, NULL, NULL},
-    {"pic", NULL, true, 0, NULL, NULL, NULL, NULL},
-    {"decoupled", NULL, false, 0, NULL, NULL, NULL, NULL},
-    {"incremental", NULL, false, 0, NULL, NULL, NULL, NULL},
-    {"variational", NULL, false, INT64_MAX, "the table is large", NULL, NULL, NULL},
+const thi_method *const thi_methods[] = {
+#define THI_METHOD(name) &thi_method_##name,
+#include THI_METHODS
+#undef THI_METHOD
 };
-enum { METHODS = sizeof methods / sizeof *methods };
+const int thi_method_count = sizeof thi_methods / sizeof *thi_methods;
+
+/* A sum goes by the rules of a part whose evidence is no bound, where it has one. */
+static const thi_method *part_of_sum(const char *text)
+{
+    const thi_method *found = NULL;
+    for (int i = 0; i < thi_method_count; i++) {
+        const thi_method *method = thi_methods[i];
+        bool part = (method->takes & THI_TAKES_BLOCKS) != 0 && strstr(text, method->name) != NULL;
+        found = part && (found == NULL || strcmp(found->evidence, "bound") == 0) ? method : found;
+    }
+    return found;
+}
+
+const thi_method *thi_method_named(const char *name)
+{
+    for (int i = 0; i < thi_method_count; i++) {
+        if (strcmp(name, thi_methods[i]->name) == 0) {
+            return thi_methods[i];
+        }
+    }
+    return strpbrk(name, "+ ") != NULL && thi_blocks_is_form(name) ? part_of_sum(name) : NULL;
+}
+
+/* Whether row i is the first of its name. */
+static bool is_first(int i)
+{
+    return i == 0 || strcmp(thi_methods[i]->name, thi_methods[i - 1]->name) != 0;
+}
+
+/* What a name can do, by any of its rows. */
+static bool name_has(int i, unsigned can, unsigned takes)
+{
+    unsigned own = 0, options = 0;
+    for (int k = i; k < thi_method_count && (k == i || !is_first(k)); k++) {
+        own |= thi_methods[k]->can;
+        options |= thi_methods[k]->takes;
+    }
+    return (own & can) != 0 || (options & takes) != 0;
+}
+
+thiele_status thi_methods_listed(thiele_context *ctx, unsigned can, unsigned takes, char **out)
+{
+    bool all = can == 0 && takes == 0;
+    int count = 0, shown = 0;
+    thi_text text;
+    thi_text_init(&text, ctx);
+    for (int i = 0; i < thi_method_count; i++) {
+        count += is_first(i) && (all || name_has(i, can, takes));
+    }
+    for (int i = 0; i < thi_method_count; i++) {
+        if (is_first(i) && (all || name_has(i, can, takes))) {
+            thi_text_add(&text, "%s%s", shown == 0 ? "" : shown + 1 == count ? " and " : ", ", thi_methods[i]->name);
+            shown++;
+        }
+    }
+    return thi_text_take(&text, out);
+}
+
+thiele_status thi_methods_matrix(thiele_context *ctx, char **out)
+{
+    static const char *const abilities[THI_ABILITIES] = {"any likelihood",       "several latents",  "targets together",
+                                                         "tables beyond memory", "update",           "snapshots",
+                                                         "joint predictions",    "until a deadline", "leave-one-out"};
+    thi_text text;
+    thi_text_init(&text, ctx);
+    thi_text_add(&text, "| method | what it is |");
+    for (int a = 0; a < THI_ABILITIES; a++) {
+        thi_text_add(&text, " %s |", abilities[a]);
+    }
+    thi_text_add(&text, "\n|---|---|");
+    for (int a = 0; a < THI_ABILITIES; a++) {
+        thi_text_add(&text, ":-:|");
+    }
+    thi_text_add(&text, "\n");
+    for (int i = 0; i < thi_method_count; i++) {
+        if (is_first(i)) {
+            thi_text_add(&text, "| `%s` | %s |", thi_methods[i]->name, thi_methods[i]->words);
+            for (int a = 0; a < THI_ABILITIES; a++) {
+                thi_text_add(&text, " %s |", name_has(i, 1U << a, 0) ? "yes" : "");
+            }
+            thi_text_add(&text, "\n");
+        }
+    }
+    return thi_text_take(&text, out);
+}
+
+/* --- options ---------------------------------------------------------------------------------------------------------
+ */
+
+/* Which groups of options were used, and what is said where a method has no such thing. */
+static const struct {
+    unsigned group;
+    const char *none, *what;
+} groups[] = {
+    {THI_TAKES_BASIS, "inducing inputs", "their number, origin and whether they stay are"},
+    {THI_TAKES_FAMILY, "posterior families", "they are"},
+    {THI_TAKES_BATCHES, "batches", "they are"},
+    {THI_TAKES_OPTIMIZER, "choice of optimizer", "it is"},
+    {THI_TAKES_EPOCHS, "epochs", "they are"},
+    {THI_TAKES_RATE, "steps of a given length", "the rate is"},
+    {THI_TAKES_EXPECTATION, "expectations to compute", "a choice of them is"},
+    {THI_TAKES_BLOCKS, "blocks", "blocks, anytime, their schedule and snapshots are"},
+    {THI_TAKES_MEAN, "basis of the mean alone", "basis functions of the mean and their form are"},
+    {THI_TAKES_GROWTH, "basis that grows", "growth and scales of their own are"},
+    {THI_TAKES_CHAINS, "chains", "chains, draws, burn-in and thinning are"},
+    {THI_TAKES_STEP, "step of a sampler", "its length is"},
+    {THI_TAKES_LEAPS, "leaps", "they are"},
+};
+enum {
+    GROUPS = sizeof groups / sizeof *groups,
+    /* By which auto looks for a method with inducing inputs. */
+    SPARSE = THI_TAKES_BASIS | THI_TAKES_FAMILY | THI_TAKES_BATCHES | THI_TAKES_OPTIMIZER | THI_TAKES_EPOCHS
+};
+
+static unsigned asked_for(const thiele_fit_options *o)
+{
+    unsigned asked = 0;
+    asked |= o->inducing > 0 || o->basis != NULL || o->fixed_basis ? THI_TAKES_BASIS : 0;
+    asked |= o->posterior != NULL || o->plain ? THI_TAKES_FAMILY : 0;
+    asked |= o->batch > 0 ? THI_TAKES_BATCHES : 0;
+    asked |= o->optimizer != NULL ? THI_TAKES_OPTIMIZER : 0;
+    asked |= o->epochs > 0 ? THI_TAKES_EPOCHS : 0;
+    asked |= o->rate > 0.0 ? THI_TAKES_RATE : 0;
+    asked |= o->expectation != NULL ? THI_TAKES_EXPECTATION : 0;
+    asked |= o->blocks > 0 || o->anytime != 0 || o->step_blocks > 0 || o->schedule != NULL || o->snapshot != NULL
+                 ? THI_TAKES_BLOCKS
+                 : 0;
+    asked |= o->mean_inducing > 0 || o->decoupled != NULL ? THI_TAKES_MEAN : 0;
+    asked |= o->growth > 0 || o->own_scales != 0 ? THI_TAKES_GROWTH : 0;
+    asked |= o->chains != 0 || o->draws != 0 || o->burn_in != 0 || o->thin != 0 ? THI_TAKES_CHAINS : 0;
+    asked |= o->step != 0 ? THI_TAKES_STEP : 0;
+    asked |= o->leaps != 0 ? THI_TAKES_LEAPS : 0;
+    return asked;
+}
+
+static thiele_status check_groups(const thi_fitting *f)
+{
+    unsigned extra = asked_for(f->options) & ~f->method->takes;
+    char *list = NULL;
+    for (int i = 0; i < GROUPS; i++) {
+        if ((extra & groups[i].group) != 0) {
+            thiele_status status = thi_methods_listed(f->ctx, 0, groups[i].group, &list);
+            if (status == THIELE_OK) {
+                status = thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has no %s: %s for the method%s %s",
+                                  f->method->name, groups[i].none, groups[i].what, strchr(list, ' ') ? "s" : "", list);
+            }
+            thi_free(list);
+            return status;
+        }
+    }
+    return THIELE_OK;
+}
+
+/* --- which one -------------------------------------------------------------------------------------------------------
+ */
 
 /* Whether the noise is Gaussian around one function, or around one for each target. */
 static bool has_gaussian_noise(const thi_fitting *f)
@@ -69,37 +179,42 @@ static bool has_gaussian_noise(const thi_fitting *f)
     return thi_is_gaussian(f->spec.lik) || f->spec.lik->ops->separate;
 }
 
-/* Options that only sparse methods understand. */
-static bool asks_for_sparse(const thiele_fit_options *o)
+static bool is_gaussian_only(const thi_method *method)
 {
-    return o->posterior != NULL || o->inducing > 0 || o->basis != NULL || o->optimizer != NULL || o->batch > 0 ||
-           o->epochs > 0 || o->plain || o->fixed_basis;
-}
-
-static bool suits(const thi_fitting *f, int i, int64_t n)
-{
-    bool gaussian = has_gaussian_noise(f) && (f->spec.lik->latents == 1 || !f->options->shared_kernel);
-    if (methods[i].expectation != NULL && (!thi_is_augmented(f->spec.lik) || f->options->expectation != NULL)) {
-        return false;
-    }
-    return (gaussian || !methods[i].gaussian) && n <= methods[i].most &&
-           (methods[i].method == NULL || !asks_for_sparse(f->options)) &&
-           (i + 1 == METHODS || methods[i].gaussian == gaussian) &&
-           (strcmp(methods[i].name, "collapsed") != 0 || f->options->posterior == NULL);
+    return (method->can & THI_CAN_LIKELIHOODS) == 0;
 }
 
 bool thi_method_is_gaussian(const char *name)
 {
-    bool gaussian = thi_blocks_is_form(name);
-    for (int i = 0; i < METHODS; i++) {
-        gaussian = gaussian || (methods[i].gaussian && strcmp(methods[i].name, name) == 0);
-    }
-    return gaussian;
+    const thi_method *method = thi_method_named(name);
+    return method != NULL && is_gaussian_only(method);
 }
 
-static double bytes_needed(const thi_fitting *f, int i, int64_t n)
+static bool understands(const thi_fitting *f, const thi_method *method)
 {
-    return methods[i].bytes != NULL ? methods[i].bytes(f, methods[i].sampler, n) : 0.0;
+    return (asked_for(f->options) & SPARSE & ~method->takes) == 0;
+}
+
+/* The last one takes what no other does. */
+static bool suits(const thi_fitting *f, int i, int64_t n)
+{
+    const thi_method *method = thi_methods[i];
+    bool gaussian = has_gaussian_noise(f) && (f->spec.lik->latents == 1 || !f->options->shared_kernel);
+    bool augments = method->expectation == NULL || (thi_is_augmented(f->spec.lik) && f->options->expectation == NULL);
+    bool own_noise = is_gaussian_only(method) ? gaussian : !gaussian || i + 1 == thi_method_count;
+    return augments && own_noise && n <= method->most && understands(f, method);
+}
+
+/* Whether a method leaves such a table to the next one of its name, which is sparse. */
+static bool passes_on(const thi_fitting *f, int i, int64_t n)
+{
+    return i + 1 < thi_method_count && !is_first(i + 1) &&
+           (n > thi_methods[i]->most || !understands(f, thi_methods[i]));
+}
+
+static double bytes_needed(const thi_fitting *f, const thi_method *method, int64_t n)
+{
+    return method->bytes != NULL ? method->bytes(f, n) : 0.0;
 }
 
 static double bytes_left(const thi_fitting *f)
@@ -109,35 +224,36 @@ static double bytes_left(const thi_fitting *f)
     return limit > held ? (double)(limit - held) : 0.0;
 }
 
-/* Whether a method leaves such a table to the next one of its name, which is sparse. */
-static bool passes_on(const thi_fitting *f, int i, int64_t n)
-{
-    return i + 1 < METHODS && strcmp(methods[i].name, methods[i + 1].name) == 0 &&
-           (n > methods[i].most || asks_for_sparse(f->options));
-}
-
-/* "0.3 fitc + 0.7 dtc" goes by the rules of fitc. */
-static bool is_sum_of(const char *text, const char *method)
-{
-    return strpbrk(text, "+ ") != NULL && strcmp(method, "fitc") == 0 && thi_blocks_is_form(text);
-}
-
 /* *crowded: the first one that suits the table, which memory forbids; NULL: none. */
-static int find_method(const thi_fitting *f, const char *name, int64_t n, const char **crowded)
+static const thi_method *choose(const thi_fitting *f, int64_t n, const char **crowded)
 {
-    bool any = strcmp(name, "auto") == 0;
     *crowded = NULL;
-    for (int i = 0; i < METHODS; i++) {
-        bool named = strcmp(name, methods[i].name) == 0 || is_sum_of(name, methods[i].name);
-        bool wanted = any ? suits(f, i, n) : named && !passes_on(f, i, n);
-        if (wanted && any && bytes_needed(f, i, n) > bytes_left(f)) {
-            *crowded = *crowded == NULL ? methods[i].name : *crowded;
-        } else if (wanted) {
-            return i;
+    for (int i = 0; i < thi_method_count; i++) {
+        const thi_method *method = thi_methods[i];
+        if (!suits(f, i, n)) {
+            continue;
+        }
+        if (bytes_needed(f, method, n) <= bytes_left(f)) {
+            return method;
+        }
+        *crowded = *crowded == NULL ? method->name : *crowded;
+    }
+    return NULL;
+}
+
+static const thi_method *find(const thi_fitting *f, const char *name, int64_t n)
+{
+    const thi_method *named = thi_method_named(name);
+    for (int i = 0; i < thi_method_count; i++) {
+        if (thi_methods[i] == named && passes_on(f, i, n)) {
+            return thi_methods[i + 1];
         }
     }
-    return -1;
+    return named;
 }
+
+/* --- what is refused -------------------------------------------------------------------------------------------------
+ */
 
 /* "123 MB", "4.56 GB" */
 static void show_bytes(double bytes, char *text, size_t capacity)
@@ -147,282 +263,148 @@ static void show_bytes(double bytes, char *text, size_t capacity)
              large ? "GB" : "MB");
 }
 
-static thiele_status too_many(const thi_fitting *f, int chosen, int64_t n)
+static thiele_status too_many(const thi_fitting *f, int64_t n)
 {
     char needed[32];
     char left[32];
     char limit[32];
-    show_bytes(bytes_needed(f, chosen, n), needed, sizeof needed);
+    show_bytes(bytes_needed(f, f->method, n), needed, sizeof needed);
     show_bytes(bytes_left(f), left, sizeof left);
     show_bytes((double)thi_memory_limit(f->ctx), limit, sizeof limit);
     return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
                     "%lld rows are too many for method %s: it would take %s of memory, and %s are left of the %s that "
                     "it may use (--memory); use %s, or a sample of the rows",
-                    (long long)n, methods[chosen].name, needed, left, limit,
-                    methods[chosen].gaussian          ? "a sparse method, --method collapsed or --method variational"
-                    : methods[chosen].sampler != NULL ? "fewer --chains, the sparse method, --method variational"
-                                                      : "the sparse method, --method variational");
+                    (long long)n, f->method->name, needed, left, limit,
+                    is_gaussian_only(f->method)  ? "a sparse method, --method collapsed or --method variational"
+                    : f->method->sampler != NULL ? "fewer --chains, the sparse method, --method variational"
+                                                 : "the sparse method, --method variational");
 }
 
-/* What auxiliary variables and samplers need. */
-static thiele_status check_augmented(const thi_fitting *f, int chosen)
+/* What auxiliary variables need. */
+static thiele_status check_augmented(const thi_fitting *f)
 {
     const thiele_fit_options *o = f->options;
-    const char *name = methods[chosen].name, *way = methods[chosen].expectation;
+    const char *name = f->method->name, *way = f->method->expectation;
     if (way != NULL && !thi_is_augmented(f->spec.lik)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "method '%s' needs a likelihood with an augmentation, and '%s' has none: use %s", name,
                         thiele_likelihood_name(f->spec.lik),
-                        methods[chosen].sampler != NULL ? "--method ess or hmc" : "--method dense or variational");
+                        f->method->sampler != NULL ? "--method ess or hmc" : "--method dense or variational");
     }
     if (way != NULL && o->expectation != NULL && strcmp(o->expectation, way) != 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has its own expectations: leave out --expectation",
                         name);
     }
-    const char *sampler = methods[chosen].sampler;
-    bool hmc = sampler != NULL && strcmp(sampler, "hmc") == 0, mh = sampler != NULL && strcmp(sampler, "mh") == 0;
-    if (sampler != NULL && ((o->step != 0 && !hmc && !mh) || (o->leaps != 0 && !hmc))) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has no %s", name,
-                        o->leaps != 0 && !hmc ? "leaps: they are hmc's" : "step: it is for hmc and mh");
-    }
-    bool sampling = o->chains != 0 || o->draws != 0 || o->burn_in != 0 || o->thin != 0 || o->step != 0 || o->leaps != 0;
-    if (sampling && methods[chosen].sampler == NULL) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "method '%s' draws no samples: chains, draws, burn-in, thinning, step and leaps are for the "
-                        "methods gibbs, ess, hmc and mh",
-                        name);
-    }
     return THIELE_OK;
 }
 
-/* What is for methods by blocks alone, and what is not for them. */
-static thiele_status check_blocks(const thi_fitting *f, int chosen)
-{
-    const thiele_fit_options *o = f->options;
-    const char *name = methods[chosen].name;
-    if (!thi_blocks_is_form(name)) {
-        bool asked =
-            o->blocks > 0 || o->anytime != 0 || o->step_blocks > 0 || o->schedule != NULL || o->snapshot != NULL;
-        return asked ? thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                                "method '%s' has no blocks: blocks, anytime, their schedule and snapshots are for the "
-                                "methods sor, dtc, fitc, fic, pitc and pic",
-                                name)
-                     : THIELE_OK;
-    }
-    const char *extra = o->posterior != NULL || o->plain ? "posterior families"
-                        : o->batch > 0                   ? "batches but blocks (--blocks)"
-                                                         : NULL;
-    return extra == NULL ? THIELE_OK : thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has no %s", name, extra);
-}
-
-static bool grows(int chosen)
-{
-    return strcmp(methods[chosen].name, "decoupled") == 0 || strcmp(methods[chosen].name, "incremental") == 0;
-}
-
 /* Several targets by a method that knows one. */
-static bool fits_each(const thi_fitting *f, int chosen)
+static bool fits_each(const thi_fitting *f)
 {
     const thiele_likelihood *lik = f->spec.lik;
-    return lik->ops->separate && lik->outputs > 1 && (methods[chosen].gaussian || grows(chosen));
+    return lik->ops->separate && lik->outputs > 1 && (f->method->can & THI_CAN_TARGETS) == 0;
 }
 
-static thiele_status check_each(const thi_fitting *f, int chosen)
+static thiele_status check_each(const thi_fitting *f)
 {
     const thiele_fit_options *o = f->options;
-    const char *what = !fits_each(f, chosen) ? NULL
+    const char *what = !fits_each(f)         ? NULL
                        : o->shared_kernel    ? "share a kernel (that is for the methods dense and variational)"
                        : o->snapshot != NULL ? "save snapshots before all of them are there"
                                              : NULL;
     return what == NULL ? THIELE_OK
                         : thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                                   "method '%s' fits each target by itself, and cannot %s", methods[chosen].name, what);
+                                   "method '%s' fits each target by itself, and cannot %s", f->method->name, what);
 }
 
-/* What is for bases that grow alone, decoupled ones or one that is shared, and what is not for them. */
-static thiele_status check_decoupled(const thi_fitting *f, int chosen)
+static thiele_status check_method(const thi_fitting *f, int64_t n)
 {
     const thiele_fit_options *o = f->options;
-    const char *name = methods[chosen].name;
-    bool decoupled = strcmp(name, "decoupled") == 0;
-    if (!decoupled && (o->mean_inducing > 0 || o->decoupled != NULL)) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "method '%s' has one basis: basis functions of the mean and their form are for the method "
-                        "decoupled (--method decoupled)",
-                        name);
-    }
-    if (!grows(chosen)) {
-        return o->growth > 0 || o->own_scales != 0
-                   ? thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                              "method '%s' has a basis of points that does not grow: growth and scales of their own "
-                              "are for the methods decoupled and incremental",
-                              name)
-                   : THIELE_OK;
-    }
-    const char *extra = o->posterior != NULL || o->plain ? "posterior families"
-                        : o->optimizer != NULL           ? "choice of optimizer"
-                        : o->epochs > 0                  ? "epochs but iterations (--iterations)"
-                                                         : NULL;
-    return extra == NULL ? THIELE_OK : thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has no %s", name, extra);
-}
-
-static thiele_status check_method(const thi_fitting *f, int chosen, int64_t n)
-{
-    thiele_context *ctx = f->ctx;
-    const char *name = methods[chosen].name;
-    thiele_status status = check_augmented(f, chosen);
-    if (status != THIELE_OK) {
-        return status;
-    }
-    if (methods[chosen].gaussian && !has_gaussian_noise(f)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "method '%s' is for Gaussian noise; likelihood '%s' needs another",
-                        name, thiele_likelihood_name(f->spec.lik));
-    }
-    if (methods[chosen].method != NULL && asks_for_sparse(f->options)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "method '%s' has no inducing inputs, posterior family, batches or choice of optimizer: those "
-                        "are for the methods collapsed and variational",
-                        name);
-    }
-    if (f->options->expectation != NULL && methods[chosen].gaussian) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "method '%s' computes no expectations: --expectation is for the methods dense and variational",
-                        name);
-    }
-    status = check_blocks(f, chosen);
-    if (status == THIELE_OK) {
-        status = check_decoupled(f, chosen);
-    }
-    if (status == THIELE_OK) {
-        status = check_each(f, chosen);
-    }
-    if (status != THIELE_OK) {
-        return status;
-    }
-    return bytes_needed(f, chosen, n) > bytes_left(f) ? too_many(f, chosen, n) : THIELE_OK;
-}
-
-/* "mixture-full:3" */
-static thiele_status read_posterior(thi_fitting *f)
-{
-    static const struct {
-        const char *name;
-        bool diagonal, mixture;
-    } families[] = {
-        {"full", false, false}, {"diag", true, false}, {"mixture", true, true}, {"mixture-full", false, true}};
-    enum { COMPONENTS_MAX = 100 };
-    const char *text = f->options->posterior != NULL ? f->options->posterior : "full";
-    size_t length = strcspn(text, ":");
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-        if (strlen(families[i].name) != length || strncmp(text, families[i].name, length) != 0) {
-            continue;
-        }
-        double count = 1.0;
-        const char *number = text + length + (text[length] == ':');
-        bool given = text[length] == ':';
-        if (given != families[i].mixture ||
-            (given && (!thi_parse_number(number, strlen(number), &count) || !(count >= 1 && count <= COMPONENTS_MAX) ||
-                       count != floor(count)))) {
-            break;
-        }
-        f->settings.components = (int)count;
-        f->settings.diagonal = families[i].diagonal;
-        f->settings.plain = f->options->plain != 0;
-        return THIELE_OK;
-    }
-    return thi_fail(
-        f->ctx, THIELE_ERROR_ARGUMENT,
-        "'%s' is no posterior: there are full, diag, mixture:K (of diagonal Gaussians) and mixture-full:K, K "
-        "from 1 to %d",
-        text, COMPONENTS_MAX);
-}
-
-/* Samplers of any likelihood learn as auto would: by its augmentation, unless other expectations were asked for. */
-static const char *expectation_of(const thi_fitting *f, int chosen)
-{
-    bool preferred =
-        methods[chosen].sampler != NULL && f->options->expectation == NULL && thi_is_augmented(f->spec.lik);
-    return preferred ? "augmented" : methods[chosen].expectation;
-}
-
-/* Steps of a given length are those of minibatches and of the optimizers that follow a gradient. */
-static bool has_rate(const thi_fitting *f, int chosen)
-{
-    const char *optimizer = f->options->optimizer != NULL ? f->options->optimizer : "auto";
-    bool searches = strcmp(optimizer, "lbfgs") == 0 || strcmp(optimizer, "alternate") == 0;
-    return methods[chosen].method == NULL && !searches && strcmp(methods[chosen].name, "collapsed") != 0 &&
-           !thi_blocks_is_form(methods[chosen].name);
-}
-
-static thiele_status check_settings(const thi_fitting *f, int chosen)
-{
-    const thiele_fit_options *o = f->options;
-    if (o->rate > 0.0 && !has_rate(f, chosen)) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "method '%s' has no steps of a given length here: leave the rate out, or ask for method "
-                        "variational with the optimizer adam, adadelta or momentum",
-                        methods[chosen].name);
-    }
+    thiele_status status;
     if (o->inducing < 0 || o->batch < 0 || o->epochs < 0 || !(o->rate >= 0.0) || !(o->tolerance >= 0.0)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "inducing inputs, batch, epochs, rate and tolerance must not be negative");
     }
-    return THIELE_OK;
+    if (is_gaussian_only(f->method) && !has_gaussian_noise(f)) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "method '%s' is for Gaussian noise; likelihood '%s' needs another", f->method->name,
+                        thiele_likelihood_name(f->spec.lik));
+    }
+    THI_TRY(check_augmented(f));
+    THI_TRY(check_groups(f));
+    THI_TRY(check_each(f));
+    if (bytes_needed(f, f->method, n) > bytes_left(f)) {
+        status = too_many(f, n);
+    }
+out:
+    return status;
+}
+
+/* --- all of it -------------------------------------------------------------------------------------------------------
+ */
+
+/* Samplers of any likelihood learn as auto would: by its augmentation, unless other expectations were asked for. */
+static const char *expectation_of(const thi_fitting *f)
+{
+    bool preferred = f->method->sampler != NULL && f->options->expectation == NULL && thi_is_augmented(f->spec.lik);
+    return preferred ? "augmented" : f->method->expectation;
+}
+
+static thiele_status unknown(thi_fitting *f, const char *name)
+{
+    char *list = NULL;
+    thiele_status status = thi_methods_listed(f->ctx, 0, 0, &list);
+    if (status == THIELE_OK) {
+        status = thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "no method '%s' in this version: it has auto, %s", name, list);
+    }
+    thi_free(list);
+    return status;
+}
+
+/* Why this one, for those who read the summary. */
+static thiele_status give_reason(thi_fitting *f, bool asked, const char *crowded)
+{
+    const thiele_fit_options *o = f->options;
+    bool together = has_gaussian_noise(f) && o->shared_kernel && f->spec.lik->outputs > 1;
+    const char *why = asked                          ? "it was asked for"
+                      : (asked_for(o) & SPARSE) != 0 ? "inducing inputs were asked for"
+                      : together                     ? "targets that share a kernel are fitted together"
+                                                     : f->method->why;
+    thi_text reason;
+    thi_text_init(&reason, f->ctx);
+    thi_text_add(&reason, crowded != NULL ? "method %s would take more memory than is allowed" : "%s",
+                 crowded != NULL ? crowded : why);
+    return thi_text_take(&reason, &f->model->why);
 }
 
 thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
 {
-    const char *name = f->options->method != NULL ? f->options->method : "auto";
     const thiele_fit_options *o = f->options;
-    const char *crowded;
-    int chosen = find_method(f, name, table->rows, &crowded);
+    const char *name = o->method != NULL ? o->method : "auto", *crowded = NULL;
+    bool asked = strcmp(name, "auto") != 0;
     thiele_status status;
-    if (chosen < 0) {
-        return thi_fail(
-            f->ctx, THIELE_ERROR_ARGUMENT,
-            "no method '%s' in this version: it has auto, exact, collapsed, dense, variational, augmented, gibbs, "
-            "ess, hmc, mh, sor, dtc, fitc, fic, pitc, pic, decoupled and incremental",
-            name);
+    f->method = asked ? find(f, name, table->rows) : choose(f, table->rows, &crowded);
+    if (f->method == NULL) {
+        return unknown(f, name);
     }
-    THI_TRY(check_settings(f, chosen));
-    THI_TRY(check_method(f, chosen, table->rows));
-    f->method = methods[chosen].method;
-    f->sampler = methods[chosen].sampler;
-    f->expectation = expectation_of(f, chosen);
+    THI_TRY(check_method(f, table->rows));
+    f->expectation = expectation_of(f);
+    f->each = fits_each(f);
     f->settings = (thi_variational_settings){.inducing = o->inducing,
                                              .fixed_Z = o->fixed_basis != 0,
                                              .optimizer = o->optimizer,
-                                             .collapsed = strcmp(methods[chosen].name, "collapsed") == 0,
+                                             .components = 1,
                                              .batch = o->batch,
                                              .rate = o->rate,
                                              .epochs = o->epochs,
                                              .iterations = o->iterations,
                                              .tolerance = o->tolerance,
                                              .restarts = o->restarts};
-    THI_TRY(read_posterior(f));
-    bool shared = strcmp(methods[chosen].name, "incremental") == 0;
-    f->is_decoupled = grows(chosen);
-    f->each = fits_each(f, chosen);
-    if (f->is_decoupled) {
-        THI_TRY(thi_specify_decoupled(f, shared));
+    if (f->method->configure != NULL) {
+        THI_TRY(f->method->configure(f));
     }
-    f->by_blocks = thi_blocks_is_form(name);
-    if (f->by_blocks) {
-        THI_TRY(thi_specify_blocks(f, name));
-    }
-    THI_TRY(thi_strdup(f->ctx, &f->model->method, f->by_blocks ? name : methods[chosen].name));
-    bool asked = strcmp(name, "auto") != 0;
-    bool implied = asks_for_sparse(o);
-    bool together = has_gaussian_noise(f) && o->shared_kernel && f->spec.lik->outputs > 1;
-    const char *why = asked      ? "it was asked for"
-                      : implied  ? "inducing inputs were asked for"
-                      : together ? "targets that share a kernel are fitted together"
-                                 : methods[chosen].why;
-    thi_text reason;
-    thi_text_init(&reason, f->ctx);
-    thi_text_add(&reason, crowded != NULL ? "method %s would take more memory than is allowed" : "%s",
-                 crowded != NULL ? crowded : why);
-    THI_TRY(thi_text_take(&reason, &f->model->why));
+    THI_TRY(thi_strdup(f->ctx, &f->model->method, asked ? name : f->method->name));
+    THI_TRY(give_reason(f, asked, crowded));
 out:
     return status;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fit/chains.h"
+#include "model/methods.h"
 
 /* Draws that a model keeps, at most: as many components as quantiles are taken of. */
 enum { KEPT = THI_EXPECT_BLOCK };
@@ -60,7 +61,7 @@ out:
 thiele_status thi_sample(thi_fitting *f, const thi_rows *rows)
 {
     const thiele_fit_options *o = f->options;
-    thi_chains_settings settings = {.sampler = f->sampler,
+    thi_chains_settings settings = {.sampler = f->method->sampler,
                                     .chains = o->chains,
                                     .draws = o->draws,
                                     .burn_in = o->burn_in,
@@ -140,6 +141,12 @@ int thi_sampling_to_json(const thiele_model *model, json_t *json)
     return json_object_set_new(json, "sampling", out) | failed;
 }
 
+static bool is_by(const thiele_model *model, const char *sampler)
+{
+    const thi_method *method = thi_method_named(model->method);
+    return sampler != NULL && method != NULL && method->sampler != NULL && strcmp(method->sampler, sampler) == 0;
+}
+
 thiele_status thi_sampling_from_json(thiele_model *model, thiele_context *ctx, const json_t *json)
 {
     const json_t *from = json_object_get(json, "sampling");
@@ -161,8 +168,8 @@ thiele_status thi_sampling_from_json(thiele_model *model, thiele_context *ctx, c
         *(double *)(void *)(to + numbers[i].at) = x;
         good = good && (json_is_null(value) || (x >= numbers[i].low && x <= numbers[i].high));
     }
-    /* Methods that sample are named by their samplers, and every draw that was kept is a component. */
-    if (!good || sampler == NULL || strcmp(sampler, model->method) != 0 || model->sampling.kept != model->components) {
+    /* Every draw that was kept is a component. */
+    if (!good || !is_by(model, sampler) || model->sampling.kept != model->components) {
         return thi_fail(ctx, THIELE_ERROR_FORMAT, "its field 'sampling' makes no sense");
     }
     return thi_strdup(ctx, &model->sampling.sampler, sampler);

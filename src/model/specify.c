@@ -366,7 +366,7 @@ out:
 
 thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table)
 {
-    bool large = f->method == NULL && is_large(f, table);
+    bool large = (f->method->can & THI_CAN_STREAM) != 0 && is_large(f, table);
     thiele_status status;
     THI_TRY(large ? open_stream(f, table) : read_rows(f, table));
     if (f->spec.lik->spec != NULL) {

@@ -4,25 +4,24 @@
 
 #include "fit/blocks.h"
 #include "fit/decoupled.h"
+#include "fit/method.h"
 #include "model/model.h"
 #include "model/table_stream.h"
 
 /* Everything that a fit holds until the model owns it. */
-typedef struct thi_fitting {
+struct thi_fitting {
     thiele_context *ctx;
     const thiele_fit_options *options;
     thiele_model *model;
     thi_driver driver;
-    const thi_method *method; /* NULL: a sparse method, by the settings */
-    const char *sampler;      /* that draws from the posterior once the method has learned the rest; NULL: none */
-    const char *expectation;  /* as the method has it; NULL: as the options do */
+    const thi_method *method;
+    bool goes_on;            /* until the deadline: what is made again in a part of the time is not as good */
+    const char *expectation; /* as the method has it; NULL: as the options do */
     thi_variational_settings settings;
     thi_variational_result outcome;
-    bool is_decoupled; /* a sparse method whose basis grows, by these settings: */
     thi_decoupled_settings decoupled_settings;
-    bool each;      /* several targets, and the method fits each by itself */
-    int output;     /* of such a fit: which one */
-    bool by_blocks; /* a sparse method likewise: */
+    bool each;  /* several targets, and the method fits each by itself */
+    int output; /* of such a fit: which one */
     thi_blocks_settings block_settings;
     thi_blocks_result block_outcome;
     double *Z; /* given inducing inputs */
@@ -38,11 +37,16 @@ typedef struct thi_fitting {
     thi_hypers hypers;
     double *written; /* of each: its value in the units of the data as it was given */
     thi_fit_result result;
-} thi_fitting;
+};
 
 /* --- fit.c --- */
 /* What the model says of itself at the present values of the hyperparameters; may be called again. */
 thiele_status thi_report(thi_fitting *f);
+
+/* The rows, or the table that they are read from. */
+const thi_source *thi_fitting_source(const thi_fitting *f, const thi_rows *rows, thi_source *memory);
+/* How a sparse method went about it, with a family of posteriors. */
+thiele_status thi_report_sparse(thi_fitting *f, const char *posterior);
 
 /* Learns from rows, or only conditions on them at the values learned before. */
 thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted);
@@ -52,17 +56,6 @@ thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_
 thiele_status thi_run_each(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted);
 /* Refuses rows that are equal while one of their targets differs, or warns of them. */
 thiele_status thi_check_each(thi_fitting *f);
-
-/* --- method_blocks.c --- */
-/* Settings of a method by blocks from the options. */
-thiele_status thi_specify_blocks(thi_fitting *f, const char *method);
-/* Learns by blocks, or only conditions. */
-thiele_status thi_run_blocks(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted);
-void thi_report_blocks(thi_fitting *f);
-
-/* --- method_decoupled.c: the same for decoupled bases, or one that is shared by mean and covariance and grows --- */
-thiele_status thi_specify_decoupled(thi_fitting *f, bool shared);
-thiele_status thi_run_decoupled(thi_fitting *f, const thi_source *source, bool learn, thi_fitted *fitted);
 
 /* --- specify.c --- */
 /* Refuses fit options that make no sense. */

@@ -116,7 +116,7 @@ void thi_report_limits(const thi_fitting *f)
         report_parameter(f, i);
     }
     if (f->result.stop == THIELE_STOP_ITERATIONS && f->options->iterations == 0 && f->options->epochs == 0 &&
-        !f->options->schedule && !f->is_decoupled) {
+        !f->options->schedule && !f->method->limited) {
         thi_log(
             f->ctx, THIELE_LOG_WARNING,
             "the fit ended at its own limit of steps and not at an optimum: a deadline lets it go on for as long as "

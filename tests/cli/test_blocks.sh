@@ -222,13 +222,13 @@ expect_refusal 2 'add --anytime'
 fit --method pic --posterior diag
 expect_refusal 2 "'pic' has no posterior families"
 fit --method pic --batch 100
-expect_refusal 2 "'pic' has no batches but blocks"
+expect_refusal 2 "'pic' has no batches"
 run fit train.csv --target row --inputs x1,x2 --method fitc --likelihood poisson -o m.thiele
 expect_refusal 2 "'fitc' is for Gaussian noise"
 fit --method fitc --optimizer adam
 expect_refusal 2 "no optimizer 'adam'"
 fit --method fitc --draws 10
-expect_refusal 2 'draws no samples'
+expect_refusal 2 'has no chains'
 fit --method '0.5 fitc + 0.6 dtc'
 expect_refusal 2 'sum to 1.1 and must sum to 1'
 fit --method '0.5 fitc + 0.5 pic'

@@ -210,7 +210,7 @@ expect_done
 run score m.thiele bernoulli.test.csv --json
 expect_that "$out" 'd["error_rate"] < 0.3'
 run fit gaussian.csv --target y --method incremental --mean-inducing 40 -o m.thiele
-expect_refusal 2 "^thiele: method 'incremental' has one basis"
+expect_refusal 2 "^thiele: method 'incremental' has no basis of the mean alone"
 run fit gaussian.csv --target y --method incremental --inducing-from random -o m.thiele
 expect_refusal 2 'incremental basis functions come from the rows of the steps'
 
@@ -232,7 +232,7 @@ expect_refusal 2 "method 'decoupled' has no posterior families"
 fit gaussian.csv --optimizer adam
 expect_refusal 2 "method 'decoupled' has no choice of optimizer"
 fit gaussian.csv --epochs 3
-expect_refusal 2 'no epochs but iterations'
+expect_refusal 2 "method 'decoupled' has no epochs"
 fit gaussian.csv --rate 0.1
 expect_refusal 2 'orthogonal decoupled bases have no rate'
 fit gaussian.csv --decoupled plain --inducing-from random
@@ -240,7 +240,7 @@ expect_refusal 2 'plain decoupled bases come from the rows of the steps'
 fit gaussian.csv --anytime
 expect_refusal 2 "method 'decoupled' has no blocks"
 fit gaussian.csv --chains 3
-expect_refusal 2 "method 'decoupled' draws no samples"
+expect_refusal 2 "method 'decoupled' has no chains"
 for option in --mean-inducing --growth; do
     for value in 0 -1 many; do
         fit gaussian.csv $option $value

@@ -143,7 +143,7 @@ expect_refusal 2 "method 'gibbs' needs" 'ess or hmc'
 class --likelihood bernoulli-probit --method augmented
 expect_refusal 2 "'bernoulli-probit' has none"
 class --method dense --draws 10
-expect_refusal 2 'draws no samples'
+expect_refusal 2 'has no chains'
 class --method gibbs --draws 2
 expect_refusal 2 '--draws: 2 is out of range \(4 to'
 class --method gibbs --burn-in -1

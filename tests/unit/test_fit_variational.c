@@ -184,7 +184,7 @@ static void test_collapsed(void **state)
     open_setting(&own, ctx, "gaussian", "se(ard)", N, "");
     thi_driver_start(&driver, ctx, 0.0);
     assert_ok(ctx,
-              thi_search(ctx, &driver, &thi_method_exact, &own.spec, &own.rows, &own.hypers, &search, &found, NULL));
+              thi_search(ctx, &driver, &thi_objective_exact, &own.spec, &own.rows, &own.hypers, &search, &found, NULL));
     double best = regress(&own, mean, variance);
     double bound = fit(&s, (thi_variational_settings){.collapsed = true, .inducing = 40});
     assert_true(bound <= regress(&s, mean, variance) + 1e-6);

@@ -1,5 +1,5 @@
 /*
- * Any likelihood at Z = X as a method: its objective is the bound at the converged sites, whose gradient is that at
+ * Any likelihood at Z = X as an objective: the bound at the converged sites, whose gradient is that at
  * fixed sites (they are a stationary point). Each evaluation starts from the sites of the one before.
  */
 #include "fit/dense.h"
@@ -55,7 +55,7 @@ static thiele_status dense_freeze(void *state, thiele_context *ctx, thi_fitted *
 }
 
 /* An evaluation is some ten times that of exact regression: fewer rows to explore with. */
-const thi_method thi_method_dense = {
+const thi_objective thi_objective_dense = {
     .name = "dense",
     .subset = 400,
     .cubes = 15.0,

@@ -1,0 +1,125 @@
+/* Inducing inputs and a Gaussian or a mixture over them: collapsed, by augmentation, or by any expectations. */
+#include <math.h>
+#include <string.h>
+
+#include "fit/predictive.h"
+#include "model/methods.h"
+#include "model/specify.h"
+
+enum { COLLAPSED_MOST = 20000 };
+
+/* "mixture-full:3" */
+static thiele_status read_posterior(thi_fitting *f)
+{
+    static const struct {
+        const char *name;
+        bool diagonal, mixture;
+    } families[] = {
+        {"full", false, false}, {"diag", true, false}, {"mixture", true, true}, {"mixture-full", false, true}};
+    enum { COMPONENTS_MAX = 100 };
+    const char *text = f->options->posterior != NULL ? f->options->posterior : "full";
+    size_t length = strcspn(text, ":");
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        if (strlen(families[i].name) != length || strncmp(text, families[i].name, length) != 0) {
+            continue;
+        }
+        double count = 1.0;
+        const char *number = text + length + (text[length] == ':');
+        bool given = text[length] == ':';
+        if (given != families[i].mixture ||
+            (given && (!thi_parse_number(number, strlen(number), &count) || !(count >= 1 && count <= COMPONENTS_MAX) ||
+                       count != floor(count)))) {
+            break;
+        }
+        f->settings.components = (int)count;
+        f->settings.diagonal = families[i].diagonal;
+        f->settings.plain = f->options->plain != 0;
+        return THIELE_OK;
+    }
+    return thi_fail(
+        f->ctx, THIELE_ERROR_ARGUMENT,
+        "'%s' is no posterior: there are full, diag, mixture:K (of diagonal Gaussians) and mixture-full:K, K "
+        "from 1 to %d",
+        text, COMPONENTS_MAX);
+}
+
+static thiele_status configure(thi_fitting *f)
+{
+    const char *optimizer = f->options->optimizer != NULL ? f->options->optimizer : "auto";
+    bool searches = strcmp(optimizer, "lbfgs") == 0 || strcmp(optimizer, "alternate") == 0;
+    f->settings.collapsed = f->method == &thi_method_collapsed;
+    f->goes_on = !f->settings.collapsed;
+    if (f->options->rate > 0.0 && searches) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "optimizer '%s' has no steps of a given length: the rate is for adam, adadelta and momentum",
+                        optimizer);
+    }
+    return read_posterior(f);
+}
+
+static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
+{
+    thi_variational_settings settings = f->settings;
+    thi_variational_result outcome = {0};
+    thi_source memory;
+    const thi_source *source = thi_fitting_source(f, rows, &memory);
+    thiele_status status;
+    settings.condition = !learn;
+    THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
+    THI_TRY(thi_fit_variational(f->ctx, &f->driver, &f->spec, source, &f->hypers, &settings, &outcome, fitted));
+    if (learn) {
+        f->outcome = outcome;
+        f->result = outcome.fit;
+    }
+    if (f->hypers.noise >= 0 && f->settings.components == 1) {
+        THI_TRY(thi_predictive_noise(f->ctx, source, &f->spec, &f->hypers, fitted->latent));
+    }
+out:
+    return status;
+}
+
+static thiele_status report(thi_fitting *f)
+{
+    return thi_report_sparse(f, f->options->posterior != NULL ? f->options->posterior : "full");
+}
+
+enum {
+    SPARSE = THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT | THI_CAN_DEADLINE,
+    ANY = SPARSE | THI_CAN_LIKELIHOODS | THI_CAN_LATENTS | THI_CAN_TARGETS,
+    OPTIONS = THI_TAKES_BASIS | THI_TAKES_FAMILY | THI_TAKES_BATCHES | THI_TAKES_OPTIMIZER | THI_TAKES_EPOCHS |
+              THI_TAKES_RATE | THI_TAKES_EXPECTATION
+};
+
+const thi_method thi_method_collapsed = {
+    .name = "collapsed",
+    .words = "inducing inputs, Gaussian noise, the posterior at its optimum",
+    .can = SPARSE,
+    .takes = OPTIONS & ~(unsigned)(THI_TAKES_FAMILY | THI_TAKES_RATE | THI_TAKES_EXPECTATION),
+    .most = COLLAPSED_MOST,
+    .why = "the table is of medium size and the noise Gaussian",
+    .evidence = "bound",
+    .configure = configure,
+    .run = run,
+    .report = report};
+const thi_method thi_method_augmented = {
+    .name = "augmented",
+    .words = "auxiliary variables make the likelihood Gaussian; all rows, or inducing inputs",
+    .can = ANY,
+    .takes = OPTIONS,
+    .most = INT64_MAX,
+    .why = "the table is large and auxiliary variables make the likelihood Gaussian",
+    .evidence = "bound",
+    .expectation = "augmented",
+    .configure = configure,
+    .run = run,
+    .report = report};
+const thi_method thi_method_variational = {.name = "variational",
+                                           .words = "inducing inputs and a Gaussian or a mixture, any likelihood",
+                                           .can = ANY,
+                                           .takes = OPTIONS,
+                                           .most = INT64_MAX,
+                                           .why = "the table is large",
+                                           .evidence = "bound",
+                                           .configure = configure,
+                                           .run = run,
+                                           .report = report};
