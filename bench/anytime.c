@@ -16,7 +16,7 @@
  * predictions take is not in them. Both variants need the same sums over a block, so one walk serves both.
  *
  *   inducing=100 blocks=2000 seed=0 threads=1 most=0 (steps at most; 0: P) rho_0=1 tau=1 kappa=1 kernel=se(ard)
- *   explore=1000 (rows of the first look) deadline=0 (seconds for learning; 0: none)
+ *   deadline=0 (seconds for learning; 0: none)
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ enum { CHUNK = 4096, SUM = 0, SNGA, VARIANTS };
 static const char *const variant_name[VARIANTS] = {"sum", "snga"};
 
 typedef struct options {
-    double inducing, blocks, seed, threads, most, rho_0, tau, kappa, explore, deadline;
+    double inducing, blocks, seed, threads, most, rho_0, tau, kappa, deadline;
     const char *kernel, *hypers;
 } options;
 
@@ -40,7 +40,7 @@ static const struct {
                {"seed", offsetof(options, seed)},         {"threads", offsetof(options, threads)},
                {"most", offsetof(options, most)},         {"rho_0", offsetof(options, rho_0)},
                {"tau", offsetof(options, tau)},           {"kappa", offsetof(options, kappa)},
-               {"explore", offsetof(options, explore)},   {"deadline", offsetof(options, deadline)}};
+               {"deadline", offsetof(options, deadline)}};
 
 /* Everything of one invocation. */
 typedef struct study {
@@ -133,11 +133,7 @@ static void open_model(study *s, const char *form)
     s->sparse = (thi_variational_settings){.inducing = (int64_t)s->o.inducing};
     s->settings = (thi_blocks_settings){.blocks = (int64_t)s->o.blocks};
     check(ctx, thi_blocks_form_parse(&s->settings.form, ctx, form));
-    s->fit = (thi_bfit){.ctx = ctx,
-                        .driver = &s->driver,
-                        .spec = &s->spec,
-                        .source = &s->source,
-                        .hypers = &s->hypers,
+    s->fit = (thi_bfit){.problem = {ctx, &s->driver, &s->spec, &s->source, &s->hypers},
                         .sparse = &s->sparse,
                         .settings = &s->settings,
                         .result = &s->result};
@@ -159,8 +155,8 @@ static void choose_basis(study *s)
     double started = now(s->ctx);
     thi_free(fit->Z);
     fit->Z = NULL;
-    check(s->ctx, thi_first_basis(s->ctx, &s->driver, &s->spec, &s->source, &s->sparse, s->sparse.inducing, &fit->Z,
-                                  &fit->M, NULL));
+    check(s->ctx, thi_first_basis(&(thi_problem){s->ctx, &s->driver, &s->spec, &s->source, &s->hypers}, &s->sparse,
+                                  s->sparse.inducing, &fit->Z, &fit->M, NULL));
     s->basis_seconds = now(s->ctx) - started;
     if (fit->sums.t == NULL) {
         check(s->ctx, thi_sparse_sums_open(&fit->sums, s->ctx, fit->M));
@@ -181,8 +177,8 @@ static void learn(study *s, const char *form)
     thi_bfit *fit = &s->fit;
     double started = now(s->ctx);
     thi_driver_start(&s->driver, s->ctx, s->o.deadline);
-    check(s->ctx, thi_first_explore(s->ctx, &s->driver, &s->spec, &s->source, &s->hypers, &thi_objective_exact,
-                                    (int64_t)s->o.explore, 0.3, &s->sparse, &s->result.fit));
+    check(s->ctx, thi_first_explore(&(thi_problem){s->ctx, &s->driver, &s->spec, &s->source, &s->hypers},
+                                    &thi_objective_exact, &s->sparse, &s->result.fit, &fit->starts));
     double explored = now(s->ctx) - started;
     choose_basis(s);
     thi_bfit_plan(fit);
@@ -490,14 +486,8 @@ static void close_study(study *s)
 
 int main(int argc, char **argv)
 {
-    study s = {.o = {.inducing = 100,
-                     .blocks = 2000,
-                     .threads = 1,
-                     .rho_0 = 1,
-                     .tau = 1,
-                     .kappa = 1,
-                     .explore = 1000,
-                     .kernel = "se(ard)"}};
+    study s = {
+        .o = {.inducing = 100, .blocks = 2000, .threads = 1, .rho_0 = 1, .tau = 1, .kappa = 1, .kernel = "se(ard)"}};
     thiele_context_options context = THIELE_CONTEXT_OPTIONS_INIT;
     bool learns = argc >= 4 && strcmp(argv[1], "learn") == 0, runs = argc >= 5 && strcmp(argv[1], "run") == 0;
     if (!learns && !runs) {

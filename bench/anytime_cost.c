@@ -104,7 +104,8 @@ static void open_fit(bench *b, const thi_blocks_settings *settings, thi_bfit *fi
 {
     thi_sparse_shape shape = {.M = M, .largest = ROWS, .penalised = true};
     memcpy(shape.weight, settings->form.weight, sizeof shape.weight);
-    *fit = (thi_bfit){.ctx = b->ctx, .spec = &b->spec, .settings = settings, .Z = b->Z, .M = M, .buffer = b->buffer};
+    *fit = (thi_bfit){
+        .problem = {.ctx = b->ctx, .spec = &b->spec}, .settings = settings, .Z = b->Z, .M = M, .buffer = b->buffer};
     check(b->ctx, thi_sparse_sums_open(&fit->sums, b->ctx, M));
     check(b->ctx, thi_sparse_sums_open(&fit->step, b->ctx, M));
     check(b->ctx, thi_sparse_open(&fit->engine, b->ctx, &shape, D));
@@ -129,7 +130,7 @@ static void step(bench *b, thi_bfit *fit, int size, int64_t t, double *part)
     int64_t rows, P = block_counts[size];
     double at[PARTS + 1];
     thi_shuffle_open(&order, (thi_stream){1, THI_RANDOM_SUBSET, (uint64_t)(t / P)}, P);
-    fit->source = &b->source[size];
+    fit->problem.source = &b->source[size];
     fit->partition = b->partition[size];
     int64_t block = thi_shuffle_at(&order, t % P);
     at[0] = now(b->ctx);

@@ -45,7 +45,7 @@ STEPS, WITHIN, SPEED_UP, EFFICIENCY = 60, 0.01, 20.0, 0.95
 SIZES = {"airline": {"inducing": 100, "blocks": 2000, "later": 0},
          "field": {"inducing": 512, "blocks": 1000, "later": 200}}
 QUICK = {"inducing": 50, "blocks": 100, "later": 0}
-QUICK_ROWS, QUICK_LEARNING = 100_000, ("explore=500", "deadline=30")
+QUICK_ROWS, QUICK_LEARNING = 100_000, ("deadline=30",)
 TARGETS = {"pic": {"rmse": 33.35, "mnlp": 5.667}, "fitc": {"rmse": 37.0}, "dtc": {"rmse": 37.0}}
 UNITS = {"airline": "minutes", "field": "Pa"}
 

@@ -170,11 +170,7 @@ static void open_fit(peer *p, FILE *file, const request *r)
     thi_driver_start(&p->driver, p->ctx, 0.0);
     p->settings =
         (thi_variational_settings){.components = r->K > 0 ? r->K : 1, .diagonal = r->K > 0, .optimizer = "adam"};
-    p->fit = (thi_vfit){.ctx = p->ctx,
-                        .driver = &p->driver,
-                        .spec = &p->spec,
-                        .source = &p->source,
-                        .hypers = &p->hypers,
+    p->fit = (thi_vfit){.problem = {p->ctx, &p->driver, &p->spec, &p->source, &p->hypers},
                         .settings = &p->settings,
                         .quick = true,
                         .result = &p->result};

@@ -69,8 +69,8 @@ static inline thiele_status try_fit(setting *s, const char *form, thi_variationa
         return status;
     }
     thi_driver_start(&s->driver, s->ctx, deadline);
-    return thi_fit_blocks(s->ctx, &s->driver, &s->spec, &s->source, &s->hypers, &sparse, &settings, &s->result,
-                          &s->fitted);
+    return thi_fit_blocks(&(thi_problem){s->ctx, &s->driver, &s->spec, &s->source, &s->hypers}, &sparse, &settings,
+                          &s->result, &s->fitted);
 }
 
 static inline double fit(setting *s, const char *form, thi_variational_settings sparse, thi_blocks_settings settings)

@@ -19,8 +19,8 @@ thiele_status thi_bfit_freeze(thi_bfit *fit, thi_fitted *fitted)
     /* The sums of plain gradients are those that q would be the posterior of; what the data say is in the last step. */
     const thi_sparse_sums *told = fit->settings->gradient ? &fit->step : &fit->sums;
     thiele_status status;
-    THI_TRY(thi_sparse_set(&fit->engine, fit->ctx, &fit->sums));
-    THI_TRY(thi_sparse_freeze(&fit->engine, fit->ctx, fit->settings->form.conditional, fitted->latent));
+    THI_TRY(thi_sparse_set(&fit->engine, fit->problem.ctx, &fit->sums));
+    THI_TRY(thi_sparse_freeze(&fit->engine, fit->problem.ctx, fit->settings->form.conditional, fitted->latent));
     if (fit->settings->form.local) {
         thi_local_renew(fit->local, fit->engine.noise);
         fitted->latent->local = fit->local;
@@ -42,13 +42,13 @@ static thiele_status probe(thi_bfit *fit, const thi_predictor *predictor)
     const thi_rows *held = &fit->held;
     double *mean = NULL, total = 0.0;
     thiele_status status;
-    THI_TRY(thi_alloc(fit->ctx, &mean, (size_t)held->n, sizeof *mean));
-    THI_TRY(thi_predictor_marginals(predictor, fit->ctx, held->n, held->X, mean, NULL, NULL));
+    THI_TRY(thi_alloc(fit->problem.ctx, &mean, (size_t)held->n, sizeof *mean));
+    THI_TRY(thi_predictor_marginals(predictor, fit->problem.ctx, held->n, held->X, mean, NULL, NULL));
     for (int64_t i = 0; i < held->n; i++) {
         double gap = held->y[i] - mean[i];
         total += gap * gap;
     }
-    fit->driver->held_out = fit->result->held_error = sqrt(total / (double)held->n);
+    fit->problem.driver->held_out = fit->result->held_error = sqrt(total / (double)held->n);
 out:
     thi_free(mean);
     return status;
@@ -59,7 +59,8 @@ thiele_status thi_bfit_look(thi_bfit *fit)
     const thi_blocks_settings *s = fit->settings;
     double began = thi_seconds();
     bool probing = fit->held.n > 0 && began >= fit->next_probe && thi_bfit_affords(fit, probe_flops(fit)) &&
-                   thi_budget_seconds(fit->driver, probe_flops(fit)) < thi_budget_part(fit->driver, THI_SHARE_LOOK);
+                   thi_budget_seconds(fit->problem.driver, probe_flops(fit)) <
+                       thi_budget_part(fit->problem.driver, THI_SHARE_LOOK);
     bool saving = s->snapshot != NULL && began >= fit->next_snapshot && thi_bfit_affords(fit, thi_bfit_set_flops(fit));
     thi_predictor predictor = {0};
     thi_fitted fitted = {.latent = &predictor};
@@ -85,7 +86,7 @@ out:
 thiele_status thi_bfit_show(thi_bfit *fit)
 {
     thi_fit_result result = fit->result->fit;
-    double deadline = thi_budget_lend(fit->driver, THI_SHARE_LOOK);
+    double deadline = thi_budget_lend(fit->problem.driver, THI_SHARE_LOOK);
     thiele_status status = THIELE_OK;
     if (fit->settings->form.local) {
         THI_TRY(thi_bfit_gather(fit));
@@ -96,7 +97,7 @@ out:
     thi_local_destroy(fit->local);
     fit->local = NULL;
     fit->result->fit = result;
-    thi_budget_restore(fit->driver, deadline);
+    thi_budget_restore(fit->problem.driver, deadline);
     return status;
 }
 
@@ -109,7 +110,7 @@ static thiele_status open_engine(thi_bfit *fit)
     thi_sparse_shape shape = {.M = fit->M, .largest = fit->result->largest, .penalised = true, .gradients = fit->learn};
     memcpy(shape.weight, weight, sizeof shape.weight);
     thi_sparse_close(&fit->engine);
-    return thi_sparse_open(&fit->engine, fit->ctx, &shape, fit->source->dims);
+    return thi_sparse_open(&fit->engine, fit->problem.ctx, &shape, fit->problem.source->dims);
 }
 
 static thiele_status open_blocks(thi_bfit *fit)
@@ -124,14 +125,13 @@ static thiele_status first_phases(thi_bfit *fit)
     double started = thi_seconds();
     thiele_status status = THIELE_OK;
     if (!s->condition) {
-        THI_TRY(thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, &thi_objective_exact, s,
-                                  &fit->result->fit, &fit->starts));
+        THI_TRY(thi_first_explore(&fit->problem, &thi_objective_exact, s, &fit->result->fit, &fit->starts));
     }
     fit->result->learn_seconds = thi_seconds() - started;
-    int64_t wanted = s->inducing > 0 ? s->inducing : thi_first_inducing(fit->driver, fit->source, 1);
-    THI_TRY(thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, s, wanted, &fit->Z, &fit->M, NULL));
-    THI_TRY(thi_sparse_sums_open(&fit->sums, fit->ctx, fit->M));
-    THI_TRY(thi_sparse_sums_open(&fit->step, fit->ctx, fit->M));
+    int64_t wanted = s->inducing > 0 ? s->inducing : thi_first_inducing(fit->problem.driver, fit->problem.source, 1);
+    THI_TRY(thi_first_basis(&fit->problem, s, wanted, &fit->Z, &fit->M, NULL));
+    THI_TRY(thi_sparse_sums_open(&fit->sums, fit->problem.ctx, fit->M));
+    THI_TRY(thi_sparse_sums_open(&fit->step, fit->problem.ctx, fit->M));
     fit->result->inducing = fit->M;
     THI_TRY(open_blocks(fit));
     thi_bfit_plan(fit);
@@ -181,26 +181,22 @@ static void close_fit(thi_bfit *fit)
     thi_free(fit->starts.value);
 }
 
-thiele_status thi_fit_blocks(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
-                             thi_hypers *hypers, const thi_variational_settings *sparse,
+thiele_status thi_fit_blocks(const thi_problem *problem, const thi_variational_settings *sparse,
                              const thi_blocks_settings *settings, thi_blocks_result *result, thi_fitted *fitted)
 {
     *result = (thi_blocks_result){.held_error = NAN};
-    thi_bfit fit = {.ctx = ctx,
-                    .driver = driver,
-                    .spec = spec,
-                    .source = source,
-                    .hypers = hypers,
+    thi_bfit fit = {.problem = *problem,
                     .sparse = sparse,
                     .settings = settings,
                     .result = result,
-                    .learn = thi_hypers_free(hypers) > 0 && !sparse->condition && sparse->iterations >= 0};
-    if (hypers->noise < 0 || source->outputs != 1) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "sparse regression by blocks is for Gaussian noise and one target");
+                    .learn = thi_hypers_free(problem->hypers) > 0 && !sparse->condition && sparse->iterations >= 0};
+    if (problem->hypers->noise < 0 || problem->source->outputs != 1) {
+        return thi_fail(problem->ctx, THIELE_ERROR_ARGUMENT,
+                        "sparse regression by blocks is for Gaussian noise and one target");
     }
     thiele_status status = run(&fit, fitted);
-    if (driver->stopped) {
-        result->fit.stop = driver->reason;
+    if (problem->driver->stopped) {
+        result->fit.stop = problem->driver->reason;
     }
     close_fit(&fit);
     return status;

@@ -61,8 +61,7 @@ typedef struct thi_blocks_result {
  * hypers and spec have the learned values at the end. For Gaussian noise and one target. sparse: inducing inputs,
  * iterations, restarts, epochs, condition. Errors: ARGUMENT, DATA, NUMERIC, MEMORY.
  */
-thiele_status thi_fit_blocks(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
-                             thi_hypers *hypers, const thi_variational_settings *sparse,
+thiele_status thi_fit_blocks(const thi_problem *problem, const thi_variational_settings *sparse,
                              const thi_blocks_settings *settings, thi_blocks_result *result, thi_fitted *fitted);
 
 #endif

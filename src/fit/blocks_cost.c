@@ -43,23 +43,24 @@ double thi_bfit_local_flops(const thi_bfit *fit, int64_t blocks)
 
 bool thi_bfit_affords(const thi_bfit *fit, double flops)
 {
-    return thi_budget_seconds(fit->driver, flops) + fit->closing <= thi_budget_left(fit->driver);
+    return thi_budget_seconds(fit->problem.driver, flops) + fit->closing <= thi_budget_left(fit->problem.driver);
 }
 
 void thi_bfit_plan(thi_bfit *fit)
 {
     bool local = fit->settings->form.local;
-    double bytes = local ? 8.0 * (double)fit->source->n * (fit->source->dims + 1.0) : 0.0;
+    double bytes = local ? 8.0 * (double)fit->problem.source->n * (fit->problem.source->dims + 1.0) : 0.0;
     /* The predictor, its noise by rows that are left out, and whether it is any good, both by some blocks. */
     double each = thi_bfit_sum_flops(fit, 1) + 2.0 * thi_bfit_local_flops(fit, 1);
-    double many = thi_budget_flops(fit->driver, THI_SHARE_LOOK) / each;
+    double many = thi_budget_flops(fit->problem.driver, THI_SHARE_LOOK) / each;
     fit->looked_at = (int64_t)fmax(LOOKED_AT_LEAST, fmin(LOOKED_AT_MOST, many));
     double flops = 2.0 * thi_bfit_set_flops(fit) + (double)fit->looked_at * each;
-    fit->closing = thi_budget_seconds(fit->driver, flops) + bytes / BYTES_A_SECOND;
+    fit->closing = thi_budget_seconds(fit->problem.driver, flops) + bytes / BYTES_A_SECOND;
 }
 
 double thi_bfit_pass_seconds(const thi_bfit *fit)
 {
-    double pass = thi_budget_seconds(fit->driver, thi_bfit_sum_flops(fit, fit->partition.blocks));
-    return fmin(SURE * pass + fit->result->partition_seconds + fit->closing, 0.5 * thi_budget_left(fit->driver));
+    double pass = thi_budget_seconds(fit->problem.driver, thi_bfit_sum_flops(fit, fit->partition.blocks));
+    return fmin(SURE * pass + fit->result->partition_seconds + fit->closing,
+                0.5 * thi_budget_left(fit->problem.driver));
 }

@@ -68,11 +68,11 @@ static thiele_status direction(const thi_bfit *fit, thi_matrix from, thi_matrix 
         }
     }
     thi_symmetrise(D);
-    THI_TRY(thi_tri_solve(fit->ctx, THI_T, e->L, D));
-    THI_TRY(thi_tri_solve(fit->ctx, THI_N, e->L, D));
+    THI_TRY(thi_tri_solve(fit->problem.ctx, THI_T, e->L, D));
+    THI_TRY(thi_tri_solve(fit->problem.ctx, THI_N, e->L, D));
     transpose(D);
-    THI_TRY(thi_tri_solve(fit->ctx, THI_T, e->L, D));
-    THI_TRY(thi_tri_solve(fit->ctx, THI_N, e->L, D));
+    THI_TRY(thi_tri_solve(fit->problem.ctx, THI_T, e->L, D));
+    THI_TRY(thi_tri_solve(fit->problem.ctx, THI_N, e->L, D));
 out:
     return status;
 }
@@ -82,7 +82,7 @@ static thiele_status adopt(thi_bfit *fit, thi_matrix S, const double *m)
 {
     int64_t M = fit->M;
     thi_matrix T = fit->sums.T;
-    thiele_status status = thi_chol_inverse(fit->ctx, S);
+    thiele_status status = thi_chol_inverse(fit->problem.ctx, S);
     if (status != THIELE_OK) {
         return status;
     }
@@ -102,9 +102,9 @@ static bool factor(thi_bfit *fit, double rho, thi_matrix D, thi_matrix trial)
     for (int64_t i = 0; i < M * M; i++) {
         trial.data[i] = fit->engine.S.data[i] + rho * D.data[i];
     }
-    bool proper = thi_chol(fit->ctx, trial) == THIELE_OK;
+    bool proper = thi_chol(fit->problem.ctx, trial) == THIELE_OK;
     if (!proper) {
-        thi_recover(fit->ctx);
+        thi_recover(fit->problem.ctx);
     }
     return proper;
 }
@@ -116,11 +116,11 @@ thiele_status thi_bfit_gradient(thi_bfit *fit, double rho)
     thi_matrix D = {0}, trial = {0};
     double *x = NULL;
     thiele_status status;
-    THI_TRY(thi_matrix_alloc(&D, fit->ctx, M, M));
-    THI_TRY(thi_matrix_alloc(&trial, fit->ctx, M, M));
-    THI_TRY(thi_alloc(fit->ctx, &x, (size_t)(2 * M), sizeof *x));
+    THI_TRY(thi_matrix_alloc(&D, fit->problem.ctx, M, M));
+    THI_TRY(thi_matrix_alloc(&trial, fit->problem.ctx, M, M));
+    THI_TRY(thi_alloc(fit->problem.ctx, &x, (size_t)(2 * M), sizeof *x));
     double *y = x + M;
-    THI_TRY(thi_sparse_set(e, fit->ctx, &fit->sums));
+    THI_TRY(thi_sparse_set(e, fit->problem.ctx, &fit->sums));
     thi_symmetrise(fit->step.T);
     rho = fmin(rho, 1.0 / norm(e, fit->step.T, x, y));
     THI_TRY(direction(fit, fit->sums.T, fit->step.T, D));

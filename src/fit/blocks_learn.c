@@ -19,7 +19,8 @@ static const double FLOPS = 1e11, MOST_ROWS = 1e5;   /* of an evaluation, withou
 
 thiele_status thi_bfit_prepare(thi_bfit *fit)
 {
-    return thi_sparse_prepare(&fit->engine, fit->ctx, fit->spec->latents.prior, fit->Z, fit->spec->lik->value[0]);
+    return thi_sparse_prepare(&fit->engine, fit->problem.ctx, fit->problem.spec->latents.prior, fit->Z,
+                              fit->problem.spec->lik->value[0]);
 }
 
 /* The blocks that are learned from. */
@@ -32,9 +33,10 @@ typedef struct chosen_blocks {
 static thiele_status choose(chosen_blocks *c, thi_bfit *fit, int64_t count)
 {
     *c = (chosen_blocks){.fit = fit, .count = count};
-    thiele_status status = thi_alloc(fit->ctx, &c->block, (size_t)count, sizeof *c->block);
+    thiele_status status = thi_alloc(fit->problem.ctx, &c->block, (size_t)count, sizeof *c->block);
     thi_shuffle order;
-    thi_shuffle_open(&order, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_BLOCKS}, fit->partition.blocks);
+    thi_shuffle_open(&order, (thi_stream){fit->problem.ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_BLOCKS},
+                     fit->partition.blocks);
     for (int64_t i = 0; status == THIELE_OK && i < count; i++) {
         c->block[i] = thi_shuffle_at(&order, i);
     }
@@ -56,10 +58,10 @@ static thiele_status add_sums(const chosen_blocks *c)
     for (int64_t first = 0; first < c->count; first += THI_SPARSE_LANES) {
         int64_t lanes = lanes_from(c, first);
         THI_TRY(thi_bfit_load(fit, lanes, c->block + first, &rows));
-        THI_TRY(thi_sparse_sum(&fit->engine, fit->ctx, lanes, fit->block, 1.0, &fit->sums));
+        THI_TRY(thi_sparse_sum(&fit->engine, fit->problem.ctx, lanes, fit->block, 1.0, &fit->sums));
         fit->result->fit.evaluations += lanes;
     }
-    thi_budget_took(fit->driver, thi_bfit_sum_flops(fit, c->count), thi_seconds() - begun);
+    thi_budget_took(fit->problem.driver, thi_bfit_sum_flops(fit, c->count), thi_seconds() - begun);
 out:
     return status;
 }
@@ -73,9 +75,9 @@ static thiele_status add_adjoints(const chosen_blocks *c, const thi_sparse_bar *
     for (int64_t first = 0; first < c->count; first += THI_SPARSE_LANES) {
         int64_t lanes = lanes_from(c, first);
         THI_TRY(thi_bfit_load(fit, lanes, c->block + first, &rows));
-        THI_TRY(thi_sparse_pull(&fit->engine, fit->ctx, lanes, fit->block, 1.0, &bound, bar));
+        THI_TRY(thi_sparse_pull(&fit->engine, fit->problem.ctx, lanes, fit->block, 1.0, &bound, bar));
     }
-    thi_budget_took(fit->driver, thi_bfit_pull_flops(fit, c->count), thi_seconds() - begun);
+    thi_budget_took(fit->problem.driver, thi_bfit_pull_flops(fit, c->count), thi_seconds() - begun);
 out:
     return status;
 }
@@ -91,7 +93,7 @@ static thiele_status evaluate(void *state, thiele_context *ctx, const thi_hypers
     THI_TRY(thi_sparse_set(&fit->engine, ctx, &fit->sums));
     *value = thi_sparse_evidence(&fit->engine, &fit->sums);
     if (gradient != NULL) {
-        const thi_prior *prior = fit->spec->latents.prior;
+        const thi_prior *prior = fit->problem.spec->latents.prior;
         thi_sparse_bar bar = {
             .theta = gradient, .mean = gradient + prior->kernel->parameters, .log_noise = gradient + hypers->noise};
         THI_TRY(add_adjoints(c, &bar));
@@ -114,11 +116,11 @@ static double evaluation_flops(const thi_bfit *fit, int64_t blocks)
 static int64_t next_count(const thi_bfit *fit, int64_t count)
 {
     double P = (double)fit->partition.blocks, each = evaluation_flops(fit, 1), most = P;
-    double left = thi_budget_left(fit->driver) - thi_bfit_pass_seconds(fit);
+    double left = thi_budget_left(fit->problem.driver) - thi_bfit_pass_seconds(fit);
     if (isinf(left)) {
         most = fmin(P, fmax(FEWEST_BLOCKS, fmin(MOST_ROWS / (double)fit->typical, FLOPS / each)));
     }
-    double affordable = fmax(0.0, left) / (EVALUATIONS * thi_budget_seconds(fit->driver, each));
+    double affordable = fmax(0.0, left) / (EVALUATIONS * thi_budget_seconds(fit->problem.driver, each));
     double next = fmin(fmin(GROWTH * (double)count, most), affordable);
     return next < 1.5 * (double)count && next < most ? count : (int64_t)fmax((double)count, next);
 }
@@ -126,7 +128,7 @@ static int64_t next_count(const thi_bfit *fit, int64_t count)
 /* One stage. first: none came before it; last: no larger one follows. */
 static thiele_status climb(thi_bfit *fit, int64_t count, bool first, bool last, thi_fit_result *own)
 {
-    thi_driver *driver = fit->driver;
+    thi_driver *driver = fit->problem.driver;
     chosen_blocks c = {0};
     double rows = (double)(count * fit->typical), given = fit->sparse->tolerance;
     double a_row = last ? (given > 0.0 ? given : TOLERANCE) : fmax(given, COARSE);
@@ -140,12 +142,10 @@ static thiele_status climb(thi_bfit *fit, int64_t count, bool first, bool last, 
     }
     THI_TRY(choose(&c, fit, count));
     if (first) {
-        THI_TRY(thi_search_starts(fit->ctx, driver, &evidence_of_blocks, &c, fit->spec, fit->hypers, &fit->starts,
-                                  &fit->result->fit));
+        THI_TRY(thi_search_starts(&fit->problem, &evidence_of_blocks, &c, &fit->starts, &fit->result->fit));
     }
     if (!thi_driver_stopped(driver)) {
-        THI_TRY(thi_search_climb(fit->ctx, driver, &evidence_of_blocks, &c, fit->spec, fit->hypers, iterations,
-                                 a_row * rows, own));
+        THI_TRY(thi_search_climb(&fit->problem, &evidence_of_blocks, &c, iterations, a_row * rows, own));
     }
 out:
     thi_budget_restore(driver, deadline);
@@ -170,7 +170,7 @@ thiele_status thi_bfit_learn(thi_bfit *fit)
         }
         measured = true;
         next = next_count(fit, count);
-        last = count == P || thi_driver_stopped(fit->driver) || (last && next == count);
+        last = count == P || thi_driver_stopped(fit->problem.driver) || (last && next == count);
         count = next;
     }
     fit->result->fit.iterations += own.iterations;

@@ -18,7 +18,7 @@ static bool counts_once(const thi_blocks_form *form)
 /* Squared errors and latent variances of a block's rows, each of them left out of its block. */
 static thiele_status leave_rows(thi_bfit *fit, int64_t n, double *error2, double *v)
 {
-    thiele_status status = thi_sparse_leave_out(&fit->engine, fit->ctx, fit->block, error2, v);
+    thiele_status status = thi_sparse_leave_out(&fit->engine, fit->problem.ctx, fit->block, error2, v);
     for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
         error2[i] *= error2[i];
         v[i] = fmax(0.0, v[i] - fit->engine.noise);
@@ -33,11 +33,11 @@ static thiele_status leave_block(thi_bfit *fit, int64_t n, double *error2, doubl
     int64_t clipped = 0;
     thiele_status status;
     thi_sparse_sums_zero(&fit->step);
-    THI_TRY(thi_sparse_sum(&fit->engine, fit->ctx, 1, fit->block, 1.0, &fit->step));
+    THI_TRY(thi_sparse_sum(&fit->engine, fit->problem.ctx, 1, fit->block, 1.0, &fit->step));
     thi_sparse_sums_mix(&fit->step, fit->settings->rho_0 > 0.0 ? 0.0 : -1.0, &fit->sums, 1.0);
-    THI_TRY(thi_sparse_set(&fit->engine, fit->ctx, &fit->step));
-    THI_TRY(thi_sparse_freeze(&fit->engine, fit->ctx, fit->settings->form.conditional, &rest));
-    THI_TRY(thi_predictor_marginals(&rest, fit->ctx, n, fit->block->X, error2, v, &clipped));
+    THI_TRY(thi_sparse_set(&fit->engine, fit->problem.ctx, &fit->step));
+    THI_TRY(thi_sparse_freeze(&fit->engine, fit->problem.ctx, fit->settings->form.conditional, &rest));
+    THI_TRY(thi_predictor_marginals(&rest, fit->problem.ctx, n, fit->block->X, error2, v, &clipped));
     for (int64_t i = 0; i < n; i++) {
         double gap = fit->block->y[i] - error2[i];
         error2[i] = gap * gap;
@@ -60,15 +60,15 @@ thiele_status thi_bfit_noise(thi_bfit *fit, thi_fitted *fitted)
         return THIELE_OK;
     }
     thi_bfit_order(fit, 0, &order); /* the first are among the sums, wherever the steps ended */
-    THI_TRY(thi_alloc(fit->ctx, &out.error2, (size_t)(most * fit->result->largest), sizeof *out.error2));
-    THI_TRY(thi_alloc(fit->ctx, &out.v, (size_t)(most * fit->result->largest), sizeof *out.v));
+    THI_TRY(thi_alloc(fit->problem.ctx, &out.error2, (size_t)(most * fit->result->largest), sizeof *out.error2));
+    THI_TRY(thi_alloc(fit->problem.ctx, &out.v, (size_t)(most * fit->result->largest), sizeof *out.v));
     for (int64_t i = 0; i < most; i++) {
         int64_t block = thi_shuffle_at(&order, i);
         THI_TRY(thi_bfit_load(fit, 1, &block, &rows));
         THI_TRY((alone ? leave_rows : leave_block)(fit, rows, out.error2 + out.n, out.v + out.n));
         out.n += rows;
     }
-    THI_TRY(thi_predictive_choose(fit->ctx, &out, fit->spec, fit->hypers, fitted->latent));
+    THI_TRY(thi_predictive_choose(fit->problem.ctx, &out, fit->problem.spec, fit->problem.hypers, fitted->latent));
 out:
     thi_free(out.error2);
     thi_free(out.v);

@@ -55,19 +55,19 @@ out:
 
 static thiele_status kernel_scales(const thi_bfit *fit, double *scale)
 {
-    const thiele_kernel *kernel = fit->spec->latents.kernel[0];
-    int D = fit->source->dims;
+    const thiele_kernel *kernel = fit->problem.spec->latents.kernel[0];
+    int D = fit->problem.source->dims;
     thi_rows sample = {0};
     thi_matrix K = {0};
     thi_inputs A = {0};
     double *work = NULL;
     thiele_status status;
-    THI_TRY(thi_source_sample(fit->source, fit->ctx, PROBES, THI_SAMPLE_BLOCKS, &sample));
-    THI_TRY(thi_inputs_make(&A, fit->ctx, kernel, sample.n, sample.X));
-    THI_TRY(thi_matrix_alloc(&K, fit->ctx, sample.n, sample.n));
-    THI_TRY(thi_alloc(fit->ctx, &work, (size_t)(sample.n * (D + 3)), sizeof *work));
+    THI_TRY(thi_source_sample(fit->problem.source, fit->problem.ctx, PROBES, THI_SAMPLE_BLOCKS, &sample));
+    THI_TRY(thi_inputs_make(&A, fit->problem.ctx, kernel, sample.n, sample.X));
+    THI_TRY(thi_matrix_alloc(&K, fit->problem.ctx, sample.n, sample.n));
+    THI_TRY(thi_alloc(fit->problem.ctx, &work, (size_t)(sample.n * (D + 3)), sizeof *work));
     for (int d = 0; d < D; d++) {
-        THI_TRY(kernel_scale(kernel, fit->ctx, &A, d, K, work, &scale[d]));
+        THI_TRY(kernel_scale(kernel, fit->problem.ctx, &A, d, K, work, &scale[d]));
     }
 out:
     thi_inputs_clear(&A);
@@ -114,28 +114,29 @@ static thiele_status fetch_inputs(void *arg, thiele_context *ctx, int64_t count,
 static int64_t choose_blocks(const thi_bfit *fit)
 {
     /* Where there was time for few inducing inputs only, blocks are smaller too: they cost about as much. */
-    bool hurried = fit->driver->deadline > 0.0 && fit->sparse->inducing == 0 && fit->sparse->Z == NULL;
+    bool hurried = fit->problem.driver->deadline > 0.0 && fit->sparse->inducing == 0 && fit->sparse->Z == NULL;
     int64_t least = hurried && 2 * fit->M < ROWS_A_BLOCK ? 2 * fit->M : ROWS_A_BLOCK;
     int64_t rows = fit->M > least ? fit->M : least;
-    int64_t blocks = fit->settings->blocks > 0 ? fit->settings->blocks : (fit->source->n + rows - 1) / rows;
-    return blocks < fit->source->n ? blocks : fit->source->n;
+    int64_t blocks = fit->settings->blocks > 0 ? fit->settings->blocks : (fit->problem.source->n + rows - 1) / rows;
+    return blocks < fit->problem.source->n ? blocks : fit->problem.source->n;
 }
 
 static thiele_status cut(thi_bfit *fit)
 {
-    int D = fit->source->dims;
+    int D = fit->problem.source->dims;
     int64_t blocks = choose_blocks(fit);
     double *scale = NULL;
-    fetch_task task = {.source = fit->source};
-    thi_partition_rows rows = {D, fit->source->n, &task, fetch_inputs};
+    fetch_task task = {.source = fit->problem.source};
+    thi_partition_rows rows = {D, fit->problem.source->n, &task, fetch_inputs};
     thiele_status status;
     if (fit->settings->form.weight[THI_RESIDUAL_BLOCK] == 0.0) {
-        return thi_partition_random(&fit->partition, fit->ctx, fit->source->n, blocks);
+        return thi_partition_random(&fit->partition, fit->problem.ctx, fit->problem.source->n, blocks);
     }
-    double part = thi_budget_part(fit->driver, THI_SHARE_PARTITION), seconds = isinf(part) ? 0.0 : fmax(1e-3, part);
-    THI_TRY(thi_alloc(fit->ctx, &scale, (size_t)D, sizeof *scale));
+    double part = thi_budget_part(fit->problem.driver, THI_SHARE_PARTITION),
+           seconds = isinf(part) ? 0.0 : fmax(1e-3, part);
+    THI_TRY(thi_alloc(fit->problem.ctx, &scale, (size_t)D, sizeof *scale));
     THI_TRY(kernel_scales(fit, scale));
-    THI_TRY(thi_partition_make(&fit->partition, fit->ctx, &rows, blocks, scale, seconds));
+    THI_TRY(thi_partition_make(&fit->partition, fit->problem.ctx, &rows, blocks, scale, seconds));
 out:
     thi_rows_free(&task.rows);
     thi_free(scale);
@@ -180,18 +181,18 @@ static int64_t take_out(thi_partition *p, int64_t *row)
 
 static thiele_status hold_out(thi_bfit *fit)
 {
-    const thi_source *s = fit->source;
+    const thi_source *s = fit->problem.source;
     int64_t *row = NULL;
     thiele_status status;
     thi_rows_free(&fit->held);
     if (!fit->settings->anytime || s->n < FEWEST_TO_HOLD || fit->partition.blocks <= THI_HELD_BLOCKS) {
         return THIELE_OK;
     }
-    THI_TRY(thi_alloc(fit->ctx, &row, (size_t)(THI_HELD_BLOCKS * THI_HELD_MOST), sizeof *row));
+    THI_TRY(thi_alloc(fit->problem.ctx, &row, (size_t)(THI_HELD_BLOCKS * THI_HELD_MOST), sizeof *row));
     int64_t held = take_out(&fit->partition, row);
-    THI_TRY(thi_rows_alloc(&fit->held, fit->ctx, held, s->dims, s->outputs, s->offset));
+    THI_TRY(thi_rows_alloc(&fit->held, fit->problem.ctx, held, s->dims, s->outputs, s->offset));
     if (held > 0) {
-        THI_TRY(s->fetch(s->arg, fit->ctx, held, row, &fit->held));
+        THI_TRY(s->fetch(s->arg, fit->problem.ctx, held, row, &fit->held));
     }
 out:
     thi_free(row);
@@ -200,10 +201,10 @@ out:
 
 thiele_status thi_bfit_partition(thi_bfit *fit)
 {
-    const thi_source *s = fit->source;
+    const thi_source *s = fit->problem.source;
     double started = thi_seconds();
     thiele_status status;
-    thi_driver_phase(fit->driver, "partition", 1);
+    thi_driver_phase(fit->problem.driver, "partition", 1);
     thi_partition_clear(&fit->partition);
     THI_TRY(cut(fit));
     int64_t largest = largest_block(&fit->partition);
@@ -212,7 +213,7 @@ thiele_status thi_bfit_partition(thi_bfit *fit)
     fit->result->largest = largest;
     fit->result->partition_seconds += thi_seconds() - started;
     thi_rows_free(&fit->buffer);
-    THI_TRY(thi_rows_alloc(&fit->buffer, fit->ctx, THI_SPARSE_LANES * largest, s->dims, s->outputs, s->offset));
+    THI_TRY(thi_rows_alloc(&fit->buffer, fit->problem.ctx, THI_SPARSE_LANES * largest, s->dims, s->outputs, s->offset));
     THI_TRY(hold_out(fit));
 out:
     return status;
@@ -223,7 +224,7 @@ out:
 
 thiele_status thi_bfit_load(thi_bfit *fit, int64_t count, const int64_t *block, int64_t *rows)
 {
-    const thi_source *s = fit->source;
+    const thi_source *s = fit->problem.source;
     int64_t at = 0;
     for (int64_t i = 0; i < count; i++) {
         const int64_t *start = fit->partition.start + block[i];
@@ -232,7 +233,7 @@ thiele_status thi_bfit_load(thi_bfit *fit, int64_t count, const int64_t *block, 
         part.X = fit->buffer.X + at * s->dims;
         part.y = fit->buffer.y + at * s->outputs;
         part.offset = s->offset ? fit->buffer.offset + at : NULL;
-        thiele_status status = s->fetch(s->arg, fit->ctx, n, fit->partition.order + start[0], &part);
+        thiele_status status = s->fetch(s->arg, fit->problem.ctx, n, fit->partition.order + start[0], &part);
         if (status != THIELE_OK) {
             return status;
         }
@@ -245,12 +246,12 @@ thiele_status thi_bfit_load(thi_bfit *fit, int64_t count, const int64_t *block, 
 
 thiele_status thi_bfit_gather(thi_bfit *fit)
 {
-    const thi_source *s = fit->source;
+    const thi_source *s = fit->problem.source;
     const thi_partition *p = &fit->partition;
-    thiele_status status = thi_local_create(&fit->local, fit->ctx, p);
+    thiele_status status = thi_local_create(&fit->local, fit->problem.ctx, p);
     if (status != THIELE_OK) {
         return status;
     }
     thi_rows rows = {.n = p->n, .dims = s->dims, .outputs = s->outputs, .X = fit->local->X, .y = fit->local->y};
-    return s->fetch(s->arg, fit->ctx, p->n, p->order, &rows);
+    return s->fetch(s->arg, fit->problem.ctx, p->n, p->order, &rows);
 }

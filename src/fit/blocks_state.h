@@ -12,11 +12,7 @@
 enum { THI_HELD_BLOCKS = 4, THI_HELD_EVERY = 10, THI_HELD_MOST = 64 };
 
 typedef struct thi_bfit {
-    thiele_context *ctx;
-    thi_driver *driver;
-    thi_spec *spec;
-    const thi_source *source;
-    thi_hypers *hypers;
+    thi_problem problem;
     const thi_variational_settings *sparse;
     const thi_blocks_settings *settings;
     thi_blocks_result *result;

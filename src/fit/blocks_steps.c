@@ -29,7 +29,7 @@ typedef struct walk {
 
 void thi_bfit_order(const thi_bfit *fit, int64_t pass, thi_shuffle *order)
 {
-    thi_stream stream = {fit->ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_BLOCKS + 1 + (uint64_t)pass};
+    thi_stream stream = {fit->problem.ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_BLOCKS + 1 + (uint64_t)pass};
     thi_shuffle_open(order, stream, fit->partition.blocks);
 }
 
@@ -66,7 +66,7 @@ static void show(const walk *w, double scale, double size, int64_t rows)
     double divergence = thi_sparse_divergence(e);
     thi_step step = {
         .value = expected - divergence, .expected = expected, .divergence = divergence, .size = size, .rows = rows};
-    thi_driver_step(fit->driver, &step);
+    thi_driver_step(fit->problem.driver, &step);
 }
 
 /*
@@ -106,9 +106,10 @@ static double step_flops(const walk *w)
  */
 static bool goes_on(const walk *w)
 {
-    const thi_driver *driver = w->fit->driver;
+    const thi_driver *driver = w->fit->problem.driver;
     bool moment = driver->stopped && driver->reason == THIELE_STOP_CANCELLED && thi_seconds() - w->began < MOMENT;
-    return w->t == 0 || moment || (!thi_driver_stopped(w->fit->driver) && thi_bfit_affords(w->fit, step_flops(w)));
+    return w->t == 0 || moment ||
+           (!thi_driver_stopped(w->fit->problem.driver) && thi_bfit_affords(w->fit, step_flops(w)));
 }
 
 static thiele_status one_step(walk *w)
@@ -120,19 +121,19 @@ static thiele_status one_step(walk *w)
     draw(w, block);
     THI_TRY(thi_bfit_load(fit, w->count, block, &rows));
     thi_sparse_sums_zero(&fit->step);
-    THI_TRY(thi_sparse_sum(&fit->engine, fit->ctx, w->count, fit->block, 1.0, &fit->step));
+    THI_TRY(thi_sparse_sum(&fit->engine, fit->problem.ctx, w->count, fit->block, 1.0, &fit->step));
     THI_TRY(move(w, rows, &size));
     w->t++;
     if (began - w->shown > SHOW_EVERY) {
-        THI_TRY(thi_sparse_set(&fit->engine, fit->ctx, &fit->sums));
+        THI_TRY(thi_sparse_set(&fit->engine, fit->problem.ctx, &fit->sums));
         show(w, fit->settings->gradient ? 1.0 : (double)fit->partition.blocks / (double)w->count, size, rows);
         w->shown = began;
     } else {
-        thi_driver_count(fit->driver, rows);
+        thi_driver_count(fit->problem.driver, rows);
     }
     fit->result->fit.evaluations += w->count;
     fit->result->passes = (double)w->drawn / (double)fit->partition.blocks;
-    thi_budget_took(fit->driver, step_flops(w), thi_seconds() - began);
+    thi_budget_took(fit->problem.driver, step_flops(w), thi_seconds() - began);
 out:
     return status;
 }
@@ -157,7 +158,7 @@ static int64_t blocks_a_step(const thi_bfit *fit)
         count = THI_SPARSE_LANES;
     } else if (count == 0) {
         double rows = STEP_ROWS / (double)fit->typical;
-        double blocks = thi_budget_flops(fit->driver, THI_SHARE_STEP) / thi_bfit_sum_flops(fit, 1);
+        double blocks = thi_budget_flops(fit->problem.driver, THI_SHARE_STEP) / thi_bfit_sum_flops(fit, 1);
         count = (int64_t)fmax(1.0, fmin(rows, blocks));
     }
     count = count < THI_SPARSE_LANES ? count : THI_SPARSE_LANES;
@@ -171,7 +172,7 @@ thiele_status thi_bfit_steps(thi_bfit *fit)
     thiele_status status;
     fit->result->rows = 0.0;
     thi_sparse_sums_zero(&fit->sums);
-    thi_driver_phase(fit->driver, fit->settings->anytime ? "steps" : "blocks", steps);
+    thi_driver_phase(fit->problem.driver, fit->settings->anytime ? "steps" : "blocks", steps);
     THI_TRY(thi_bfit_prepare(fit));
     while (w.t < steps && goes_on(&w)) {
         THI_TRY(one_step(&w));
@@ -182,7 +183,7 @@ thiele_status thi_bfit_steps(thi_bfit *fit)
     if (late || !complete) {
         fit->result->fit.stop = late ? THIELE_STOP_DEADLINE : THIELE_STOP_ITERATIONS;
     }
-    THI_TRY(thi_sparse_set(&fit->engine, fit->ctx, &fit->sums));
+    THI_TRY(thi_sparse_set(&fit->engine, fit->problem.ctx, &fit->sums));
 out:
     return status;
 }

@@ -38,13 +38,13 @@ static int64_t least(int64_t a, int64_t b)
 
 static thiele_status check(const thi_dfit *fit)
 {
-    if (fit->spec->latents.count != 1) {
-        return thi_fail(fit->ctx, THIELE_ERROR_ARGUMENT,
+    if (fit->problem.spec->latents.count != 1) {
+        return thi_fail(fit->problem.ctx, THIELE_ERROR_ARGUMENT,
                         "decoupled bases are for one latent function, and this likelihood has %d",
-                        fit->spec->latents.count);
+                        fit->problem.spec->latents.count);
     }
-    if (fit->settings->generalised && !thi_functions_may_stretch(fit->spec->latents.kernel[0])) {
-        return thi_fail(fit->ctx, THIELE_ERROR_ARGUMENT,
+    if (fit->settings->generalised && !thi_functions_may_stretch(fit->problem.spec->latents.kernel[0])) {
+        return thi_fail(fit->problem.ctx, THIELE_ERROR_ARGUMENT,
                         "basis functions with length-scales of their own need the kernel se, or se(ard), by itself");
     }
     return THIELE_OK;
@@ -53,15 +53,15 @@ static thiele_status check(const thi_dfit *fit)
 static void plan(thi_dfit *fit)
 {
     const thi_decoupled_settings *s = fit->settings;
-    int64_t n = fit->source->n;
+    int64_t n = fit->problem.source->n;
     fit->most_alpha = s->shared ? 0 : least(given_or(s->alpha, ALPHA), n);
     fit->most_beta = s->beta < 0 ? 0 : least(given_or(s->beta, BETA), (n + 1) / 2);
     fit->orthogonal = s->shared || s->form == THI_DECOUPLED_ORTHOGONAL ||
                       (s->form == THI_DECOUPLED_AUTO && fit->most_alpha > fit->most_beta && fit->most_beta > 0);
     fit->columns = least(given_or(s->columns, COLUMNS), fit->most_alpha);
     /* Epoch by epoch another order; other uses of this purpose number their streams from 0. */
-    thi_batches_open(&fit->batches, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, UINT64_C(1) << 40}, n,
-                     least(given_or(s->batch, BATCH), n), fit->source->run);
+    thi_batches_open(&fit->batches, (thi_stream){fit->problem.ctx->seed, THI_RANDOM_SUBSET, UINT64_C(1) << 40}, n,
+                     least(given_or(s->batch, BATCH), n), fit->problem.source->run);
     int64_t epoch = fit->batches.per_epoch, most = fit->most_alpha > fit->most_beta ? fit->most_alpha : fit->most_beta;
     int64_t needed = (most + epoch - 1) / epoch;
     fit->added = s->added > 0 ? s->added : needed > ADDED ? needed : ADDED;
@@ -77,11 +77,11 @@ static thiele_status choose_rate(thi_dfit *fit, int64_t steps, double *rate)
 {
     double *start = NULL, best = -INFINITY;
     int64_t n_beta = fit->n_beta;
-    double deadline = thi_budget_lend(fit->driver, THI_SHARE_TRIAL);
+    double deadline = thi_budget_lend(fit->problem.driver, THI_SHARE_TRIAL);
     thiele_status status;
     *rate = RATES[1];
-    thi_driver_phase(fit->driver, "rate", steps * RATE_COUNT);
-    THI_TRY(thi_alloc(fit->ctx, &start, (size_t)fit->whole, sizeof *start));
+    thi_driver_phase(fit->problem.driver, "rate", steps * RATE_COUNT);
+    THI_TRY(thi_alloc(fit->problem.ctx, &start, (size_t)fit->whole, sizeof *start));
     memcpy(start, fit->x, (size_t)fit->whole * sizeof *start);
     for (int i = 0; i < RATE_COUNT; i++) {
         double last;
@@ -89,7 +89,7 @@ static thiele_status choose_rate(thi_dfit *fit, int64_t steps, double *rate)
         if (tried != THIELE_OK && tried != THIELE_ERROR_NUMERIC) {
             THI_TRY(tried);
         }
-        thi_recover(fit->ctx);
+        thi_recover(fit->problem.ctx);
         if (tried == THIELE_OK && last > best) {
             best = last;
             *rate = RATES[i];
@@ -100,7 +100,7 @@ static thiele_status choose_rate(thi_dfit *fit, int64_t steps, double *rate)
         THI_TRY(thi_dfit_apply(fit));
     }
 out:
-    thi_budget_restore(fit->driver, deadline);
+    thi_budget_restore(fit->problem.driver, deadline);
     thi_free(start);
     return status;
 }
@@ -128,16 +128,17 @@ static thiele_status take_steps(thi_dfit *fit)
 {
     int64_t steps = steps_of(fit);
     bool sweeps = fit->settings->sweeps >= 0;
-    double deadline = sweeps ? thi_budget_lend(fit->driver, THI_SHARE_STEPS) : fit->driver->deadline, last;
+    double deadline = sweeps ? thi_budget_lend(fit->problem.driver, THI_SHARE_STEPS) : fit->problem.driver->deadline,
+           last;
     thiele_status status = THIELE_OK;
     fit->result->rate = fit->settings->rate > 0.0 ? fit->settings->rate : RATES[1];
     if (!(fit->settings->rate > 0.0) && steps >= 2 * LEAST_TRIAL && !thi_dfit_only_fills(fit)) {
         THI_TRY(choose_rate(fit, trial_steps(steps), &fit->result->rate));
     }
-    thi_driver_phase(fit->driver, "fit", steps);
+    thi_driver_phase(fit->problem.driver, "fit", steps);
     THI_TRY(thi_dfit_steps(fit, fit->result->rate, steps, &last));
 out:
-    thi_budget_restore(fit->driver, deadline);
+    thi_budget_restore(fit->problem.driver, deadline);
     return status;
 }
 
@@ -161,11 +162,11 @@ static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
     THI_TRY(thi_dfit_first_beta(fit));
     THI_TRY(take_steps(fit));
     fit->result->fit.stop = THIELE_STOP_ITERATIONS;
-    if (sweeps > 0 && !thi_driver_stopped(fit->driver)) {
+    if (sweeps > 0 && !thi_driver_stopped(fit->problem.driver)) {
         THI_TRY(thi_dfit_sweeps(fit, sweeps));
     }
     THI_TRY(thi_dfit_last(fit));
-    THI_TRY(thi_decoupled_freeze(fit->engine, fit->ctx, fitted->latent));
+    THI_TRY(thi_decoupled_freeze(fit->engine, fit->problem.ctx, fitted->latent));
     fitted->value = fit->bound;
     fitted->jitter = thi_decoupled_jitter(fit->engine);
     fit->result->alpha = fit->n_alpha;
@@ -174,22 +175,17 @@ out:
     return status;
 }
 
-thiele_status thi_fit_decoupled(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
-                                thi_hypers *hypers, const thi_variational_settings *sparse,
+thiele_status thi_fit_decoupled(const thi_problem *problem, const thi_variational_settings *sparse,
                                 const thi_decoupled_settings *settings, thi_decoupled_result *result,
                                 thi_fitted *fitted)
 {
     *result = (thi_decoupled_result){0};
-    thi_dfit fit = {.ctx = ctx,
-                    .driver = driver,
-                    .spec = spec,
-                    .source = source,
-                    .hypers = hypers,
+    thi_dfit fit = {.problem = *problem,
                     .sparse = sparse,
                     .settings = settings,
                     .result = result,
                     .kl_alpha = NAN,
-                    .learn = thi_hypers_free(hypers) > 0 && !sparse->condition && sparse->iterations >= 0 &&
+                    .learn = thi_hypers_free(problem->hypers) > 0 && !sparse->condition && sparse->iterations >= 0 &&
                              (settings->learn_hypers || settings->median || settings->sweeps < 0)};
     thiele_status status = check(&fit);
     if (status != THIELE_OK) {
@@ -197,8 +193,8 @@ thiele_status thi_fit_decoupled(thiele_context *ctx, thi_driver *driver, thi_spe
     }
     plan(&fit);
     status = run(&fit, fitted);
-    if (driver->stopped) {
-        result->fit.stop = driver->reason;
+    if (problem->driver->stopped) {
+        result->fit.stop = problem->driver->reason;
     }
     thi_dfit_close(&fit);
     return status;

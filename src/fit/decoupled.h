@@ -70,8 +70,7 @@ typedef struct thi_decoupled_result {
  * condition, basis. Errors: ARGUMENT (several latent functions, generalised with another kernel), DATA, NUMERIC,
  * MEMORY.
  */
-thiele_status thi_fit_decoupled(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
-                                thi_hypers *hypers, const thi_variational_settings *sparse,
+thiele_status thi_fit_decoupled(const thi_problem *problem, const thi_variational_settings *sparse,
                                 const thi_decoupled_settings *settings, thi_decoupled_result *result,
                                 thi_fitted *fitted);
 

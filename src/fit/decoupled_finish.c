@@ -20,7 +20,7 @@ static thiele_status pass(thi_dfit *fit, int64_t from, int64_t count, bool pull,
     int64_t t = from;
     *rows = 0;
     THI_TRY(thi_dfit_begin(fit));
-    for (; t < from + count && (*rows == 0 || !thi_driver_stopped(fit->driver)); t++) {
+    for (; t < from + count && (*rows == 0 || !thi_driver_stopped(fit->problem.driver)); t++) {
         THI_TRY(thi_dfit_fetch(fit, t));
         if (fit->rows.n > 0) {
             THI_TRY(thi_dfit_rows(fit, t, 1.0, wanted));
@@ -28,9 +28,9 @@ static thiele_status pass(thi_dfit *fit, int64_t from, int64_t count, bool pull,
         }
     }
     if (*rows == 0) {
-        return thi_fail(fit->ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
+        return thi_fail(fit->problem.ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
     }
-    fit->expected *= (double)fit->source->n / (double)*rows;
+    fit->expected *= (double)fit->problem.source->n / (double)*rows;
     THI_TRY(thi_dfit_end(fit, from, wanted));
     fit->result->bound_rows = *rows;
 out:
@@ -41,7 +41,7 @@ out:
 static void step(thi_dfit *fit, int64_t rows, double rho)
 {
     int64_t M = fit->most_beta, square = M * M;
-    double weight = (double)fit->source->n / (double)rows;
+    double weight = (double)fit->problem.source->n / (double)rows;
     memcpy(fit->before, fit->x, (size_t)fit->whole * sizeof *fit->x);
     thi_decoupled_step(fit->engine, 1.0, thi_matrix_view(fit->T, fit->n_beta, fit->n_beta, M), fit->t);
     for (int64_t i = 0; i < square + M; i++) {
@@ -54,7 +54,7 @@ static double size_of(const thi_dfit *fit, int64_t rows)
 {
     double rho = pow(8.0 + (double)fit->result->fit.iterations, -THI_DECOUPLED_DECAY);
     double averaged = (double)fit->batches.largest * (2.0 - rho) / rho;
-    return rows >= fit->source->n ? 1.0 : (double)rows / ((double)rows + averaged);
+    return rows >= fit->problem.source->n ? 1.0 : (double)rows / ((double)rows + averaged);
 }
 
 thiele_status thi_dfit_last(thi_dfit *fit)
@@ -64,18 +64,18 @@ thiele_status thi_dfit_last(thi_dfit *fit)
     bool sites = fit->orthogonal && fit->n_beta > 0;
     int steps = count == epoch ? STEPS : 1;
     thiele_status status;
-    thi_driver_phase(fit->driver, "end", 1 + (sites ? steps : 0));
+    thi_driver_phase(fit->problem.driver, "end", 1 + (sites ? steps : 0));
     THI_TRY(thi_dfit_begin(fit));
     THI_TRY(thi_dfit_know_kl(fit));
     THI_TRY(pass(fit, from, count, sites, &rows));
-    thi_driver_report(fit->driver, fit->bound);
-    for (int i = 0; sites && i < steps && (i == 0 || !thi_driver_stopped(fit->driver)); i++) {
+    thi_driver_report(fit->problem.driver, fit->bound);
+    for (int i = 0; sites && i < steps && (i == 0 || !thi_driver_stopped(fit->problem.driver)); i++) {
         double bound = fit->bound, expected = fit->expected, kl = fit->kl;
         step(fit, rows, size_of(fit, rows));
         status = pass(fit, from, count, true, &rows);
         bool worse = status == THIELE_ERROR_NUMERIC || (status == THIELE_OK && fit->bound < bound);
         if (worse) {
-            thi_recover(fit->ctx);
+            thi_recover(fit->problem.ctx);
             memcpy(fit->x, fit->before, (size_t)fit->whole * sizeof *fit->x);
             fit->bound = bound;
             fit->expected = expected;
@@ -83,8 +83,8 @@ thiele_status thi_dfit_last(thi_dfit *fit)
             status = thi_dfit_begin(fit);
         }
         THI_TRY(status);
-        thi_driver_report(fit->driver, fit->bound);
-        if (worse || fit->bound - bound < TOLERANCE * (double)fit->source->n) {
+        thi_driver_report(fit->problem.driver, fit->bound);
+        if (worse || fit->bound - bound < TOLERANCE * (double)fit->problem.source->n) {
             break;
         }
     }

@@ -31,9 +31,10 @@ static thiele_status median_trick(thi_dfit *fit)
     thi_rows sample = {0};
     double spread;
     thiele_status status;
-    THI_TRY(thi_source_sample(fit->source, fit->ctx, fit->batches.largest, THI_SAMPLE_EXPLORE, &sample));
-    THI_TRY(thi_start_guess(fit->hypers, fit->ctx, fit->spec, &sample, &spread));
-    THI_TRY(thi_hypers_apply(fit->hypers, fit->ctx, fit->spec));
+    THI_TRY(
+        thi_source_sample(fit->problem.source, fit->problem.ctx, fit->batches.largest, THI_SAMPLE_EXPLORE, &sample));
+    THI_TRY(thi_start_guess(fit->problem.hypers, fit->problem.ctx, fit->problem.spec, &sample, &spread));
+    THI_TRY(thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec));
 out:
     thi_rows_free(&sample);
     return status;
@@ -46,41 +47,39 @@ static thiele_status variational_first(thi_dfit *fit)
     thi_variational_result result;
     thi_predictor latent = {0};
     thi_fitted fitted = {.latent = &latent};
-    double deadline = thi_budget_lend(fit->driver, THI_SHARE_VALUES);
+    double deadline = thi_budget_lend(fit->problem.driver, THI_SHARE_VALUES);
     thiele_status status;
     if (fit->settings->beta == 0) {
-        int64_t affordable = thi_first_inducing(fit->driver, fit->source, 1);
+        int64_t affordable = thi_first_inducing(fit->problem.driver, fit->problem.source, 1);
         fit->most_beta = affordable < fit->most_beta ? affordable : fit->most_beta;
     }
     settings.inducing = fit->most_beta;
     settings.optimizer = "natural";
     settings.batch = fit->settings->batch;
     settings.rate = 0.0;
-    THI_TRY(
-        thi_fit_variational(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, &settings, &result, &fitted));
+    THI_TRY(thi_fit_variational(&fit->problem, &settings, &result, &fitted));
     fit->result->fit.evaluations += result.fit.evaluations;
     thi_predictor_clear(&fit->found);
     fit->found = latent;
     latent = (thi_predictor){0};
     fit->bound_noise = true;
 out:
-    thi_budget_restore(fit->driver, deadline);
+    thi_budget_restore(fit->problem.driver, deadline);
     thi_predictor_clear(&latent);
     return status;
 }
 
 static thiele_status explore(thi_dfit *fit, const thi_objective *objective)
 {
-    return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers, objective, fit->sparse,
-                             &fit->result->fit, NULL);
+    return thi_first_explore(&fit->problem, objective, fit->sparse, &fit->result->fit, NULL);
 }
 
 static thiele_status set_values(thi_dfit *fit, const double *values)
 {
-    for (int i = 0; i < fit->hypers->count; i++) {
-        fit->hypers->hyper[i].value = values[i];
+    for (int i = 0; i < fit->problem.hypers->count; i++) {
+        fit->problem.hypers->hyper[i].value = values[i];
     }
-    return thi_hypers_apply(fit->hypers, fit->ctx, fit->spec);
+    return thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec);
 }
 
 /* The mean squared error of exact regression on the first half of some rows at the others; infinite where it cannot be
@@ -94,16 +93,16 @@ static thiele_status judge(const thi_dfit *fit, const thi_rows *sample, double *
     double *mean = NULL, sum = 0.0;
     thiele_status status;
     half.n = n;
-    THI_TRY(thi_alloc(fit->ctx, &mean, (size_t)rest, sizeof *mean));
-    status = thi_freeze(fit->ctx, &thi_objective_exact, fit->spec, &half, &fitted);
+    THI_TRY(thi_alloc(fit->problem.ctx, &mean, (size_t)rest, sizeof *mean));
+    status = thi_freeze(fit->problem.ctx, &thi_objective_exact, fit->problem.spec, &half, &fitted);
     *error = INFINITY;
     if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(fit->ctx);
+        thi_recover(fit->problem.ctx);
         status = THIELE_OK;
         goto out;
     }
     THI_TRY(status);
-    THI_TRY(thi_predictor_marginals(&latent, fit->ctx, rest, sample->X + n * sample->dims, mean, NULL, NULL));
+    THI_TRY(thi_predictor_marginals(&latent, fit->problem.ctx, rest, sample->X + n * sample->dims, mean, NULL, NULL));
     for (int64_t i = 0; i < rest; i++) {
         sum += (sample->y[n + i] - mean[i]) * (sample->y[n + i] - mean[i]);
     }
@@ -120,16 +119,16 @@ static thiele_status better_of_two(thi_dfit *fit)
     thi_rows sample = {0};
     double *explored = NULL, *learned = NULL, error[2];
     thiele_status status;
-    THI_TRY(thi_alloc(fit->ctx, &explored, (size_t)fit->hypers->count, sizeof *explored));
-    THI_TRY(thi_alloc(fit->ctx, &learned, (size_t)fit->hypers->count, sizeof *learned));
+    THI_TRY(thi_alloc(fit->problem.ctx, &explored, (size_t)fit->problem.hypers->count, sizeof *explored));
+    THI_TRY(thi_alloc(fit->problem.ctx, &learned, (size_t)fit->problem.hypers->count, sizeof *learned));
     THI_TRY(explore(fit, &thi_objective_exact));
-    thi_hypers_keep(fit->hypers, explored);
+    thi_hypers_keep(fit->problem.hypers, explored);
     THI_TRY(variational_first(fit));
-    thi_hypers_keep(fit->hypers, learned);
-    if (thi_driver_stopped(fit->driver)) {
+    thi_hypers_keep(fit->problem.hypers, learned);
+    if (thi_driver_stopped(fit->problem.driver)) {
         goto out;
     }
-    THI_TRY(thi_source_sample(fit->source, fit->ctx, 2 * JUDGED, THI_SAMPLE_JUDGE, &sample));
+    THI_TRY(thi_source_sample(fit->problem.source, fit->problem.ctx, 2 * JUDGED, THI_SAMPLE_JUDGE, &sample));
     for (int k = 0; k < 2; k++) {
         THI_TRY(set_values(fit, k == 0 ? explored : learned));
         THI_TRY(judge(fit, &sample, &error[k]));
@@ -148,7 +147,7 @@ out:
 
 thiele_status thi_dfit_first_values(thi_dfit *fit)
 {
-    const thi_objective *objective = fit->hypers->noise >= 0 ? &thi_objective_exact : &thi_objective_dense;
+    const thi_objective *objective = fit->problem.hypers->noise >= 0 ? &thi_objective_exact : &thi_objective_dense;
     if (fit->sparse->condition) {
         return THIELE_OK;
     }
@@ -156,7 +155,8 @@ thiele_status thi_dfit_first_values(thi_dfit *fit)
         return median_trick(fit);
     }
     if (thi_dfit_only_fills(fit) && fit->orthogonal && fit->most_beta > 0 && !fit->settings->explore_only) {
-        return fit->hypers->noise >= 0 && thi_hypers_free(fit->hypers) > 0 && fit->sparse->iterations >= 0
+        return fit->problem.hypers->noise >= 0 && thi_hypers_free(fit->problem.hypers) > 0 &&
+                       fit->sparse->iterations >= 0
                    ? better_of_two(fit)
                    : variational_first(fit);
     }
@@ -168,9 +168,9 @@ static thiele_status first_sites(thi_dfit *fit)
 {
     int64_t M = fit->n_beta;
     thiele_status status =
-        thi_online_sites(&fit->found, fit->ctx, thi_matrix_view(fit->T, M, M, fit->most_beta), fit->t);
+        thi_online_sites(&fit->found, fit->problem.ctx, thi_matrix_view(fit->T, M, M, fit->most_beta), fit->t);
     if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(fit->ctx);
+        thi_recover(fit->problem.ctx);
         memset(fit->T, 0, (size_t)(fit->most_beta * fit->most_beta + fit->most_beta) * sizeof *fit->T);
         status = THIELE_OK;
     }
@@ -189,7 +189,7 @@ thiele_status thi_dfit_first_beta(thi_dfit *fit)
         THI_TRY(thi_dfit_add(fit, false, fit->found.n, fit->found.basis));
         return fit->bound_noise ? first_sites(fit) : THIELE_OK;
     }
-    THI_TRY(thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, fit->sparse, fit->most_beta, &Z, &M, NULL));
+    THI_TRY(thi_first_basis(&fit->problem, fit->sparse, fit->most_beta, &Z, &M, NULL));
     THI_TRY(thi_dfit_add(fit, false, least(M, fit->most_beta), Z));
 out:
     thi_free(Z);

@@ -8,7 +8,7 @@
 thiele_status thi_dfit_fetch(thi_dfit *fit, int64_t t)
 {
     int64_t count = thi_batches_rows(&fit->batches, t, fit->row);
-    return fit->source->fetch(fit->source->arg, fit->ctx, count, fit->row, &fit->rows);
+    return fit->problem.source->fetch(fit->problem.source->arg, fit->problem.ctx, count, fit->row, &fit->rows);
 }
 
 /* What the likelihood is asked. */
@@ -30,15 +30,16 @@ static thiele_status ask_block(thi_expect *expect, thiele_context *ctx, int64_t 
 thiele_status thi_dfit_expect(const thi_dfit *fit, const thi_rows *rows, int64_t row, const double *mu, const double *v,
                               double *E, double *g, double *h, double *dphi)
 {
-    question asked = {rows, row, fit->spec->lik->parameters, mu, v, E, g, h, dphi};
-    return thi_expect_rows(fit->spec->lik, fit->ctx, fit->spec->expectation, rows->n, ask_block, &asked);
+    question asked = {rows, row, fit->problem.spec->lik->parameters, mu, v, E, g, h, dphi};
+    return thi_expect_rows(fit->problem.spec->lik, fit->problem.ctx, fit->problem.spec->expectation, rows->n, ask_block,
+                           &asked);
 }
 
 /* E, g, h with the weight; the likelihood's share of the gradient. */
 static thiele_status expect(thi_dfit *fit, int64_t t, double weight)
 {
-    int64_t n = fit->rows.n, parameters = fit->spec->lik->parameters;
-    double *phi = fit->hyper_bar + fit->hypers->first[fit->hypers->groups];
+    int64_t n = fit->rows.n, parameters = fit->problem.spec->lik->parameters;
+    double *phi = fit->hyper_bar + fit->problem.hypers->first[fit->problem.hypers->groups];
     thiele_status status = thi_dfit_expect(fit, &fit->rows, t * fit->batches.largest, fit->mu, fit->v, fit->E, fit->g,
                                            fit->h, parameters > 0 ? fit->dphi : NULL);
     for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
@@ -58,7 +59,8 @@ static thi_decoupled_columns draw_columns(thi_dfit *fit, int64_t t)
     int64_t count = fit->columns < fit->n_alpha ? fit->columns : fit->n_alpha;
     thi_shuffle order;
     if (count > 0) {
-        thi_shuffle_open(&order, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, (UINT64_C(1) << 41) + (uint64_t)t},
+        thi_shuffle_open(&order,
+                         (thi_stream){fit->problem.ctx->seed, THI_RANDOM_SUBSET, (UINT64_C(1) << 41) + (uint64_t)t},
                          fit->n_alpha);
     }
     for (int64_t i = 0; i < count; i++) {
@@ -74,7 +76,7 @@ static thi_decoupled_bar make_bar(thi_dfit *fit, thi_dwanted wanted)
     const int64_t *first = fit->first;
     bool hypers = wanted.prior && fit->learn;
     thi_decoupled_bar out = {.theta = hypers ? fit->hyper_bar : NULL,
-                             .mean = hypers ? fit->hyper_bar + fit->spec->latents.kernel[0]->parameters : NULL,
+                             .mean = hypers ? fit->hyper_bar + fit->problem.spec->latents.kernel[0]->parameters : NULL,
                              .a = wanted.q ? bar + first[THI_DPART_A] : NULL,
                              .alpha = points ? bar + first[THI_DPART_ALPHA] : NULL,
                              .log_c_alpha = general ? bar + first[THI_DPART_C_ALPHA] : NULL,
@@ -90,10 +92,10 @@ static thi_decoupled_bar make_bar(thi_dfit *fit, thi_dwanted wanted)
 static void give_hypers(thi_dfit *fit)
 {
     double *to = fit->bar + fit->first[THI_DPART_HYPER];
-    thi_hypers_chain(fit->hypers, fit->hyper_bar);
-    fit->log_prior = thi_hypers_log_prior(fit->hypers, fit->hyper_bar);
-    for (int i = 0; fit->learn && i < fit->hypers->count; i++) {
-        if (!fit->hypers->hyper[i].fixed) {
+    thi_hypers_chain(fit->problem.hypers, fit->hyper_bar);
+    fit->log_prior = thi_hypers_log_prior(fit->problem.hypers, fit->hyper_bar);
+    for (int i = 0; fit->learn && i < fit->problem.hypers->count; i++) {
+        if (!fit->problem.hypers->hyper[i].fixed) {
             *to++ = fit->hyper_bar[i];
         }
     }
@@ -103,23 +105,23 @@ thiele_status thi_dfit_begin(thi_dfit *fit)
 {
     thi_decoupled_q q = thi_dfit_q(fit);
     memset(fit->bar, 0, (size_t)fit->size * sizeof *fit->bar);
-    memset(fit->hyper_bar, 0, (size_t)fit->hypers->count * sizeof *fit->hyper_bar);
+    memset(fit->hyper_bar, 0, (size_t)fit->problem.hypers->count * sizeof *fit->hyper_bar);
     fit->expected = 0.0;
     fit->result->fit.evaluations++;
-    return thi_decoupled_begin(fit->engine, fit->ctx, fit->spec->latents.prior, &q);
+    return thi_decoupled_begin(fit->engine, fit->problem.ctx, fit->problem.spec->latents.prior, &q);
 }
 
 thiele_status thi_dfit_rows(thi_dfit *fit, int64_t t, double weight, thi_dwanted wanted)
 {
     thi_decoupled_bar bar = make_bar(fit, wanted);
     thiele_status status;
-    THI_TRY(thi_decoupled_marginals(fit->engine, fit->ctx, fit->rows.n, fit->rows.X, fit->mu, fit->v));
-    for (int64_t i = 0; fit->source->offset && i < fit->rows.n; i++) {
+    THI_TRY(thi_decoupled_marginals(fit->engine, fit->problem.ctx, fit->rows.n, fit->rows.X, fit->mu, fit->v));
+    for (int64_t i = 0; fit->problem.source->offset && i < fit->rows.n; i++) {
         fit->mu[i] += fit->rows.offset[i];
     }
     THI_TRY(expect(fit, t, weight));
     if (wanted.pull || wanted.q || wanted.prior) {
-        THI_TRY(thi_decoupled_pull(fit->engine, fit->ctx, fit->g, fit->h, &bar));
+        THI_TRY(thi_decoupled_pull(fit->engine, fit->problem.ctx, fit->g, fit->h, &bar));
     }
 out:
     return status;
@@ -134,15 +136,16 @@ thiele_status thi_dfit_end(thi_dfit *fit, int64_t t, thi_dwanted wanted)
         columns = draw_columns(fit, t);
     }
     thiele_status status =
-        thi_decoupled_end(fit->engine, fit->ctx, &columns, &fit->kl, wanted.q || wanted.prior ? &bar : NULL);
+        thi_decoupled_end(fit->engine, fit->problem.ctx, &columns, &fit->kl, wanted.q || wanted.prior ? &bar : NULL);
     if (status != THIELE_OK) {
         return status;
     }
     fit->kl += known ? fit->kl_alpha : 0.0;
     fit->bound = fit->expected - fit->kl;
     give_hypers(fit);
-    return isfinite(fit->bound + fit->log_prior) ? THIELE_OK
-                                                 : thi_fail(fit->ctx, THIELE_ERROR_NUMERIC, "the bound is not finite");
+    return isfinite(fit->bound + fit->log_prior)
+               ? THIELE_OK
+               : thi_fail(fit->problem.ctx, THIELE_ERROR_NUMERIC, "the bound is not finite");
 }
 
 thiele_status thi_dfit_know_kl(thi_dfit *fit)
@@ -150,13 +153,14 @@ thiele_status thi_dfit_know_kl(thi_dfit *fit)
     double beta, kl, sum = 0.0;
     int64_t done = 0;
     thiele_status status;
-    THI_TRY(thi_decoupled_end(fit->engine, fit->ctx, &(thi_decoupled_columns){0}, &beta, NULL));
-    while (done < fit->n_alpha && (done == 0 || !thi_driver_stopped(fit->driver))) {
+    THI_TRY(thi_decoupled_end(fit->engine, fit->problem.ctx, &(thi_decoupled_columns){0}, &beta, NULL));
+    while (done < fit->n_alpha && (done == 0 || !thi_driver_stopped(fit->problem.driver))) {
         int64_t left = fit->n_alpha - done, count = left < fit->columns ? left : fit->columns;
         for (int64_t i = 0; i < count; i++) {
             fit->column[i] = done + i;
         }
-        THI_TRY(thi_decoupled_end(fit->engine, fit->ctx, &(thi_decoupled_columns){count, fit->column}, &kl, NULL));
+        THI_TRY(
+            thi_decoupled_end(fit->engine, fit->problem.ctx, &(thi_decoupled_columns){count, fit->column}, &kl, NULL));
         sum += (double)count * (kl - beta);
         done += count;
     }
@@ -169,7 +173,7 @@ thiele_status thi_dfit_evaluate(thi_dfit *fit, int64_t t, thi_dwanted wanted)
 {
     thiele_status status;
     THI_TRY(thi_dfit_begin(fit));
-    THI_TRY(thi_dfit_rows(fit, t, (double)fit->source->n / (double)fit->rows.n, wanted));
+    THI_TRY(thi_dfit_rows(fit, t, (double)fit->problem.source->n / (double)fit->rows.n, wanted));
     THI_TRY(thi_dfit_end(fit, t, wanted));
 out:
     return status;

@@ -6,11 +6,11 @@
 
 static int64_t lengths(const thi_dfit *fit, int64_t length[THI_DPARTS])
 {
-    int64_t D = fit->source->dims;
+    int64_t D = fit->problem.source->dims;
     bool general = fit->settings->generalised;
     length[THI_DPART_A] = fit->most_alpha;
     length[THI_DPART_L] = fit->orthogonal ? 0 : fit->most_beta * fit->most_beta;
-    length[THI_DPART_HYPER] = fit->learn ? thi_hypers_free(fit->hypers) : 0;
+    length[THI_DPART_HYPER] = fit->learn ? thi_hypers_free(fit->problem.hypers) : 0;
     length[THI_DPART_ALPHA] = D * fit->most_alpha;
     length[THI_DPART_C_ALPHA] = general ? D * fit->most_alpha : 0;
     length[THI_DPART_BETA] = D * fit->most_beta;
@@ -26,15 +26,17 @@ static thiele_status open_rows(thi_dfit *fit)
 {
     int64_t most = fit->batches.largest;
     thiele_status status;
-    THI_TRY(thi_rows_alloc(&fit->rows, fit->ctx, most, fit->source->dims, fit->source->outputs, fit->source->offset));
-    THI_TRY(thi_alloc(fit->ctx, &fit->row, (size_t)most, sizeof *fit->row));
-    THI_TRY(thi_alloc(fit->ctx, &fit->column, (size_t)fit->columns, sizeof *fit->column));
-    THI_TRY(thi_alloc(fit->ctx, &fit->mu, (size_t)(5 * most), sizeof *fit->mu));
+    THI_TRY(thi_rows_alloc(&fit->rows, fit->problem.ctx, most, fit->problem.source->dims, fit->problem.source->outputs,
+                           fit->problem.source->offset));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->row, (size_t)most, sizeof *fit->row));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->column, (size_t)fit->columns, sizeof *fit->column));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->mu, (size_t)(5 * most), sizeof *fit->mu));
     fit->v = fit->mu + most;
     fit->g = fit->v + most;
     fit->h = fit->g + most;
     fit->E = fit->h + most;
-    THI_TRY(thi_alloc(fit->ctx, &fit->dphi, (size_t)(most * fit->spec->lik->parameters), sizeof *fit->dphi));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->dphi, (size_t)(most * fit->problem.spec->lik->parameters),
+                      sizeof *fit->dphi));
 out:
     return status;
 }
@@ -42,8 +44,8 @@ out:
 thiele_status thi_dfit_open(thi_dfit *fit)
 {
     int64_t length[THI_DPARTS];
-    size_t hypers = (size_t)fit->hypers->count;
-    thi_decoupled_shape shape = {.D = fit->source->dims,
+    size_t hypers = (size_t)fit->problem.hypers->count;
+    thi_decoupled_shape shape = {.D = fit->problem.source->dims,
                                  .orthogonal = fit->orthogonal,
                                  .beta = fit->most_beta,
                                  .rows = fit->batches.largest,
@@ -54,23 +56,23 @@ thiele_status thi_dfit_open(thi_dfit *fit)
         fit->first[p + 1] = fit->first[p] + length[p];
     }
     fit->whole = fit->size + (fit->orthogonal ? fit->most_beta * (fit->most_beta + 1) : 0);
-    THI_TRY(thi_alloc(fit->ctx, &fit->x, (size_t)fit->whole, sizeof *fit->x));
-    THI_TRY(thi_alloc(fit->ctx, &fit->before, (size_t)fit->whole, sizeof *fit->before));
-    THI_TRY(thi_alloc(fit->ctx, &fit->bar, (size_t)fit->size, sizeof *fit->bar));
-    THI_TRY(thi_alloc(fit->ctx, &fit->scale_a, (size_t)fit->most_alpha, sizeof *fit->scale_a));
-    THI_TRY(thi_alloc(fit->ctx, &fit->scale_L, (size_t)fit->most_beta, sizeof *fit->scale_L));
-    THI_TRY(thi_alloc(fit->ctx, &fit->hyper_bar, hypers, sizeof *fit->hyper_bar));
-    THI_TRY(thi_alloc(fit->ctx, &fit->base, hypers, sizeof *fit->base));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->x, (size_t)fit->whole, sizeof *fit->x));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->before, (size_t)fit->whole, sizeof *fit->before));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->bar, (size_t)fit->size, sizeof *fit->bar));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->scale_a, (size_t)fit->most_alpha, sizeof *fit->scale_a));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->scale_L, (size_t)fit->most_beta, sizeof *fit->scale_L));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->hyper_bar, hypers, sizeof *fit->hyper_bar));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->base, hypers, sizeof *fit->base));
     fit->T = fit->x + fit->size;
     fit->t = fit->T + (fit->orthogonal ? fit->most_beta * fit->most_beta : 0);
-    for (int i = 0; i < fit->hypers->count; i++) {
-        fit->base[i] = fit->hypers->hyper[i].value;
+    for (int i = 0; i < fit->problem.hypers->count; i++) {
+        fit->base[i] = fit->problem.hypers->hyper[i].value;
     }
     if (fit->learn) {
-        thi_hypers_pack(fit->hypers, thi_dfit_part(fit, THI_DPART_HYPER));
+        thi_hypers_pack(fit->problem.hypers, thi_dfit_part(fit, THI_DPART_HYPER));
     }
     THI_TRY(open_rows(fit));
-    THI_TRY(thi_decoupled_open(&fit->engine, fit->ctx, &shape));
+    THI_TRY(thi_decoupled_open(&fit->engine, fit->problem.ctx, &shape));
 out:
     return status;
 }
@@ -115,14 +117,14 @@ thi_decoupled_q thi_dfit_q(thi_dfit *fit)
  * L = 0 there is no slope). */
 thiele_status thi_dfit_add(thi_dfit *fit, bool alpha, int64_t count, const double *X)
 {
-    int64_t D = fit->source->dims, n = alpha ? fit->n_alpha : fit->n_beta;
+    int64_t D = fit->problem.source->dims, n = alpha ? fit->n_alpha : fit->n_beta;
     double *points = thi_dfit_part(fit, alpha ? THI_DPART_ALPHA : THI_DPART_BETA) + n * D;
     double *scale = (alpha ? fit->scale_a : fit->scale_L) + n, *L = thi_dfit_part(fit, THI_DPART_L);
     thi_functions f = {0};
     thiele_status status;
     memcpy(points, X, (size_t)(count * D) * sizeof *points);
-    THI_TRY(thi_functions_make(&f, fit->ctx, fit->spec->latents.kernel[0], count, points, NULL));
-    THI_TRY(thi_functions_diagonal(&f, fit->ctx, scale));
+    THI_TRY(thi_functions_make(&f, fit->problem.ctx, fit->problem.spec->latents.kernel[0], count, points, NULL));
+    THI_TRY(thi_functions_diagonal(&f, fit->problem.ctx, scale));
     for (int64_t i = 0; i < count; i++) {
         scale[i] = scale[i] > 0.0 ? scale[i] : 1.0;
         if (!alpha && !fit->orthogonal) {
@@ -148,7 +150,7 @@ thiele_status thi_dfit_apply(thi_dfit *fit)
         return THIELE_OK;
     }
     double *x = thi_dfit_part(fit, THI_DPART_HYPER);
-    thi_hypers_confine(fit->hypers, fit->base, x);
-    thi_hypers_unpack(fit->hypers, x);
-    return thi_hypers_apply(fit->hypers, fit->ctx, fit->spec);
+    thi_hypers_confine(fit->problem.hypers, fit->base, x);
+    thi_hypers_unpack(fit->problem.hypers, x);
+    return thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec);
 }

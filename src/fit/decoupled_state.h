@@ -24,11 +24,7 @@ enum {
 };
 
 typedef struct thi_dfit {
-    thiele_context *ctx;
-    thi_driver *driver;
-    thi_spec *spec;
-    const thi_source *source;
-    thi_hypers *hypers;
+    thi_problem problem;
     const thi_variational_settings *sparse;
     const thi_decoupled_settings *settings;
     thi_decoupled_result *result;

@@ -35,7 +35,7 @@ static int64_t least(int64_t a, int64_t b)
 /* New functions from the rows of the batch. In the orthogonal form one at a point of beta would add nothing. */
 static thiele_status grow(thi_dfit *fit)
 {
-    int64_t D = fit->source->dims, n = fit->rows.n;
+    int64_t D = fit->problem.source->dims, n = fit->rows.n;
     int64_t beta = least(n, least(fit->added, fit->most_beta - fit->n_beta)), from = fit->orthogonal ? beta : 0;
     int64_t alpha = least(n - from, least(fit->added, fit->most_alpha - fit->n_alpha));
     thiele_status status = THIELE_OK;
@@ -69,7 +69,7 @@ static void precondition(thi_dfit *fit)
 static thiele_status move(loop *l, bool prior)
 {
     thi_dfit *fit = l->fit;
-    double scale = -1.0 / (double)fit->source->n;
+    double scale = -1.0 / (double)fit->problem.source->n;
     bool points = prior && fit->settings->learn_basis;
     bool active[THI_DPARTS] = {true, true, prior && fit->learn, points, points, points, points};
     thiele_status status;
@@ -82,7 +82,7 @@ static thiele_status move(loop *l, bool prior)
         fit->bar[i] *= scale;
     }
     l->rule.factor = l->caution;
-    THI_TRY(thi_rule_step(&l->rule, fit->ctx, fit->x, fit->bar, active));
+    THI_TRY(thi_rule_step(&l->rule, fit->problem.ctx, fit->x, fit->bar, active));
     precondition(fit);
     if (prior) {
         THI_TRY(thi_dfit_apply(fit));
@@ -94,7 +94,7 @@ out:
 static thiele_status take_back(loop *l)
 {
     thi_dfit *fit = l->fit;
-    thi_recover(fit->ctx);
+    thi_recover(fit->problem.ctx);
     l->failures++;
     l->caution *= 0.5;
     memcpy(fit->x, fit->before, (size_t)fit->whole * sizeof *fit->x);
@@ -106,11 +106,11 @@ static void report(loop *l)
     thi_dfit *fit = l->fit;
     double log_p = fit->bound + fit->log_prior;
     l->smooth = l->t == 0 ? log_p : l->smooth + 0.1 * (log_p - l->smooth);
-    thi_driver_step(fit->driver, &(thi_step){.value = l->smooth,
-                                             .expected = fit->expected,
-                                             .divergence = fit->kl,
-                                             .size = thi_schedule_rate(&l->rule.schedule, l->t),
-                                             .rows = fit->rows.n});
+    thi_driver_step(fit->problem.driver, &(thi_step){.value = l->smooth,
+                                                     .expected = fit->expected,
+                                                     .divergence = fit->kl,
+                                                     .size = thi_schedule_rate(&l->rule.schedule, l->t),
+                                                     .rows = fit->rows.n});
 }
 
 static thiele_status step(loop *l)
@@ -148,8 +148,8 @@ static thiele_status loop_open(loop *l, thi_dfit *fit, double rate)
     for (int p = 0; p < THI_DPARTS; p++) {
         length[p] = fit->first[p + 1] - fit->first[p];
     }
-    THI_TRY(thi_schedule_make(&schedule, fit->ctx, "sqrt", rate, 0.0, 0.0));
-    THI_TRY(thi_rule_open(&l->rule, fit->ctx, "adam", &schedule, THI_DPARTS, length));
+    THI_TRY(thi_schedule_make(&schedule, fit->problem.ctx, "sqrt", rate, 0.0, 0.0));
+    THI_TRY(thi_rule_open(&l->rule, fit->problem.ctx, "adam", &schedule, THI_DPARTS, length));
 out:
     return status;
 }
@@ -161,7 +161,7 @@ thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *
     thiele_status status;
     THI_TRY(loop_open(&l, fit, rate));
     /* One step at least: without any there is no model. */
-    for (; l.t < steps && (l.t == 0 || !thi_driver_stopped(fit->driver)); l.t++) {
+    for (; l.t < steps && (l.t == 0 || !thi_driver_stopped(fit->problem.driver)); l.t++) {
         THI_TRY(step(&l));
         if (4 * (l.t + 1) > 3 * steps) {
             sum += fit->bound + fit->log_prior;

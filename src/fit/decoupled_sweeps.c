@@ -59,7 +59,7 @@ static thiele_status fetch_points(void *arg, thiele_context *ctx, int64_t count,
 {
     (void)ctx;
     thi_dfit *fit = arg;
-    int64_t D = fit->source->dims;
+    int64_t D = fit->problem.source->dims;
     for (int64_t i = 0; i < count; i++) {
         memcpy(X + i * D, thi_dfit_part(fit, THI_DPART_ALPHA) + row[i] * D, (size_t)D * sizeof *X);
     }
@@ -91,13 +91,13 @@ static void reorder(const int64_t *order, int64_t n, int64_t each, double *x, do
 static thiele_status sort_functions(sweep *s)
 {
     thi_dfit *fit = s->fit;
-    int64_t D = fit->source->dims, n = fit->n_alpha;
+    int64_t D = fit->problem.source->dims, n = fit->n_alpha;
     thi_partition_rows points = {(int)D, n, fit, fetch_points};
     double *scale = NULL;
     thiele_status status;
-    THI_TRY(thi_alloc(fit->ctx, &scale, (size_t)D, sizeof *scale));
-    column_scales(fit->spec->latents.kernel[0], scale);
-    THI_TRY(thi_partition_make(&s->partition, fit->ctx, &points, (n + BLOCK - 1) / BLOCK, scale, 0.0));
+    THI_TRY(thi_alloc(fit->problem.ctx, &scale, (size_t)D, sizeof *scale));
+    column_scales(fit->problem.spec->latents.kernel[0], scale);
+    THI_TRY(thi_partition_make(&s->partition, fit->problem.ctx, &points, (n + BLOCK - 1) / BLOCK, scale, 0.0));
     const int64_t *order = s->partition.order;
     double *work = fit->before;
     reorder(order, n, 1, thi_dfit_part(fit, THI_DPART_A), work);
@@ -122,23 +122,23 @@ static thiele_status open_room(sweep *s)
     int64_t n = s->rows.n, M = fit->n_alpha, Mb = fit->n_beta;
     thiele_status status;
     s->size = n + 2 * (M + Mb);
-    THI_TRY(thi_alloc(fit->ctx, &s->state, (size_t)s->size, sizeof *s->state));
-    THI_TRY(thi_alloc(fit->ctx, &s->before, (size_t)s->size, sizeof *s->before));
+    THI_TRY(thi_alloc(fit->problem.ctx, &s->state, (size_t)s->size, sizeof *s->state));
+    THI_TRY(thi_alloc(fit->problem.ctx, &s->before, (size_t)s->size, sizeof *s->before));
     s->f = s->state;
     s->at_alpha = s->f + n;
     s->at_beta = s->at_alpha + M;
     s->a = s->at_beta + Mb;
     s->b = s->a + M;
-    THI_TRY(thi_alloc(fit->ctx, &s->v, (size_t)(6 * n), sizeof *s->v));
+    THI_TRY(thi_alloc(fit->problem.ctx, &s->v, (size_t)(6 * n), sizeof *s->v));
     s->E = s->v + n;
     s->g = s->E + n;
     s->h = s->g + n;
     s->root = s->h + n;
     s->along = s->root + n;
-    THI_TRY(thi_matrix_alloc(&s->K, fit->ctx, n, s->most));
-    THI_TRY(thi_matrix_alloc(&s->G, fit->ctx, s->most, s->most));
-    THI_TRY(thi_matrix_alloc(&s->part, fit->ctx, PORTION, s->most));
-    THI_TRY(thi_alloc(fit->ctx, &s->d, (size_t)s->most, sizeof *s->d));
+    THI_TRY(thi_matrix_alloc(&s->K, fit->problem.ctx, n, s->most));
+    THI_TRY(thi_matrix_alloc(&s->G, fit->problem.ctx, s->most, s->most));
+    THI_TRY(thi_matrix_alloc(&s->part, fit->problem.ctx, PORTION, s->most));
+    THI_TRY(thi_alloc(fit->problem.ctx, &s->d, (size_t)s->most, sizeof *s->d));
 out:
     return status;
 }
@@ -157,7 +157,7 @@ static thiele_status follow(sweep *s, const thi_functions *block, const double *
         for (int64_t first = 0; first < all[k]->n; first += PORTION) {
             thi_functions part = thi_functions_part(all[k], first, least(PORTION, all[k]->n - first));
             thi_matrix K = thi_matrix_view(s->part.data, part.n, block->n, part.n);
-            thiele_status status = thi_functions_cross(&part, block, s->fit->ctx, K, false);
+            thiele_status status = thi_functions_cross(&part, block, s->fit->problem.ctx, K, false);
             if (status != THIELE_OK) {
                 return status;
             }
@@ -191,7 +191,7 @@ static thiele_status first_state(sweep *s)
     thiele_status status;
     THI_TRY(thi_dfit_begin(fit));
     for (int64_t first = 0; first < n; first += most) {
-        THI_TRY(thi_decoupled_marginals(fit->engine, fit->ctx, least(most, n - first), s->rows.X + first * D,
+        THI_TRY(thi_decoupled_marginals(fit->engine, fit->problem.ctx, least(most, n - first), s->rows.X + first * D,
                                         s->f + first, s->v + first));
     }
     for (int64_t i = 0; s->rows.offset != NULL && i < n; i++) {
@@ -213,17 +213,18 @@ out:
 
 static thiele_status sweep_open(sweep *s, thi_dfit *fit, int64_t rows)
 {
-    const thiele_kernel *kernel = fit->spec->latents.kernel[0];
+    const thiele_kernel *kernel = fit->problem.spec->latents.kernel[0];
     thi_decoupled_q q;
     thiele_status status;
     *s = (sweep){.fit = fit};
     THI_TRY(sort_functions(s));
     q = thi_dfit_q(fit);
-    THI_TRY(thi_source_sample(fit->source, fit->ctx, rows, THI_SAMPLE_WARM, &s->rows));
-    s->weight = (double)fit->source->n / (double)s->rows.n;
-    THI_TRY(thi_inputs_make(&s->inputs, fit->ctx, kernel, s->rows.n, s->rows.X));
-    THI_TRY(thi_functions_make(&s->alpha, fit->ctx, kernel, q.alpha.n, q.alpha.X, q.alpha.log_c));
-    THI_TRY(thi_functions_make(&s->beta, fit->ctx, kernel, fit->orthogonal ? q.beta.n : 0, q.beta.X, q.beta.log_c));
+    THI_TRY(thi_source_sample(fit->problem.source, fit->problem.ctx, rows, THI_SAMPLE_WARM, &s->rows));
+    s->weight = (double)fit->problem.source->n / (double)s->rows.n;
+    THI_TRY(thi_inputs_make(&s->inputs, fit->problem.ctx, kernel, s->rows.n, s->rows.X));
+    THI_TRY(thi_functions_make(&s->alpha, fit->problem.ctx, kernel, q.alpha.n, q.alpha.X, q.alpha.log_c));
+    THI_TRY(
+        thi_functions_make(&s->beta, fit->problem.ctx, kernel, fit->orthogonal ? q.beta.n : 0, q.beta.X, q.beta.log_c));
     THI_TRY(open_room(s));
     THI_TRY(first_state(s));
 out:
@@ -273,7 +274,7 @@ static thiele_status look(sweep *s, double *value)
 
 static thiele_status solve_block(sweep *s, int64_t index)
 {
-    thiele_context *ctx = s->fit->ctx;
+    thiele_context *ctx = s->fit->problem.ctx;
     double *w, jitter;
     const double *own;
     thi_functions block = block_at(s, index, &w, &own);
@@ -313,7 +314,7 @@ static thiele_status remember(sweep *s)
 {
     double *to = s->changes == DIRECTIONS ? s->change[0] : NULL;
     if (to == NULL) {
-        thiele_status status = thi_alloc(s->fit->ctx, &to, (size_t)s->size, sizeof *to);
+        thiele_status status = thi_alloc(s->fit->problem.ctx, &to, (size_t)s->size, sizeof *to);
         if (status != THIELE_OK) {
             return status;
         }
@@ -357,7 +358,7 @@ static thiele_status combine(sweep *s)
             data[i + j * K] = curvature_along(s, s->change[i], s->change[j]);
         }
     }
-    thiele_status status = thi_chol_jitter(s->fit->ctx, H, &jitter);
+    thiele_status status = thi_chol_jitter(s->fit->problem.ctx, H, &jitter);
     if (status != THIELE_OK) {
         return status;
     }
@@ -376,7 +377,7 @@ static thiele_status accelerate(sweep *s, double *value)
     double with;
     thiele_status status = combine(s);
     if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(s->fit->ctx);
+        thi_recover(s->fit->problem.ctx);
         return THIELE_OK;
     }
     THI_TRY(status);
@@ -395,7 +396,7 @@ out:
 static thiele_status renew_noise(sweep *s)
 {
     thi_dfit *fit = s->fit;
-    thi_hyper *noise = fit->hypers->noise >= 0 ? &fit->hypers->hyper[fit->hypers->noise] : NULL;
+    thi_hyper *noise = fit->problem.hypers->noise >= 0 ? &fit->problem.hypers->hyper[fit->problem.hypers->noise] : NULL;
     double sum = 0.0;
     if (noise == NULL || noise->fixed || !(fit->learn || fit->bound_noise) || fit->sparse->iterations < 0) {
         return THIELE_OK;
@@ -406,9 +407,9 @@ static thiele_status renew_noise(sweep *s)
     }
     noise->value = log(fmax(sum / (double)s->rows.n - noise->floor, 1e-300));
     if (fit->learn) {
-        thi_hypers_pack(fit->hypers, thi_dfit_part(fit, THI_DPART_HYPER));
+        thi_hypers_pack(fit->problem.hypers, thi_dfit_part(fit, THI_DPART_HYPER));
     }
-    return thi_hypers_apply(fit->hypers, fit->ctx, fit->spec);
+    return thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec);
 }
 
 /* One sweep; *value is the bound before and after it. A step too long is halved. */
@@ -419,7 +420,7 @@ static thiele_status one_sweep(sweep *s, double *value)
     memcpy(s->before, s->state, (size_t)s->size * sizeof *s->state);
     for (int64_t i = 0; i < blocks_of(s); i++) {
         THI_TRY(solve_block(s, i));
-        if (thi_driver_stopped(s->fit->driver)) {
+        if (thi_driver_stopped(s->fit->problem.driver)) {
             break;
         }
     }
@@ -442,21 +443,22 @@ out:
 /* Flops of a sweep, or about those of opening one, per row. */
 static double flops_a_row(const thi_dfit *fit, int64_t functions)
 {
-    return (double)functions * (2.0 * fit->source->dims + BLOCK);
+    return (double)functions * (2.0 * fit->problem.source->dims + BLOCK);
 }
 
 int64_t thi_dfit_swept(const thi_dfit *fit)
 {
-    double flops =
-        thi_budget_flops(fit->driver, THI_SHARE_STEPS) / (FEWEST_SWEEPS * ROWS_A_FUNCTION * flops_a_row(fit, 1));
+    double flops = thi_budget_flops(fit->problem.driver, THI_SHARE_STEPS) /
+                   (FEWEST_SWEEPS * ROWS_A_FUNCTION * flops_a_row(fit, 1));
     return (int64_t)fmin((double)fit->most_alpha, sqrt(flops));
 }
 
 /* As many rows as some sweeps have time for; 0: fewer than would tell the functions apart. */
 static int64_t rows_of(const thi_dfit *fit, int64_t most)
 {
-    double seconds = thi_budget_seconds(fit->driver, FEWEST_SWEEPS * flops_a_row(fit, fit->n_alpha + fit->n_beta));
-    double rows = fmin((double)most, thi_budget_left(fit->driver) / seconds);
+    double seconds =
+        thi_budget_seconds(fit->problem.driver, FEWEST_SWEEPS * flops_a_row(fit, fit->n_alpha + fit->n_beta));
+    double rows = fmin((double)most, thi_budget_left(fit->problem.driver) / seconds);
     return rows < fmin(ROWS_A_FUNCTION * (double)fit->n_alpha, (double)most) ? 0 : (int64_t)rows;
 }
 
@@ -467,18 +469,18 @@ static thiele_status sweep_rows(thi_dfit *fit, int64_t rows, int sweeps)
     double value, before, began, tolerance = fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE;
     thiele_status status;
     THI_TRY(sweep_open(&s, fit, rows));
-    for (int i = 0; i < sweeps && !thi_driver_stopped(fit->driver); i++) {
+    for (int i = 0; i < sweeps && !thi_driver_stopped(fit->problem.driver); i++) {
         began = thi_seconds();
         THI_TRY(look(&s, &before));
         value = before;
         THI_TRY(one_sweep(&s, &value));
-        if (!thi_driver_stopped(fit->driver)) {
-            thi_budget_took(fit->driver, (double)s.rows.n * flops_a_row(fit, fit->n_alpha + fit->n_beta),
+        if (!thi_driver_stopped(fit->problem.driver)) {
+            thi_budget_took(fit->problem.driver, (double)s.rows.n * flops_a_row(fit, fit->n_alpha + fit->n_beta),
                             thi_seconds() - began);
         }
-        thi_driver_report(fit->driver, value);
+        thi_driver_report(fit->problem.driver, value);
         THI_TRY(renew_noise(&s));
-        if (value - before < tolerance * (double)fit->source->n) {
+        if (value - before < tolerance * (double)fit->problem.source->n) {
             break;
         }
     }
@@ -494,11 +496,11 @@ out:
 
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
 {
-    int64_t n = fit->source->n, most = ROWS_A_FUNCTION * fit->n_alpha, rows = 0;
+    int64_t n = fit->problem.source->n, most = ROWS_A_FUNCTION * fit->n_alpha, rows = 0;
     thiele_status status = THIELE_OK;
     most = least(n, most > LEAST_ROWS ? most : LEAST_ROWS);
-    thi_driver_phase(fit->driver, "sweeps", sweeps);
-    while (fit->n_alpha > 0 && rows < most && !thi_driver_stopped(fit->driver)) {
+    thi_driver_phase(fit->problem.driver, "sweeps", sweeps);
+    while (fit->n_alpha > 0 && rows < most && !thi_driver_stopped(fit->problem.driver)) {
         int64_t next = rows_of(fit, most);
         if (next < most && next < 2 * rows + 1) {
             break;

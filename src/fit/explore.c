@@ -56,15 +56,15 @@ static int64_t explored_rows(const thi_driver *driver, const thi_objective *obje
 }
 
 /* The search on these rows, from the values that hypers have. */
-static thiele_status search(thiele_context *ctx, thi_driver *driver, thi_spec *spec, thi_hypers *hypers,
-                            const thi_objective *objective, const thi_rows *rows, const thi_variational_settings *s,
-                            thi_fit_result *result)
+static thiele_status search(const thi_problem *problem, const thi_objective *objective, const thi_rows *rows,
+                            const thi_variational_settings *s, thi_fit_result *result)
 {
     thi_fit_settings settings = {s->restarts, EXPLORE_ITERATIONS};
     double begun = thi_seconds(), before = (double)result->evaluations;
-    thiele_status status = thi_search(ctx, driver, objective, spec, rows, hypers, &settings, result, NULL);
+    thiele_status status = thi_search(problem, objective, rows, &settings, result, NULL);
     if (status == THIELE_OK) {
-        thi_budget_took(driver, ((double)result->evaluations - before) * objective->cubes * pow((double)rows->n, 3.0),
+        double evaluations = (double)result->evaluations - before;
+        thi_budget_took(problem->driver, evaluations * objective->cubes * pow((double)rows->n, 3.0),
                         thi_seconds() - begun);
     }
     result->iterations = 0; /* those of the fit itself are counted */
@@ -120,10 +120,10 @@ out:
 /* --- exploring -------------------------------------------------------------------------------------------------------
  */
 
-static thiele_status set(thi_hypers *hypers, thiele_context *ctx, thi_spec *spec, const double *value)
+static thiele_status set(const thi_problem *problem, const double *value)
 {
-    thi_hypers_load(hypers, value);
-    return thi_hypers_apply(hypers, ctx, spec);
+    thi_hypers_load(problem->hypers, value);
+    return thi_hypers_apply(problem->hypers, problem->ctx, problem->spec);
 }
 
 /*
@@ -137,10 +137,11 @@ typedef struct exploration {
     double score[3];
 } exploration;
 
-static thiele_status open_exploration(exploration *e, thiele_context *ctx, const thi_source *source,
-                                      const thi_hypers *hypers, int64_t rows)
+static thiele_status open_exploration(exploration *e, const thi_problem *problem, int64_t rows)
 {
-    size_t count = (size_t)hypers->count;
+    thiele_context *ctx = problem->ctx;
+    const thi_source *source = problem->source;
+    size_t count = (size_t)problem->hypers->count;
     thiele_status status;
     *e = (exploration){0};
     THI_TRY(thi_alloc(ctx, &e->value[0], 3 * count, sizeof *e->value[0]));
@@ -164,27 +165,28 @@ static void close_exploration(exploration *e)
     thi_free(e->value[0]);
 }
 
-static thiele_status explore(exploration *e, thiele_context *ctx, thi_driver *driver, thi_spec *spec,
-                             thi_hypers *hypers, const thi_objective *objective,
+static thiele_status explore(exploration *e, const thi_problem *problem, const thi_objective *objective,
                              const thi_variational_settings *settings, thi_fit_result *result)
 {
+    thi_driver *driver = problem->driver;
+    thi_hypers *hypers = problem->hypers;
     int best = 1;
     thiele_status status = THIELE_OK;
     thi_hypers_keep(hypers, e->value[0]);
     for (int k = 0; k < 2 && e->sample[k].n > 1; k++) {
         double deadline = k == 0 && e->sample[1].n > 1 ? thi_budget_split(driver, 2) : driver->deadline;
-        THI_TRY(set(hypers, ctx, spec, e->value[0]));
-        THI_TRY(search(ctx, driver, spec, hypers, objective, &e->sample[k], settings, result));
+        THI_TRY(set(problem, e->value[0]));
+        THI_TRY(search(problem, objective, &e->sample[k], settings, result));
         thi_budget_restore(driver, deadline);
-        hold_lengthscales(spec, hypers, e->value[0]);
+        hold_lengthscales(problem->spec, hypers, e->value[0]);
         thi_hypers_keep(hypers, e->value[k + 1]);
     }
     for (int k = 0; k < 3 && e->sample[1].n > 1; k++) {
-        THI_TRY(set(hypers, ctx, spec, e->value[k]));
-        THI_TRY(thi_judge_objective(ctx, spec, objective, &e->sample[0], &e->judged, &e->score[k]));
+        THI_TRY(set(problem, e->value[k]));
+        THI_TRY(thi_judge_objective(problem->ctx, problem->spec, objective, &e->sample[0], &e->judged, &e->score[k]));
         best = k == 0 || e->score[k] > e->score[best] ? k : best;
     }
-    THI_TRY(set(hypers, ctx, spec, e->value[best]));
+    THI_TRY(set(problem, e->value[best]));
 out:
     return status;
 }
@@ -208,24 +210,25 @@ static thiele_status hand_over(const exploration *e, thiele_context *ctx, const 
     return THIELE_OK;
 }
 
-thiele_status thi_first_explore(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
-                                thi_hypers *hypers, const thi_objective *objective,
+thiele_status thi_first_explore(const thi_problem *problem, const thi_objective *objective,
                                 const thi_variational_settings *settings, thi_fit_result *result, thi_starts *starts)
 {
+    thiele_context *ctx = problem->ctx;
+    thi_hypers *hypers = problem->hypers;
+    thi_spec *spec = problem->spec;
     bool wanted = !all_given(hypers) && settings->iterations >= 0;
-    int64_t rows = wanted ? explored_rows(driver, objective, spec->latents.count) : 0;
+    int64_t rows = wanted ? explored_rows(problem->driver, objective, spec->latents.count) : 0;
     exploration e;
-    double spread, deadline = thi_budget_lend(driver, THI_SHARE_EXPLORE);
+    double spread, deadline = thi_budget_lend(problem->driver, THI_SHARE_EXPLORE);
     thiele_status status;
-    THI_TRY(open_exploration(&e, ctx, source, hypers, rows > 0 ? rows : objective->subset));
+    THI_TRY(open_exploration(&e, problem, rows > 0 ? rows : objective->subset));
     THI_TRY(thi_start_guess(hypers, ctx, spec, &e.sample[0], &spread));
-    THI_TRY(rows > 0 ? explore(&e, ctx, driver, spec, hypers, objective, settings, result)
-                     : thi_hypers_apply(hypers, ctx, spec));
+    THI_TRY(rows > 0 ? explore(&e, problem, objective, settings, result) : thi_hypers_apply(hypers, ctx, spec));
     if (starts != NULL) {
         THI_TRY(hand_over(&e, ctx, hypers, rows > 0, starts));
     }
 out:
-    thi_budget_restore(driver, deadline);
+    thi_budget_restore(problem->driver, deadline);
     close_exploration(&e);
     return status;
 }
@@ -257,9 +260,12 @@ static int64_t basis_rows(const thi_driver *driver, int64_t M, int D)
     return (int64_t)fmax(rows, 4.0 * (double)M);
 }
 
-thiele_status thi_first_basis(thiele_context *ctx, thi_driver *driver, const thi_spec *spec, const thi_source *source,
-                              const thi_variational_settings *s, int64_t wanted, double **Z, int64_t *M, bool *complete)
+thiele_status thi_first_basis(const thi_problem *problem, const thi_variational_settings *s, int64_t wanted, double **Z,
+                              int64_t *M, bool *complete)
 {
+    thiele_context *ctx = problem->ctx;
+    const thi_source *source = problem->source;
+    const thi_spec *spec = problem->spec;
     int D = source->dims;
     thi_rows sample = {0};
     thiele_status status;
@@ -272,11 +278,11 @@ thiele_status thi_first_basis(thiele_context *ctx, thi_driver *driver, const thi
         memcpy(*Z, s->Z, (size_t)wanted * (size_t)D * sets * sizeof **Z);
         goto out;
     }
-    int64_t rows = basis_rows(driver, wanted, D);
+    int64_t rows = basis_rows(problem->driver, wanted, D);
     THI_TRY(thi_source_sample(source, ctx, rows, THI_SAMPLE_BASIS, &sample));
     thi_basis_source from = {D, sample.n, sample.X, spec->latents.kernel[0]};
     wanted = wanted > sample.n ? sample.n : wanted;
-    thi_driver_phase(driver, "basis", 1);
+    thi_driver_phase(problem->driver, "basis", 1);
     THI_TRY(thi_basis_choose(ctx, s->basis != NULL ? s->basis : "kmeans", &from, wanted, *Z, M));
     all = rows >= source->n && (*M < wanted || wanted == sample.n);
 out:

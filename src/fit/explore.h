@@ -20,8 +20,7 @@ enum {
  * so few rows let run away is held back. spec and hypers have the values; starts (NULL: not wanted; owned by the
  * caller) gets all that were found, these first.
  */
-thiele_status thi_first_explore(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
-                                thi_hypers *hypers, const thi_objective *objective,
+thiele_status thi_first_explore(const thi_problem *problem, const thi_objective *objective,
                                 const thi_variational_settings *settings, thi_fit_result *result, thi_starts *starts);
 /* Inducing inputs where nobody said how many: for so many latents and components, and so many that a pass over all
  * rows has time for. */
@@ -30,8 +29,7 @@ int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, i
  * *Z (D x *M, the caller's): given, or `wanted` of them chosen among some of the rows. *complete (may be NULL): every
  * row is one.
  */
-thiele_status thi_first_basis(thiele_context *ctx, thi_driver *driver, const thi_spec *spec, const thi_source *source,
-                              const thi_variational_settings *settings, int64_t wanted, double **Z, int64_t *M,
-                              bool *complete);
+thiele_status thi_first_basis(const thi_problem *problem, const thi_variational_settings *settings, int64_t wanted,
+                              double **Z, int64_t *M, bool *complete);
 
 #endif

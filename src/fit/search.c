@@ -23,13 +23,14 @@ static const struct {
 } grid_starts[] = {{1.0, 0.1}, {0.3, 0.1}, {3.0, 0.1}, {0.1, 0.1}, {0.03, 0.1}, {1.0, 0.01}, {3.0, 0.01}, {1.0, 0.5}};
 enum { STARTS = sizeof grid_starts / sizeof *grid_starts, STARTS_WITHOUT_NOISE = 4, TASTE = 4 };
 
-typedef struct problem {
+/* A search under way: the problem's parts at hand, and what is climbed. */
+typedef struct ascent {
     thiele_context *ctx;
     thi_driver *driver;
-    const thi_objective *objective;
-    void *state;
     thi_spec *spec;
     thi_hypers *hypers;
+    const thi_objective *objective;
+    void *state;
     double spread;      /* variance of y */
     int grid;           /* starts of the grid */
     double *gradient;   /* all hypers */
@@ -37,10 +38,10 @@ typedef struct problem {
     double tolerance;   /* stop when five iterations together gained less */
     double longest;     /* seconds of an evaluation: what freezing takes is kept for it; 0 where nothing is frozen */
     bool freezes;
-} problem;
+} ascent;
 
 /* The objective with log p(theta), and its gradient in p->gradient when wanted. */
-static thiele_status log_posterior(problem *p, bool with_gradient, double *value)
+static thiele_status log_posterior(ascent *p, bool with_gradient, double *value)
 {
     thiele_status status;
     memset(p->gradient, 0, (size_t)p->hypers->count * sizeof *p->gradient);
@@ -54,7 +55,7 @@ out:
 
 static thiele_status objective(void *arg, const double *x, double *value, double *gradient)
 {
-    problem *p = arg;
+    ascent *p = arg;
     thi_hypers_unpack(p->hypers, x);
     if (!thi_hypers_in_bounds(p->hypers, p->base)) {
         return thi_fail(p->ctx, THIELE_ERROR_NUMERIC, "the search ran away from its first guesses");
@@ -77,7 +78,7 @@ static thiele_status objective(void *arg, const double *x, double *value, double
 
 static bool stop(void *arg)
 {
-    const problem *p = arg;
+    const ascent *p = arg;
     if (thi_budget_left(p->driver) < p->longest) {
         p->driver->stopped = true;
         p->driver->reason = THIELE_STOP_DEADLINE;
@@ -87,17 +88,17 @@ static bool stop(void *arg)
 
 static void confine(void *arg, double *x)
 {
-    const problem *p = arg;
+    const ascent *p = arg;
     thi_hypers_confine(p->hypers, p->base, x);
 }
 
-static thiele_status problem_open(problem *p, const thi_rows *rows)
+static thiele_status ascent_open(ascent *p, const thi_rows *rows)
 {
     thiele_status status = thi_alloc(p->ctx, &p->gradient, (size_t)p->hypers->count, sizeof *p->gradient);
     return status == THIELE_OK ? p->objective->open(&p->state, p->ctx, p->spec, rows) : status;
 }
 
-static void problem_close(problem *p)
+static void ascent_close(ascent *p)
 {
     if (p->state != NULL) {
         p->objective->close(p->state);
@@ -107,7 +108,7 @@ static void problem_close(problem *p)
     p->gradient = NULL;
 }
 
-static thiele_status climb(problem *p, int iterations, double *x, thi_lbfgs_result *result)
+static thiele_status climb(ascent *p, int iterations, double *x, thi_lbfgs_result *result)
 {
     thi_lbfgs_options options = {iterations, 1e-5, p->tolerance, stop, confine};
     thi_hypers_pack(p->hypers, x);
@@ -128,7 +129,7 @@ typedef struct start {
 } start;
 
 /* Start number s from the first guesses: the grid first, then random ones a factor e (one sd) away. */
-static void make_start(problem *p, int s)
+static void make_start(ascent *p, int s)
 {
     thi_hypers_load(p->hypers, p->base);
     if (s < p->grid) {
@@ -144,7 +145,7 @@ static void make_start(problem *p, int s)
 }
 
 /* A short climb: the start becomes where it led. */
-static thiele_status taste(problem *p, start *s, double *x, thi_fit_result *total)
+static thiele_status taste(ascent *p, start *s, double *x, thi_fit_result *total)
 {
     thi_lbfgs_result result;
     thiele_status status = climb(p, TASTE, x, &result);
@@ -156,7 +157,7 @@ static thiele_status taste(problem *p, start *s, double *x, thi_fit_result *tota
     return status;
 }
 
-static thiele_status score_starts(problem *p, int count, start *list, double *x, thi_fit_result *total)
+static thiele_status score_starts(ascent *p, int count, start *list, double *x, thi_fit_result *total)
 {
     for (int s = 0; s < count; s++) {
         make_start(p, s);
@@ -207,7 +208,7 @@ static bool is_better(const thi_hypers *hypers, const start *a, const start *b)
 }
 
 /* Climbs the best starts of the grid and all random ones; hypers gets the best summit. */
-static thiele_status climb_starts(problem *p, int count, start *list, int iterations, double *x, thi_fit_result *total)
+static thiele_status climb_starts(ascent *p, int count, start *list, int iterations, double *x, thi_fit_result *total)
 {
     int best = 0;
     promote(list, p->grid);
@@ -235,7 +236,7 @@ static thiele_status climb_starts(problem *p, int count, start *list, int iterat
 }
 
 /* Explores on some of the rows, leaving the best start in hypers. */
-static thiele_status explore(problem *p, const thi_rows *rows, const thi_fit_settings *settings, thi_fit_result *total)
+static thiele_status explore(ascent *p, const thi_rows *rows, const thi_fit_settings *settings, thi_fit_result *total)
 {
     int restarts = settings->restarts;
     int iterations = settings->iterations < SUBSET_ITERATIONS ? settings->iterations : SUBSET_ITERATIONS;
@@ -245,7 +246,7 @@ static thiele_status explore(problem *p, const thi_rows *rows, const thi_fit_set
     start *list = NULL;
     thiele_status status;
     thi_driver_phase(p->driver, "explore", TASTE * count + (CLIMBED + restarts) * iterations);
-    THI_TRY(problem_open(p, rows));
+    THI_TRY(ascent_open(p, rows));
     THI_TRY(thi_alloc(p->ctx, &block, hypers * (size_t)(count + 1), sizeof *block));
     THI_TRY(thi_alloc(p->ctx, &list, (size_t)count, sizeof *list));
     for (int s = 0; s < count; s++) {
@@ -256,12 +257,12 @@ static thiele_status explore(problem *p, const thi_rows *rows, const thi_fit_set
 out:
     thi_free(block);
     thi_free(list);
-    problem_close(p);
+    ascent_close(p);
     return status;
 }
 
 /* The state stays open: the posterior is frozen from it. */
-static thiele_status polish(problem *p, int iterations, thi_fit_result *result)
+static thiele_status polish(ascent *p, int iterations, thi_fit_result *result)
 {
     double *x = NULL;
     thi_lbfgs_result run = {0};
@@ -289,7 +290,7 @@ static bool varies(const thi_rows *rows)
     return false;
 }
 
-static thiele_status explore_sample(problem *p, const thi_rows *rows, const thi_fit_settings *settings,
+static thiele_status explore_sample(ascent *p, const thi_rows *rows, const thi_fit_settings *settings,
                                     thi_fit_result *result)
 {
     thi_rows subset = {0};
@@ -302,7 +303,7 @@ static thiele_status explore_sample(problem *p, const thi_rows *rows, const thi_
     return status;
 }
 
-static thiele_status search(problem *p, const thi_rows *rows, const thi_fit_settings *settings, thi_fit_result *result,
+static thiele_status search(ascent *p, const thi_rows *rows, const thi_fit_settings *settings, thi_fit_result *result,
                             thi_fitted *fitted)
 {
     bool learn = thi_hypers_free(p->hypers) > 0 && settings->iterations >= 0;
@@ -316,7 +317,7 @@ static thiele_status search(problem *p, const thi_rows *rows, const thi_fit_sett
     p->longest = 0.0;
     bool polishing = learn && !thi_driver_stopped(p->driver);
     if (polishing || fitted != NULL) {
-        THI_TRY(problem_open(p, rows));
+        THI_TRY(ascent_open(p, rows));
     }
     if (polishing) {
         THI_TRY(polish(p, settings->iterations, result));
@@ -328,56 +329,55 @@ static thiele_status search(problem *p, const thi_rows *rows, const thi_fit_sett
         THI_TRY(p->objective->freeze(p->state, p->ctx, fitted));
     }
 out:
-    problem_close(p);
+    ascent_close(p);
     return status;
 }
 
-thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_objective *objective, thi_spec *spec,
-                         const thi_rows *rows, thi_hypers *hypers, const thi_fit_settings *settings,
-                         thi_fit_result *result, thi_fitted *fitted)
+static ascent ascent_of(const thi_problem *problem, const thi_objective *objective, void *state)
 {
+    return (ascent){.ctx = problem->ctx,
+                    .driver = problem->driver,
+                    .spec = problem->spec,
+                    .hypers = problem->hypers,
+                    .objective = objective,
+                    .state = state,
+                    .tolerance = TOLERANCE};
+}
+
+thiele_status thi_search(const thi_problem *problem, const thi_objective *objective, const thi_rows *rows,
+                         const thi_fit_settings *settings, thi_fit_result *result, thi_fitted *fitted)
+{
+    ascent p = ascent_of(problem, objective, NULL);
     double *base = NULL;
-    *result = (thi_fit_result){.stop = THIELE_STOP_FIXED};
-    problem p = {.ctx = ctx,
-                 .driver = driver,
-                 .objective = objective,
-                 .spec = spec,
-                 .hypers = hypers,
-                 .tolerance = TOLERANCE,
-                 .grid = hypers->noise >= 0 ? STARTS : STARTS_WITHOUT_NOISE};
     thiele_status status;
-    spec->driver = driver;
-    THI_TRY(thi_start_guess(hypers, ctx, spec, rows, &p.spread));
-    THI_TRY(thi_alloc(ctx, &base, (size_t)hypers->count, sizeof *base));
-    thi_hypers_keep(hypers, base);
+    *result = (thi_fit_result){.stop = THIELE_STOP_FIXED};
+    p.grid = p.hypers->noise >= 0 ? STARTS : STARTS_WITHOUT_NOISE;
+    p.spec->driver = p.driver;
+    THI_TRY(thi_start_guess(p.hypers, p.ctx, p.spec, rows, &p.spread));
+    THI_TRY(thi_alloc(p.ctx, &base, (size_t)p.hypers->count, sizeof *base));
+    thi_hypers_keep(p.hypers, base);
     p.base = base;
     THI_TRY(search(&p, rows, settings, result, fitted));
 out:
-    spec->driver = NULL;
+    p.spec->driver = NULL;
     thi_free(base);
     return status;
 }
 
-thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const thi_objective *objective, void *state,
-                               thi_spec *spec, thi_hypers *hypers, int iterations, double tolerance,
-                               thi_fit_result *result)
+thiele_status thi_search_climb(const thi_problem *problem, const thi_objective *objective, void *state, int iterations,
+                               double tolerance, thi_fit_result *result)
 {
-    size_t count = (size_t)hypers->count;
+    ascent p = ascent_of(problem, objective, state);
+    size_t count = (size_t)p.hypers->count;
     double *base = NULL;
-    problem p = {.ctx = ctx,
-                 .driver = driver,
-                 .objective = objective,
-                 .state = state,
-                 .spec = spec,
-                 .hypers = hypers,
-                 .tolerance = fmax(tolerance, TOLERANCE)};
     thiele_status status;
-    THI_TRY(thi_alloc(ctx, &base, count, sizeof *base));
-    THI_TRY(thi_alloc(ctx, &p.gradient, count, sizeof *p.gradient));
-    thi_hypers_keep(hypers, base);
+    p.tolerance = fmax(tolerance, TOLERANCE);
+    THI_TRY(thi_alloc(p.ctx, &base, count, sizeof *base));
+    THI_TRY(thi_alloc(p.ctx, &p.gradient, count, sizeof *p.gradient));
+    thi_hypers_keep(p.hypers, base);
     p.base = base;
     THI_TRY(polish(&p, iterations, result));
-    THI_TRY(thi_hypers_apply(hypers, ctx, spec));
+    THI_TRY(thi_hypers_apply(p.hypers, p.ctx, p.spec));
 out:
     thi_free(base);
     thi_free(p.gradient);
@@ -385,7 +385,7 @@ out:
 }
 
 /* The best of some noises that are factors apart, with all else as it is. */
-static thiele_status try_noises(problem *p)
+static thiele_status try_noises(ascent *p)
 {
     /* Multiples of the least noise there may be; the present one comes first, for want of time for more. */
     static const double factors[] = {0.0, 1e9, 1e8, 1e6, 1e4, 1e2};
@@ -408,7 +408,7 @@ static thiele_status try_noises(problem *p)
 }
 
 /* The start that hypers hold: its noise, a short climb, and whether it is better than the best before it. */
-static thiele_status try_start(problem *p, start *best, double *x, thi_fit_result *result)
+static thiele_status try_start(ascent *p, start *best, double *x, thi_fit_result *result)
 {
     thiele_status status = THIELE_OK;
     start here = {.value = x + p->hypers->count, .score = -INFINITY};
@@ -428,34 +428,28 @@ out:
     return status;
 }
 
-thiele_status thi_search_starts(thiele_context *ctx, thi_driver *driver, const thi_objective *objective, void *state,
-                                thi_spec *spec, thi_hypers *hypers, const thi_starts *starts, thi_fit_result *result)
+thiele_status thi_search_starts(const thi_problem *problem, const thi_objective *objective, void *state,
+                                const thi_starts *starts, thi_fit_result *result)
 {
-    size_t count = (size_t)hypers->count;
-    double *room = NULL, deadline;
-    problem p = {.ctx = ctx,
-                 .driver = driver,
-                 .objective = objective,
-                 .state = state,
-                 .spec = spec,
-                 .hypers = hypers,
-                 .tolerance = TOLERANCE};
+    ascent p = ascent_of(problem, objective, state);
+    size_t count = (size_t)p.hypers->count;
+    double *room = NULL;
     thiele_status status;
-    THI_TRY(thi_alloc(ctx, &room, 3 * count, sizeof *room));
-    THI_TRY(thi_alloc(ctx, &p.gradient, count, sizeof *p.gradient));
+    THI_TRY(thi_alloc(p.ctx, &room, 3 * count, sizeof *room));
+    THI_TRY(thi_alloc(p.ctx, &p.gradient, count, sizeof *p.gradient));
     start best = {.value = room + 2 * count, .score = -INFINITY};
-    thi_hypers_keep(hypers, best.value);
-    thi_driver_phase(driver, "starts", TASTE * starts->count);
-    for (int s = 0; s < starts->count && !thi_driver_stopped(driver); s++) {
+    thi_hypers_keep(p.hypers, best.value);
+    thi_driver_phase(p.driver, "starts", TASTE * starts->count);
+    for (int s = 0; s < starts->count && !thi_driver_stopped(p.driver); s++) {
         p.base = starts->value + (size_t)s * count;
-        thi_hypers_load(hypers, p.base);
-        deadline = thi_budget_split(driver, starts->count - s);
+        thi_hypers_load(p.hypers, p.base);
+        double deadline = thi_budget_split(p.driver, starts->count - s);
         status = try_start(&p, &best, room, result);
-        thi_budget_restore(driver, deadline);
+        thi_budget_restore(p.driver, deadline);
         THI_TRY(status);
     }
-    thi_hypers_load(hypers, best.value);
-    THI_TRY(thi_hypers_apply(hypers, ctx, spec));
+    thi_hypers_load(p.hypers, best.value);
+    THI_TRY(thi_hypers_apply(p.hypers, p.ctx, p.spec));
 out:
     thi_free(room);
     thi_free(p.gradient);

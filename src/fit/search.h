@@ -5,8 +5,7 @@
 #ifndef THI_SEARCH_H
 #define THI_SEARCH_H
 
-#include "fit/driver.h"
-#include "fit/parameters.h"
+#include "fit/problem.h"
 #include "posterior/predictor.h"
 
 /* What a fit ends with. */
@@ -51,16 +50,14 @@ typedef struct thi_fit_result {
  * hypers gets the learned values, and spec has them too at the end. fitted (NULL: not wanted) gets the posterior of the
  * rows, from where the search ended: a bound with several optima is frozen at the one that was found.
  */
-thiele_status thi_search(thiele_context *ctx, thi_driver *driver, const thi_objective *objective, thi_spec *spec,
-                         const thi_rows *rows, thi_hypers *hypers, const thi_fit_settings *settings,
-                         thi_fit_result *result, thi_fitted *fitted);
+thiele_status thi_search(const thi_problem *problem, const thi_objective *objective, const thi_rows *rows,
+                         const thi_fit_settings *settings, thi_fit_result *result, thi_fitted *fitted);
 /*
  * L-BFGS alone, from the present values of hypers, on a state that the caller has opened (objective: its evaluate
  * only), until five iterations together gain less than `tolerance` nats. result is added to.
  */
-thiele_status thi_search_climb(thiele_context *ctx, thi_driver *driver, const thi_objective *objective, void *state,
-                               thi_spec *spec, thi_hypers *hypers, int iterations, double tolerance,
-                               thi_fit_result *result);
+thiele_status thi_search_climb(const thi_problem *problem, const thi_objective *objective, void *state, int iterations,
+                               double tolerance, thi_fit_result *result);
 /* Where a search may begin: values of all hypers, one set after the other. */
 typedef struct thi_starts {
     int count;
@@ -72,8 +69,8 @@ typedef struct thi_starts {
  * factors apart: it may be that of other rows or of another model, and a slope of millions of nats would throw
  * everything else about. State as above.
  */
-thiele_status thi_search_starts(thiele_context *ctx, thi_driver *driver, const thi_objective *objective, void *state,
-                                thi_spec *spec, thi_hypers *hypers, const thi_starts *starts, thi_fit_result *result);
+thiele_status thi_search_starts(const thi_problem *problem, const thi_objective *objective, void *state,
+                                const thi_starts *starts, thi_fit_result *result);
 /* Opens a state on these rows, freezes it at the specification's present values and closes it. */
 thiele_status thi_freeze(thiele_context *ctx, const thi_objective *objective, const thi_spec *spec,
                          const thi_rows *rows, thi_fitted *fitted);

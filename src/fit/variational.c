@@ -101,26 +101,25 @@ static thiele_status choose_optimizer(thiele_context *ctx, const thi_variational
 
 static thiele_status explore(thi_vfit *fit, bool exact)
 {
-    return thi_first_explore(fit->ctx, fit->driver, fit->spec, fit->source, fit->hypers,
-                             exact ? &thi_objective_exact : &thi_objective_dense, fit->settings, &fit->result->fit,
-                             NULL);
+    return thi_first_explore(&fit->problem, exact ? &thi_objective_exact : &thi_objective_dense, fit->settings,
+                             &fit->result->fit, NULL);
 }
 
 /* One set for all latents to begin with, unless all were given. */
 static thiele_status choose_Z(thi_vfit *fit, double **Z, int64_t *M, bool *complete)
 {
-    int64_t wanted =
-        fit->settings->inducing > 0
-            ? fit->settings->inducing
-            : thi_first_inducing(fit->driver, fit->source, fit->spec->latents.count * fit->settings->components);
-    return thi_first_basis(fit->ctx, fit->driver, fit->spec, fit->source, fit->settings, wanted, Z, M, complete);
+    int64_t wanted = fit->settings->inducing > 0
+                         ? fit->settings->inducing
+                         : thi_first_inducing(fit->problem.driver, fit->problem.source,
+                                              fit->problem.spec->latents.count * fit->settings->components);
+    return thi_first_basis(&fit->problem, fit->settings, wanted, Z, M, complete);
 }
 
 /* --- optimise and freeze ------------------------------------------------------------------------------------------ */
 
 static bool coupled(const thi_vfit *fit)
 {
-    return fit->spec->lik->latents > 1;
+    return fit->problem.spec->lik->latents > 1;
 }
 
 /*
@@ -129,22 +128,23 @@ static bool coupled(const thi_vfit *fit)
  */
 static thiele_status first_block(thi_vfit *fit, double *seconds)
 {
-    const thi_source *all = fit->source;
+    const thi_source *all = fit->problem.source;
     thi_source some;
     thi_rows sample = {0};
-    double passes = fit->passes, done = fit->rows_done, deadline = thi_budget_lend(fit->driver, THI_SHARE_FIRST);
+    double passes = fit->passes, done = fit->rows_done,
+           deadline = thi_budget_lend(fit->problem.driver, THI_SHARE_FIRST);
     thiele_status status;
-    THI_TRY(thi_source_sample(all, fit->ctx, fit->shape.capacity, THI_SAMPLE_PHI, &sample));
+    THI_TRY(thi_source_sample(all, fit->problem.ctx, fit->shape.capacity, THI_SAMPLE_PHI, &sample));
     thi_source_of_rows(&some, &sample);
-    fit->source = &some;
+    fit->problem.source = &some;
     fit->passes = INFINITY;
     double begun = thi_seconds();
     THI_TRY(thi_vfit_first_phi(fit));
     *seconds = (thi_seconds() - begun) / (fit->rows_done - done);
     thi_sites_scale(fit, (double)all->n / (double)some.n);
 out:
-    thi_budget_restore(fit->driver, deadline);
-    fit->source = all;
+    thi_budget_restore(fit->problem.driver, deadline);
+    fit->problem.source = all;
     fit->passes = passes;
     fit->rows_done = done;
     thi_rows_free(&sample);
@@ -154,7 +154,7 @@ out:
 /* Whether there is time for a search on some rows that is more than its first evaluations. */
 static bool worth_warming(const thi_vfit *fit, double seconds)
 {
-    return thi_budget_part(fit->driver, THI_SHARE_WARM) > WARM_PASSES * WARM_ROWS * seconds;
+    return thi_budget_part(fit->problem.driver, THI_SHARE_WARM) > WARM_PASSES * WARM_ROWS * seconds;
 }
 
 /*
@@ -163,7 +163,7 @@ static bool worth_warming(const thi_vfit *fit, double seconds)
  */
 static thiele_status warm(thi_vfit *fit, bool all_rows)
 {
-    const thi_source *all = fit->source;
+    const thi_source *all = fit->problem.source;
     thi_source some;
     thi_rows sample = {0};
     if (!all_rows && !fit->conjugate) {
@@ -174,24 +174,25 @@ static thiele_status warm(thi_vfit *fit, bool all_rows)
         }
     }
     int iterations = fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS;
-    double deadline = thi_budget_lend(fit->driver, all_rows ? THI_SHARE_SITES : THI_SHARE_WARM), passes = fit->passes;
+    double deadline = thi_budget_lend(fit->problem.driver, all_rows ? THI_SHARE_SITES : THI_SHARE_WARM),
+           passes = fit->passes;
     thiele_status status;
     fit->passes *= all_rows ? 0.5 : (double)INFINITY;
     if (!all_rows) {
         int64_t rows = fit->conjugate ? WARM_ROWS_GAUSSIAN : coupled(fit) ? BLOCK : WARM_ROWS;
-        THI_TRY(thi_source_sample(all, fit->ctx, rows, THI_SAMPLE_WARM, &sample));
+        THI_TRY(thi_source_sample(all, fit->problem.ctx, rows, THI_SAMPLE_WARM, &sample));
         thi_source_of_rows(&some, &sample);
-        fit->source = &some;
+        fit->problem.source = &some;
         iterations = coupled(fit) ? WARM_ITERATIONS_COUPLED : WARM_ITERATIONS;
     }
     if (fit->conjugate) {
         THI_TRY(thi_vfit_profile(fit, thi_vfit_size(fit) > 0));
     }
     THI_TRY(thi_vfit_nested(fit, "warm", iterations, !all_rows));
-    thi_sites_scale(fit, (double)all->n / (double)fit->source->n);
+    thi_sites_scale(fit, (double)all->n / (double)fit->problem.source->n);
 out:
-    thi_budget_restore(fit->driver, deadline);
-    fit->source = all;
+    thi_budget_restore(fit->problem.driver, deadline);
+    fit->problem.source = all;
     fit->passes = passes;
     fit->result->fit.iterations = 0;
     fit->rows_done = all_rows ? fit->rows_done : 0.0;
@@ -231,7 +232,7 @@ static thiele_status freeze(thi_vfit *fit, thi_fitted *fitted)
 {
     thiele_status status = THIELE_OK;
     for (int j = 0; j < fit->shape.latents && status == THIELE_OK; j++) {
-        status = thi_variational_freeze(fit->engine, fit->ctx, j, &fitted->latent[j]);
+        status = thi_variational_freeze(fit->engine, fit->problem.ctx, j, &fitted->latent[j]);
     }
     if (fitted->weight != NULL) {
         memcpy(fitted->weight, thi_variational_weights(fit->engine),
@@ -245,7 +246,7 @@ static thiele_status freeze(thi_vfit *fit, thi_fitted *fitted)
 /* Whether all rows are taken at once where the optimizer leaves the choice. */
 static bool takes_all(const thi_vfit *fit, bool gaussian)
 {
-    int64_t n = fit->source->n, batch = fit->settings->batch;
+    int64_t n = fit->problem.source->n, batch = fit->settings->batch;
     const char *name = fit->settings->optimizer;
     bool natural = is_one_gaussian(fit->settings) &&
                    (name == NULL || strcmp(name, "auto") == 0 || strcmp(name, optimizers[NATURAL].name) == 0);
@@ -262,15 +263,15 @@ static bool takes_all(const thi_vfit *fit, bool gaussian)
 static bool affords_all(const thi_vfit *fit, int64_t M)
 {
     enum { EVALUATIONS = 200 };
-    double m = (double)M, flops = 7.0 * (double)fit->source->n * m * m + 8.0 * m * m * m;
+    double m = (double)M, flops = 7.0 * (double)fit->problem.source->n * m * m + 8.0 * m * m * m;
     return fit->settings->condition ||
-           thi_budget_seconds(fit->driver, EVALUATIONS * flops) < thi_budget_left(fit->driver);
+           thi_budget_seconds(fit->problem.driver, EVALUATIONS * flops) < thi_budget_left(fit->problem.driver);
 }
 
 /* Rows at a time; *all when those are all rows, or the optimizer takes all in blocks of so many. */
 static int64_t choose_batch(const thi_vfit *fit, int64_t M, int optimizer, bool *all)
 {
-    int64_t n = fit->source->n, batch = fit->settings->batch;
+    int64_t n = fit->problem.source->n, batch = fit->settings->batch;
     *all = *all || fit->settings->collapsed || optimizers[optimizer].all_rows;
     if (fit->conjugate && optimizers[optimizer].natural) {
         *all = (*all || fit->settings->condition) && affords_all(fit, M);
@@ -290,7 +291,7 @@ static int64_t choose_batch(const thi_vfit *fit, int64_t M, int optimizer, bool 
 static thiele_status begin_by_sites(thi_vfit *fit, int64_t M, const double *Z, bool all_rows, bool learn, double **q,
                                     double **Z_of)
 {
-    int64_t n = fit->source->n;
+    int64_t n = fit->problem.source->n;
     thi_variational_settings one = *fit->settings;
     one.components = 1;
     thi_vfit first = *fit;
@@ -309,7 +310,7 @@ out:
     fit->rows_done = first.rows_done;
     thi_vfit_close(&first);
     if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(fit->ctx);
+        thi_recover(fit->problem.ctx);
         status = THIELE_OK;
     }
     return status;
@@ -343,7 +344,7 @@ static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool
     bool complete, all_rows = takes_all(fit, gaussian);
     int optimizer;
     thiele_status status;
-    THI_TRY(choose_optimizer(fit->ctx, settings, all_rows, &optimizer));
+    THI_TRY(choose_optimizer(fit->problem.ctx, settings, all_rows, &optimizer));
     if (!settings->condition) {
         THI_TRY(explore(fit, gaussian));
     }
@@ -355,7 +356,7 @@ static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool
     fit->natural = optimizers[optimizer].natural;
     fit->quick = !all_rows;
     fit->result->inducing = M;
-    fit->result->batch = all_rows ? fit->source->n : batch;
+    fit->result->batch = all_rows ? fit->problem.source->n : batch;
     fit->result->optimizer = settings->collapsed ? "collapsed" : optimizers[optimizer].name;
     THI_TRY(open_fit(fit, settings, M, Z, batch, optimizer, all_rows));
     THI_TRY(optimise(fit, optimizer, all_rows));
@@ -365,31 +366,27 @@ out:
     return status;
 }
 
-thiele_status thi_fit_variational(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
-                                  thi_hypers *hypers, const thi_variational_settings *settings,
+thiele_status thi_fit_variational(const thi_problem *problem, const thi_variational_settings *settings,
                                   thi_variational_result *result, thi_fitted *fitted)
 {
     thi_variational_settings own = *settings;
     own.components = own.components == 0 ? 1 : own.components;
     *result = (thi_variational_result){0};
-    thi_vfit fit = {.ctx = ctx,
-                    .driver = driver,
-                    .spec = spec,
-                    .source = source,
-                    .hypers = hypers,
+    thi_vfit fit = {.problem = *problem,
                     .settings = &own,
                     .result = result,
                     .tolerance = own.tolerance > 0.0 ? own.tolerance : TOLERANCE,
                     .passes = own.epochs > 0 ? (double)own.epochs : (double)INFINITY};
-    bool gaussian = hypers->noise >= 0 && (spec->expectation == NULL || strcmp(spec->expectation, "closed") == 0);
-    thiele_status status = check(ctx, &own, source, gaussian);
+    const char *way = problem->spec->expectation;
+    bool gaussian = problem->hypers->noise >= 0 && (way == NULL || strcmp(way, "closed") == 0);
+    thiele_status status = check(problem->ctx, &own, problem->source, gaussian);
     if (status == THIELE_OK) {
         status = run(&fit, &own, gaussian, fitted);
     }
     result->fit.evaluations += fit.evaluations;
-    result->epochs = fit.rows_done / (double)source->n;
-    if (driver->stopped) {
-        result->fit.stop = driver->reason;
+    result->epochs = fit.rows_done / (double)problem->source->n;
+    if (problem->driver->stopped) {
+        result->fit.stop = problem->driver->reason;
     }
     thi_vfit_close(&fit);
     return status;

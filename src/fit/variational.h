@@ -25,9 +25,7 @@
 #ifndef THI_FIT_VARIATIONAL_H
 #define THI_FIT_VARIATIONAL_H
 
-#include "fit/driver.h"
 #include "fit/search.h"
-#include "fit/source.h"
 
 /* Zero stands for the default everywhere. */
 typedef struct thi_variational_settings {
@@ -65,8 +63,7 @@ typedef struct thi_variational_result {
  * last proper state. Errors: ARGUMENT (settings that do not go together), DATA, NUMERIC (not even the first bound can
  * be computed), MEMORY.
  */
-thiele_status thi_fit_variational(thiele_context *ctx, thi_driver *driver, thi_spec *spec, const thi_source *source,
-                                  thi_hypers *hypers, const thi_variational_settings *settings,
+thiele_status thi_fit_variational(const thi_problem *problem, const thi_variational_settings *settings,
                                   thi_variational_result *result, thi_fitted *fitted);
 
 #endif

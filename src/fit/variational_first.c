@@ -36,7 +36,7 @@ void thi_vfit_start_q(thi_vfit *fit, const double *found)
     int64_t M = shape->inducing, size = M + M * (M + 1) / 2;
     for (int i = 0; i < shape->components * shape->latents; i++) {
         int latent = i % shape->latents;
-        thi_stream stream = {fit->ctx->seed, THI_RANDOM_START, (UINT64_C(1) << 32) + (uint64_t)i};
+        thi_stream stream = {fit->problem.ctx->seed, THI_RANDOM_START, (UINT64_C(1) << 32) + (uint64_t)i};
         start_member(shape, found != NULL ? found + latent * size : NULL, stream,
                      fit->x + thi_variational_offset(shape, i / shape->latents, latent));
     }

@@ -49,7 +49,7 @@ static thiele_status evaluate(climb *c, thi_wanted wanted, double *log_p)
         c->best_value = *log_p;
         c->best_bound = fit->bound;
     }
-    thi_vfit_report(fit, *log_p, NAN, fit->source->n);
+    thi_vfit_report(fit, *log_p, NAN, fit->problem.source->n);
     /* The first evaluation of a stretch must end well; any further one may be given up. */
     fit->may_stop = true;
 out:
@@ -104,11 +104,11 @@ static thiele_status climb_stretch(climb *c, int64_t from, int64_t to, int itera
     c->from = from;
     c->to = to;
     fit->may_stop = false;
-    THI_TRY(thi_alloc(fit->ctx, &stretch, (size_t)(to - from), sizeof *stretch));
+    THI_TRY(thi_alloc(fit->problem.ctx, &stretch, (size_t)(to - from), sizeof *stretch));
     for (int64_t i = from; i < to; i++) {
         stretch[i - from] = c->x[i] / c->scale[i];
     }
-    THI_TRY(thi_lbfgs(fit->ctx, (int)(to - from), stretch, objective, c, &options, run));
+    THI_TRY(thi_lbfgs(fit->problem.ctx, (int)(to - from), stretch, objective, c, &options, run));
     for (int64_t i = from; i < to; i++) {
         c->x[i] = c->scale[i] * stretch[i - from];
     }
@@ -145,14 +145,14 @@ static thiele_status climb_open(climb *c, thi_vfit *fit)
     size_t size = (size_t)thi_vfit_size(fit);
     *c = (climb){.fit = fit, .best_value = -INFINITY};
     if (size > INT_MAX) {
-        return thi_fail(fit->ctx, THIELE_ERROR_LIMIT,
+        return thi_fail(fit->problem.ctx, THIELE_ERROR_LIMIT,
                         "%zu numbers are too many for L-BFGS: use fewer inducing inputs or another optimizer", size);
     }
     thiele_status status;
-    THI_TRY(thi_alloc(fit->ctx, &c->x, size, sizeof *c->x));
-    THI_TRY(thi_alloc(fit->ctx, &c->trial, size, sizeof *c->trial));
-    THI_TRY(thi_alloc(fit->ctx, &c->before, size, sizeof *c->before));
-    THI_TRY(thi_alloc(fit->ctx, &c->scale, size, sizeof *c->scale));
+    THI_TRY(thi_alloc(fit->problem.ctx, &c->x, size, sizeof *c->x));
+    THI_TRY(thi_alloc(fit->problem.ctx, &c->trial, size, sizeof *c->trial));
+    THI_TRY(thi_alloc(fit->problem.ctx, &c->before, size, sizeof *c->before));
+    THI_TRY(thi_alloc(fit->problem.ctx, &c->scale, size, sizeof *c->scale));
     memcpy(c->x, fit->x, size * sizeof *c->x);
     set_scale(c);
 out:
@@ -169,7 +169,7 @@ static thiele_status climb_end(climb *c)
         status = thi_vfit_begin(fit);
     }
     fit->bound = c->best_bound;
-    fit->result->bound_rows = fit->source->n;
+    fit->result->bound_rows = fit->problem.source->n;
     return status;
 }
 
@@ -184,7 +184,7 @@ static void climb_close(climb *c)
 
 static double tolerance_of(const thi_vfit *fit)
 {
-    return fmax(1e-3, fit->tolerance * (double)fit->source->n);
+    return fmax(1e-3, fit->tolerance * (double)fit->problem.source->n);
 }
 
 /* q first: its components are still where one was best. */
@@ -195,7 +195,7 @@ thiele_status thi_vfit_lbfgs(thi_vfit *fit)
     int64_t q = fit->first[THI_PART_KERNEL], all = thi_vfit_size(fit);
     thi_lbfgs_result run;
     thiele_status status;
-    thi_driver_phase(fit->driver, "fit", iterations);
+    thi_driver_phase(fit->problem.driver, "fit", iterations);
     THI_TRY(climb_open(&c, fit));
     THI_TRY(climb_stretch(&c, 0, q, iterations, tolerance_of(fit), &run));
     if (q < all && !thi_vfit_stopped(fit)) {
@@ -233,7 +233,7 @@ static thiele_status stride(climb *c)
         c->x[i] += gone * (c->x[i] - c->before[i]);
     }
     if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(fit->ctx);
+        thi_recover(fit->problem.ctx);
         status = THIELE_OK;
     }
     return status;
@@ -267,7 +267,7 @@ thiele_status thi_vfit_alternate(thi_vfit *fit)
     int cycles = fit->settings->iterations > 0 ? fit->settings->iterations : CYCLES, small = 0;
     double tolerance = tolerance_of(fit), gain = 0.0;
     thiele_status status;
-    thi_driver_phase(fit->driver, "fit", (int64_t)cycles * CYCLE_ITERATIONS);
+    thi_driver_phase(fit->problem.driver, "fit", (int64_t)cycles * CYCLE_ITERATIONS);
     THI_TRY(climb_open(&c, fit));
     for (int i = 0; i < cycles && small < LAST_CYCLES && (i == 0 || !thi_vfit_stopped(fit)); i++) {
         THI_TRY(cycle(&c, 0.1 * tolerance, &gain));

@@ -31,7 +31,7 @@ static const thi_wanted value_only = {0}, gradient_too = {.pull = true, .prior =
 
 static double outer_tolerance(const thi_vfit *fit)
 {
-    return fmax(1e-3, fit->tolerance * (double)fit->source->n);
+    return fmax(1e-3, fit->tolerance * (double)fit->problem.source->n);
 }
 
 static thiele_status evaluate(nested *n, thi_wanted wanted)
@@ -64,7 +64,7 @@ static thiele_status objective(void *arg, const double *x, double *value, double
     for (int64_t i = 0; i < thi_vfit_size(fit); i++) {
         gradient[i] = -fit->bar[i];
     }
-    thi_vfit_report(fit, log_p, NAN, fit->source->n);
+    thi_vfit_report(fit, log_p, NAN, fit->problem.source->n);
     /* The first evaluation gives a state to end with; any further one may be given up. */
     fit->may_stop = true;
 out:
@@ -89,9 +89,9 @@ static thiele_status climb(nested *n, int iterations)
     double *x = NULL;
     thiele_status status;
     size_t size = (size_t)thi_vfit_size(fit);
-    THI_TRY(thi_alloc(fit->ctx, &x, size, sizeof *x));
+    THI_TRY(thi_alloc(fit->problem.ctx, &x, size, sizeof *x));
     memcpy(x, fit->x, size * sizeof *x);
-    THI_TRY(thi_lbfgs(fit->ctx, (int)size, x, objective, n, &options, &run));
+    THI_TRY(thi_lbfgs(fit->problem.ctx, (int)size, x, objective, n, &options, &run));
     fit->may_stop = false;
     fit->result->fit.iterations += run.iterations;
     fit->result->fit.stop = run.converged ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS;
@@ -110,17 +110,17 @@ thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations, 
     /* At the fixed point it does not matter where sites stay; in w no digits are lost on the way. */
     fit->white = true;
     thiele_status status;
-    thi_driver_phase(fit->driver, phase, iterations);
+    thi_driver_phase(fit->problem.driver, phase, iterations);
     THI_TRY(thi_sites_work_open(&n.work, fit));
-    THI_TRY(thi_alloc(fit->ctx, &n.best, (size_t)thi_sites_size(&fit->shape), sizeof *n.best));
+    THI_TRY(thi_alloc(fit->problem.ctx, &n.best, (size_t)thi_sites_size(&fit->shape), sizeof *n.best));
     if (thi_vfit_size(fit) > 0) {
         THI_TRY(climb(&n, iterations));
     } else {
         THI_TRY(evaluate(&n, value_only));
-        thi_vfit_report(fit, fit->bound + fit->log_prior, NAN, fit->source->n);
+        thi_vfit_report(fit, fit->bound + fit->log_prior, NAN, fit->problem.source->n);
         fit->result->fit.stop = THIELE_STOP_FIXED;
     }
-    fit->result->bound_rows = fit->source->n;
+    fit->result->bound_rows = fit->problem.source->n;
 out:
     fit->may_stop = false;
     thi_free(n.best);

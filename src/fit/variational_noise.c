@@ -29,13 +29,13 @@ typedef struct profile {
 
 static double noise_of(const thi_vfit *fit)
 {
-    return thi_hyper_number(&fit->hypers->hyper[fit->hypers->noise]);
+    return thi_hyper_number(&fit->problem.hypers->hyper[fit->problem.hypers->noise]);
 }
 
 static double log_prior_of(thi_vfit *fit)
 {
-    memset(fit->hyper_bar, 0, (size_t)fit->hypers->count * sizeof *fit->hyper_bar);
-    return thi_hypers_log_prior(fit->hypers, fit->hyper_bar);
+    memset(fit->hyper_bar, 0, (size_t)fit->problem.hypers->count * sizeof *fit->hyper_bar);
+    return thi_hypers_log_prior(fit->problem.hypers, fit->hyper_bar);
 }
 
 /* -infinity where I + G/s2 cannot be factored. */
@@ -52,10 +52,10 @@ static thiele_status value_at(const profile *p, double s2, double *value)
         }
         p->t[j] = factor * sites->t[j];
     }
-    thiele_status status = thi_chol(p->fit->ctx, p->work);
+    thiele_status status = thi_chol(p->fit->problem.ctx, p->work);
     *value = -INFINITY;
     if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(p->fit->ctx);
+        thi_recover(p->fit->problem.ctx);
         return THIELE_OK;
     }
     if (status == THIELE_OK) {
@@ -69,7 +69,7 @@ static thiele_status value_at(const profile *p, double s2, double *value)
 /* F with log p(theta) at a value of the hyperparameter, which it then has. */
 static thiele_status objective(const profile *p, double x, double *value)
 {
-    thi_hypers *hypers = p->fit->hypers;
+    thi_hypers *hypers = p->fit->problem.hypers;
     hypers->hyper[hypers->noise].value = x;
     thiele_status status = value_at(p, noise_of(p->fit), value);
     *value += log_prior_of(p->fit);
@@ -110,14 +110,14 @@ out:
 static thiele_status adopt(const profile *p, double x)
 {
     thi_vfit *fit = p->fit;
-    thi_hypers *hypers = fit->hypers;
+    thi_hypers *hypers = fit->problem.hypers;
     thi_hyper *noise = &hypers->hyper[hypers->noise];
     noise->value = x;
     thi_sites_scale(fit, p->s2 / thi_hyper_number(noise));
     if (fit->first[THI_PART_KERNEL] < fit->first[THI_PART_Z]) {
         thi_hypers_pack(hypers, fit->x + fit->first[THI_PART_KERNEL]);
     }
-    return thi_hypers_apply(hypers, fit->ctx, fit->spec);
+    return thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec);
 }
 
 /* --- the pass over the rows ------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ static int64_t next_rows(void *arg, int64_t most, int64_t *row)
 {
     row_order *o = arg;
     (void)most; /* the batches are of as many */
-    bool late = o->fit->seen > 0 && thi_driver_stopped(o->fit->driver);
+    bool late = o->fit->seen > 0 && thi_driver_stopped(o->fit->problem.driver);
     return late || o->t == o->batches.per_epoch ? 0 : thi_batches_rows(&o->batches, o->t++, row);
 }
 
@@ -147,8 +147,8 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
     const thi_sites *sites = fit->sites;
     double trace = 0.0;
     row_order order = {.fit = fit};
-    thi_batches_open(&order.batches, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, UINT64_C(1) << 41}, fit->source->n,
-                     fit->shape.capacity, fit->source->run);
+    thi_batches_open(&order.batches, (thi_stream){fit->problem.ctx->seed, THI_RANDOM_SUBSET, UINT64_C(1) << 41},
+                     fit->problem.source->n, fit->shape.capacity, fit->problem.source->run);
     fit->white = true;
     thi_sites_clear(fit);
     double M = (double)fit->sites->T.rows, begun = thi_seconds();
@@ -156,9 +156,10 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
     if (status != THIELE_OK) {
         return status;
     }
-    thi_budget_took(fit->driver, (double)fit->seen * M * (3.0 * M + 2.0 * fit->source->dims), thi_seconds() - begun);
+    thi_budget_took(fit->problem.driver, (double)fit->seen * M * (3.0 * M + 2.0 * fit->problem.source->dims),
+                    thi_seconds() - begun);
     if (fit->seen == 0) {
-        return thi_fail(fit->ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
+        return thi_fail(fit->problem.ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
     }
     double n = (double)fit->seen, s2 = noise_of(fit);
     thi_variational_step(fit->engine, 1.0, fit->sites);
@@ -176,21 +177,21 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
 static thiele_status open_work(profile *p, thi_vfit *fit)
 {
     int64_t M = fit->shape.inducing;
-    thiele_status status = thi_matrix_alloc(&p->work, fit->ctx, M, M);
+    thiele_status status = thi_matrix_alloc(&p->work, fit->problem.ctx, M, M);
     p->fit = fit;
-    return status == THIELE_OK ? thi_alloc(fit->ctx, &p->t, (size_t)M, sizeof *p->t) : status;
+    return status == THIELE_OK ? thi_alloc(fit->problem.ctx, &p->t, (size_t)M, sizeof *p->t) : status;
 }
 
 thiele_status thi_vfit_profile(thi_vfit *fit, bool learn)
 {
-    thi_hyper *noise = &fit->hypers->hyper[fit->hypers->noise];
+    thi_hyper *noise = &fit->problem.hypers->hyper[fit->problem.hypers->noise];
     profile p = {0};
     double low, high, best = noise->value, bound;
     thiele_status status;
     THI_TRY(open_work(&p, fit));
     THI_TRY(sum_rows(&p, fit));
     if (learn && !noise->fixed) {
-        thi_hyper_limits(noise, fit->base[fit->hypers->noise], &low, &high);
+        thi_hyper_limits(noise, fit->base[fit->problem.hypers->noise], &low, &high);
         high = fmax(best, fmin(high, log(p.energy / p.n + p.s2) + 1.0));
         low = fmin(best, fmax(low, high - DEEPEST));
         THI_TRY(search(&p, low, high, &best));

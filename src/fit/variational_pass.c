@@ -29,7 +29,7 @@ static thiele_status ask_block(thi_expect *expect, thiele_context *ctx, int64_t 
     int64_t at = ask->at + row * fit->shape.latents;
     return thi_expect_block(expect, ctx, (int64_t)ask->draws + row, n, fit->rows.y + row * fit->rows.outputs,
                             fit->mu + at, fit->v + at, fit->E + row, fit->g + at, fit->h + at,
-                            ask->phi ? fit->dphi + row * fit->spec->lik->parameters : NULL);
+                            ask->phi ? fit->dphi + row * fit->problem.spec->lik->parameters : NULL);
 }
 
 /*
@@ -38,7 +38,7 @@ static thiele_status ask_block(thi_expect *expect, thiele_context *ctx, int64_t 
  */
 static void take_guesses(thi_vfit *fit, double *shift)
 {
-    const thiele_likelihood *lik = fit->spec->lik;
+    const thiele_likelihood *lik = fit->problem.spec->lik;
     int64_t n = fit->rows.n, Q = fit->shape.latents;
     for (int64_t i = 0; i < n; i++) {
         double *mu = fit->mu + i * Q, *v = fit->v + i * Q;
@@ -67,12 +67,14 @@ static void move_slopes(thi_vfit *fit, const double *shift)
 static thiele_status ask_guesses(thi_vfit *fit, const question *asked)
 {
     double *shift;
-    thiele_status status = thi_alloc(fit->ctx, &shift, (size_t)(fit->rows.n * fit->shape.latents), sizeof *shift);
+    thiele_status status =
+        thi_alloc(fit->problem.ctx, &shift, (size_t)(fit->rows.n * fit->shape.latents), sizeof *shift);
     if (status != THIELE_OK) {
         return status;
     }
     take_guesses(fit, shift);
-    status = thi_expect_rows(fit->spec->lik, fit->ctx, fit->spec->expectation, fit->rows.n, ask_block, asked);
+    status = thi_expect_rows(fit->problem.spec->lik, fit->problem.ctx, fit->problem.spec->expectation, fit->rows.n,
+                             ask_block, asked);
     if (status == THIELE_OK) {
         move_slopes(fit, shift);
     }
@@ -83,17 +85,17 @@ static thiele_status ask_guesses(thi_vfit *fit, const question *asked)
 /* Component k at the present marginals: its E is added up, its g and h are weighted. */
 static thiele_status ask(thi_vfit *fit, int component, double weight, uint64_t draws, bool phi)
 {
-    int64_t n = fit->rows.n, Q = fit->shape.latents, parameters = fit->spec->lik->parameters;
+    int64_t n = fit->rows.n, Q = fit->shape.latents, parameters = fit->problem.spec->lik->parameters;
     int64_t at = component * n * Q;
     question asked = {fit, at, draws, phi && parameters > 0};
-    thiele_status status =
-        fit->guessing ? ask_guesses(fit, &asked)
-                      : thi_expect_rows(fit->spec->lik, fit->ctx, fit->spec->expectation, n, ask_block, &asked);
+    thiele_status status = fit->guessing ? ask_guesses(fit, &asked)
+                                         : thi_expect_rows(fit->problem.spec->lik, fit->problem.ctx,
+                                                           fit->problem.spec->expectation, n, ask_block, &asked);
     if (status != THIELE_OK) {
         return status;
     }
     double share = weight * thi_variational_weights(fit->engine)[component], sum = 0.0;
-    double *phi_bar = fit->hyper_bar + fit->hypers->first[fit->hypers->groups];
+    double *phi_bar = fit->hyper_bar + fit->problem.hypers->first[fit->problem.hypers->groups];
     for (int64_t i = 0; i < n; i++) {
         sum += fit->E[i];
         for (int64_t p = 0; asked.phi && p < parameters; p++) {
@@ -114,7 +116,7 @@ static thiele_status ask(thi_vfit *fit, int component, double weight, uint64_t d
 static void add_offset(thi_vfit *fit)
 {
     int64_t n = fit->rows.n, Q = fit->shape.latents;
-    for (int64_t i = 0; fit->source->offset && i < n * fit->shape.components; i++) {
+    for (int64_t i = 0; fit->problem.source->offset && i < n * fit->shape.components; i++) {
         fit->mu[i * Q] += fit->rows.offset[i % n];
     }
 }
@@ -123,17 +125,17 @@ static thiele_status block(thi_vfit *fit, int64_t count, const int64_t *row, dou
                            thi_wanted wanted)
 {
     thiele_status status;
-    THI_TRY(fit->source->fetch(fit->source->arg, fit->ctx, count, row, &fit->rows));
+    THI_TRY(fit->problem.source->fetch(fit->problem.source->arg, fit->problem.ctx, count, row, &fit->rows));
     if (fit->rows.n == 0) {
         return THIELE_OK;
     }
-    THI_TRY(thi_variational_marginals(fit->engine, fit->ctx, fit->rows.n, fit->rows.X, fit->mu, fit->v));
+    THI_TRY(thi_variational_marginals(fit->engine, fit->problem.ctx, fit->rows.n, fit->rows.X, fit->mu, fit->v));
     add_offset(fit);
     for (int k = 0; k < fit->shape.components; k++) {
         THI_TRY(ask(fit, k, weight, draws, wanted.phi));
     }
     if (wanted.pull) {
-        THI_TRY(thi_variational_pull(fit->engine, fit->ctx, fit->g, fit->h));
+        THI_TRY(thi_variational_pull(fit->engine, fit->problem.ctx, fit->g, fit->h));
     }
     fit->seen += fit->rows.n;
 out:
@@ -142,15 +144,15 @@ out:
 
 static thiele_status all_blocks(thi_vfit *fit, thi_wanted wanted)
 {
-    int64_t n = fit->source->n;
+    int64_t n = fit->problem.source->n;
     thiele_status status = THIELE_OK;
     for (int64_t first = 0; first < n && status == THIELE_OK; first += fit->shape.capacity) {
         int64_t count = n - first < fit->shape.capacity ? n - first : fit->shape.capacity;
         for (int64_t i = 0; i < count; i++) {
             fit->row[i] = first + i;
         }
-        if (fit->may_stop && thi_driver_stopped(fit->driver)) {
-            return thi_fail(fit->ctx, THIELE_ERROR_NUMERIC, "the fit was ended within a pass over the rows");
+        if (fit->may_stop && thi_driver_stopped(fit->problem.driver)) {
+            return thi_fail(fit->problem.ctx, THIELE_ERROR_NUMERIC, "the fit was ended within a pass over the rows");
         }
         status = block(fit, count, fit->row, 1.0, (uint64_t)first, wanted);
     }
@@ -159,7 +161,7 @@ static thiele_status all_blocks(thi_vfit *fit, thi_wanted wanted)
 
 static thiele_status some_blocks(thi_vfit *fit, const thi_part *part, thi_wanted wanted)
 {
-    double weight = (double)fit->source->n / (double)part->count;
+    double weight = (double)fit->problem.source->n / (double)part->count;
     thiele_status status = THIELE_OK;
     for (int64_t first = 0; first < part->count && status == THIELE_OK; first += fit->shape.capacity) {
         int64_t left = part->count - first, count = left < fit->shape.capacity ? left : fit->shape.capacity;
@@ -178,8 +180,8 @@ thiele_status thi_vfit_begin(thi_vfit *fit)
         THI_TRY(thi_white_take(fit));
         q = fit->white_q;
     }
-    THI_TRY(
-        thi_variational_begin(fit->engine, fit->ctx, fit->spec->latents.prior, fit->Z_of, q, fit->sites, fit->fresh));
+    THI_TRY(thi_variational_begin(fit->engine, fit->problem.ctx, fit->problem.spec->latents.prior, fit->Z_of, q,
+                                  fit->sites, fit->fresh));
     fit->fresh = false;
 out:
     return status;
@@ -188,12 +190,12 @@ out:
 /* The gradient in hypers, with that of log p(theta), to the vector. */
 static void give_hypers(thi_vfit *fit, bool wanted)
 {
-    thi_hypers_chain(fit->hypers, fit->hyper_bar);
-    fit->log_prior = thi_hypers_log_prior(fit->hypers, fit->hyper_bar);
+    thi_hypers_chain(fit->problem.hypers, fit->hyper_bar);
+    fit->log_prior = thi_hypers_log_prior(fit->problem.hypers, fit->hyper_bar);
     double *to = fit->bar + fit->first[THI_PART_KERNEL];
     bool learned = wanted && fit->first[THI_PART_KERNEL] < fit->first[THI_PART_Z];
-    for (int i = 0; learned && i < fit->hypers->count; i++) {
-        if (!fit->hypers->hyper[i].fixed) {
+    for (int i = 0; learned && i < fit->problem.hypers->count; i++) {
+        if (!fit->problem.hypers->hyper[i].fixed) {
             *to++ = fit->hyper_bar[i];
         }
     }
@@ -209,7 +211,7 @@ static thiele_status end(thi_vfit *fit, thi_wanted wanted)
     }
     bool any = wanted.q || wanted.prior;
     thiele_status status =
-        thi_variational_end(fit->engine, fit->ctx, fit->expected_of, &fit->kl, any ? &adjoints : NULL);
+        thi_variational_end(fit->engine, fit->problem.ctx, fit->expected_of, &fit->kl, any ? &adjoints : NULL);
     fit->bound = fit->expected - fit->kl;
     return status;
 }
@@ -221,7 +223,7 @@ static thiele_status begin_pass(thi_vfit *fit, thi_wanted wanted)
     fit->seen = 0;
     fit->empty = false;
     memset(fit->bar, 0, (size_t)thi_vfit_size(fit) * sizeof *fit->bar);
-    memset(fit->hyper_bar, 0, (size_t)fit->hypers->count * sizeof *fit->hyper_bar);
+    memset(fit->hyper_bar, 0, (size_t)fit->problem.hypers->count * sizeof *fit->hyper_bar);
     memset(fit->expected_of, 0, (size_t)fit->shape.components * sizeof *fit->expected_of);
     thi_variational_narrow(fit->engine, !wanted.prior);
     return thi_vfit_begin(fit);
@@ -233,17 +235,17 @@ thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted 
     thiele_status status;
     THI_TRY(begin_pass(fit, wanted));
     THI_TRY(all ? all_blocks(fit, wanted) : some_blocks(fit, part, wanted));
-    fit->rows_done += (double)(all ? fit->source->n : part->count);
+    fit->rows_done += (double)(all ? fit->problem.source->n : part->count);
     fit->empty = fit->seen == 0;
     if (fit->empty) {
-        return thi_fail(fit->ctx, all ? THIELE_ERROR_DATA : THIELE_ERROR_NUMERIC,
+        return thi_fail(fit->problem.ctx, all ? THIELE_ERROR_DATA : THIELE_ERROR_NUMERIC,
                         "each of the %lld rows looked at has a missing value",
-                        (long long)(all ? fit->source->n : part->count));
+                        (long long)(all ? fit->problem.source->n : part->count));
     }
     THI_TRY(end(fit, wanted));
     give_hypers(fit, wanted.prior || wanted.phi);
     if (!isfinite(fit->bound + fit->log_prior)) {
-        status = thi_fail(fit->ctx, THIELE_ERROR_NUMERIC, "the bound is not finite");
+        status = thi_fail(fit->problem.ctx, THIELE_ERROR_NUMERIC, "the bound is not finite");
     }
 out:
     return status;
@@ -266,10 +268,10 @@ out:
 
 thiele_status thi_vfit_expect_again(thi_vfit *fit)
 {
-    double weight = (double)fit->source->n / (double)fit->rows.n;
+    double weight = (double)fit->problem.source->n / (double)fit->rows.n;
     thiele_status status = THIELE_OK;
     fit->expected = 0.0;
-    memset(fit->hyper_bar, 0, (size_t)fit->hypers->count * sizeof *fit->hyper_bar);
+    memset(fit->hyper_bar, 0, (size_t)fit->problem.hypers->count * sizeof *fit->hyper_bar);
     memset(fit->expected_of, 0, (size_t)fit->shape.components * sizeof *fit->expected_of);
     for (int k = 0; k < fit->shape.components && status == THIELE_OK; k++) {
         status = ask(fit, k, weight, 0, true);
@@ -280,12 +282,12 @@ thiele_status thi_vfit_expect_again(thi_vfit *fit)
 
 bool thi_vfit_stopped(const thi_vfit *fit)
 {
-    return thi_driver_stopped(fit->driver) || fit->rows_done >= fit->passes * (double)fit->source->n;
+    return thi_driver_stopped(fit->problem.driver) || fit->rows_done >= fit->passes * (double)fit->problem.source->n;
 }
 
 void thi_vfit_report(thi_vfit *fit, double value, double size, int64_t rows)
 {
     thi_driver_step(
-        fit->driver,
+        fit->problem.driver,
         &(thi_step){.value = value, .expected = fit->expected, .divergence = fit->kl, .size = size, .rows = rows});
 }

@@ -62,7 +62,7 @@ static thiele_status climb(phi_climb *c, double *phi, double *moved)
 {
     thi_vfit *fit = c->fit;
     int64_t first = fit->first[THI_PART_PHI], count = phi_count(fit);
-    thi_lbfgs_options options = {CLIMB, 1e-5, fit->tolerance * (double)fit->source->n, stop, confine};
+    thi_lbfgs_options options = {CLIMB, 1e-5, fit->tolerance * (double)fit->problem.source->n, stop, confine};
     thi_lbfgs_result run;
     double *before = phi + count;
     thiele_status status;
@@ -70,9 +70,9 @@ static thiele_status climb(phi_climb *c, double *phi, double *moved)
     memcpy(c->x, fit->x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
     memcpy(phi, fit->x + first, (size_t)count * sizeof *phi);
     memcpy(before, phi, (size_t)count * sizeof *phi);
-    status = thi_lbfgs(fit->ctx, (int)count, phi, objective, c, &options, &run);
+    status = thi_lbfgs(fit->problem.ctx, (int)count, phi, objective, c, &options, &run);
     if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(fit->ctx);
+        thi_recover(fit->problem.ctx);
         memcpy(phi, before, (size_t)count * sizeof *phi);
         status = THIELE_OK;
     }
@@ -92,11 +92,11 @@ thiele_status thi_vfit_first_phi(thi_vfit *fit)
 {
     phi_climb c = {.fit = fit};
     thi_sites_work work = {0};
-    double tolerance = fit->tolerance * (double)fit->source->n, *phi = NULL, moved = INFINITY;
+    double tolerance = fit->tolerance * (double)fit->problem.source->n, *phi = NULL, moved = INFINITY;
     bool free = phi_count(fit) > 0;
     thiele_status status;
-    THI_TRY(thi_alloc(fit->ctx, &c.x, (size_t)thi_vfit_size(fit), sizeof *c.x));
-    THI_TRY(thi_alloc(fit->ctx, &phi, (size_t)(2 * phi_count(fit)), sizeof *phi));
+    THI_TRY(thi_alloc(fit->problem.ctx, &c.x, (size_t)thi_vfit_size(fit), sizeof *c.x));
+    THI_TRY(thi_alloc(fit->problem.ctx, &phi, (size_t)(2 * phi_count(fit)), sizeof *phi));
     THI_TRY(thi_sites_work_open(&work, fit));
     fit->white = true;
     THI_TRY(thi_sites_converge(fit, &thi_all_rows, &work, tolerance, STEPS));

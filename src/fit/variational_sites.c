@@ -94,8 +94,8 @@ thiele_status thi_sites_work_open(thi_sites_work *work, const thi_vfit *fit)
 {
     size_t size = (size_t)thi_sites_size(&fit->shape);
     *work = (thi_sites_work){0};
-    thiele_status status = thi_alloc(fit->ctx, &work->from, size, sizeof *work->from);
-    return status == THIELE_OK ? thi_alloc(fit->ctx, &work->to, size, sizeof *work->to) : status;
+    thiele_status status = thi_alloc(fit->problem.ctx, &work->from, size, sizeof *work->from);
+    return status == THIELE_OK ? thi_alloc(fit->problem.ctx, &work->to, size, sizeof *work->to) : status;
 }
 
 void thi_sites_work_close(thi_sites_work *work)
@@ -126,7 +126,7 @@ static const thi_wanted for_step = {.pull = true};
 
 static bool was_stopped(const thi_vfit *fit, thiele_status status)
 {
-    return status == THIELE_ERROR_NUMERIC && fit->may_stop && fit->driver->stopped;
+    return status == THIELE_ERROR_NUMERIC && fit->may_stop && fit->problem.driver->stopped;
 }
 
 /* An evaluation that may fail: *good when it did not, and the bound is at least `least`. */
@@ -135,7 +135,7 @@ static thiele_status try_sites(thi_vfit *fit, const thi_part *part, double least
     thiele_status status = thi_vfit_evaluate(fit, part, for_step);
     *good = status == THIELE_OK && fit->bound >= least;
     if (status == THIELE_ERROR_NUMERIC && !was_stopped(fit, status)) {
-        thi_recover(fit->ctx);
+        thi_recover(fit->problem.ctx);
         status = THIELE_OK;
     }
     return status;

@@ -41,8 +41,9 @@ static double closing(const stages *s)
 /* Rows of the next stage after `rows` of them; the same number: there is no time for more. */
 static int64_t next_rows(const stages *s, int64_t rows)
 {
-    double n = (double)s->all->n, most = s->fit->driver->deadline > 0.0 ? n : fmin(n, fmax(MOST_ROWS, (double)rows));
-    double left = thi_budget_left(s->fit->driver) - closing(s);
+    double n = (double)s->all->n,
+           most = s->fit->problem.driver->deadline > 0.0 ? n : fmin(n, fmax(MOST_ROWS, (double)rows));
+    double left = thi_budget_left(s->fit->problem.driver) - closing(s);
     double affordable = s->a_row > 0.0 ? left / (EVALUATIONS * 2.0 * s->a_row) : (double)INFINITY;
     double next = fmin(fmin(GROWTH * (double)rows, most), affordable);
     return next < 1.5 * (double)rows && next < most ? rows : (int64_t)fmax(next, (double)rows);
@@ -51,7 +52,7 @@ static int64_t next_rows(const stages *s, int64_t rows)
 static int iterations_of(const thi_vfit *fit)
 {
     int given = fit->settings->iterations;
-    return given > 0 ? given : fit->driver->deadline > 0.0 ? ENDLESS : ITERATIONS;
+    return given > 0 ? given : fit->problem.driver->deadline > 0.0 ? ENDLESS : ITERATIONS;
 }
 
 /* One stage. last: no larger one follows. */
@@ -60,7 +61,7 @@ static thiele_status climb(stages *s, int64_t rows, bool last)
     thi_vfit *fit = s->fit;
     thi_rows sample = {0};
     thi_source some;
-    thi_driver *driver = fit->driver;
+    thi_driver *driver = fit->problem.driver;
     double deadline = thi_budget_keep(driver, closing(s)), tolerance = fit->tolerance, done = fit->rows_done;
     double begun = thi_seconds();
     thiele_status status;
@@ -69,16 +70,16 @@ static thiele_status climb(stages *s, int64_t rows, bool last)
         fit->tolerance = fmax(tolerance, COARSE);
     }
     if (rows < s->all->n) {
-        THI_TRY(thi_source_sample(s->all, fit->ctx, rows, THI_SAMPLE_WARM, &sample));
+        THI_TRY(thi_source_sample(s->all, fit->problem.ctx, rows, THI_SAMPLE_WARM, &sample));
         thi_source_of_rows(&some, &sample);
-        fit->source = &some;
+        fit->problem.source = &some;
     }
     THI_TRY(thi_vfit_profile(fit, true));
     THI_TRY(thi_vfit_nested(fit, last ? "fit" : "warm", iterations_of(fit), false));
     s->a_row = (thi_seconds() - begun) / (fit->rows_done - done);
     s->converged = fit->result->fit.stop == THIELE_STOP_CONVERGED && !driver->stopped;
 out:
-    fit->source = s->all;
+    fit->problem.source = s->all;
     fit->tolerance = tolerance;
     thi_budget_restore(driver, deadline);
     thi_rows_free(&sample);
@@ -87,21 +88,21 @@ out:
 
 thiele_status thi_vfit_stages(thi_vfit *fit)
 {
-    stages s = {.fit = fit, .all = fit->source};
-    double n = (double)fit->source->n, first = fmax(FIRST_ROWS, ROWS_AN_INPUT * (double)fit->shape.inducing);
+    stages s = {.fit = fit, .all = fit->problem.source};
+    double n = (double)fit->problem.source->n, first = fmax(FIRST_ROWS, ROWS_AN_INPUT * (double)fit->shape.inducing);
     /* --epochs counts passes over all rows. */
-    int64_t rows = isinf(fit->passes) ? (int64_t)fmin(first, n) : fit->source->n, next;
+    int64_t rows = isinf(fit->passes) ? (int64_t)fmin(first, n) : fit->problem.source->n, next;
     bool learn = thi_vfit_size(fit) > 0, last = !learn;
     thiele_status status = THIELE_OK;
     while (!last) {
         /* Until it is known what a row takes, a stage that is not of all rows is taken for one on the way. */
-        last = rows == fit->source->n || (s.a_row > 0.0 && next_rows(&s, rows) == rows);
+        last = rows == fit->problem.source->n || (s.a_row > 0.0 && next_rows(&s, rows) == rows);
         THI_TRY(climb(&s, rows, last));
         next = next_rows(&s, rows);
-        last = rows == fit->source->n || thi_driver_stopped(fit->driver) || (last && next == rows);
+        last = rows == fit->problem.source->n || thi_driver_stopped(fit->problem.driver) || (last && next == rows);
         rows = last ? rows : next; /* those of the last stage, whatever ended it */
     }
-    bool whole = learn && rows == fit->source->n;
+    bool whole = learn && rows == fit->problem.source->n;
     fit->result->fit.stop = whole && s.converged ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS;
     if (!whole) {
         THI_TRY(thi_vfit_profile(fit, learn));

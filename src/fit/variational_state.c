@@ -23,9 +23,9 @@ static void lay_out(thi_vfit *fit, bool learn_prior)
     int64_t size[THI_PARTS] = {0};
     size[THI_PART_Q] = fit->natural ? 0 : thi_variational_size(&fit->shape);
     if (learn_prior) {
-        count_free(fit->hypers, &size[THI_PART_KERNEL], &size[THI_PART_PHI]);
+        count_free(fit->problem.hypers, &size[THI_PART_KERNEL], &size[THI_PART_PHI]);
         size[THI_PART_Z] =
-            fit->settings->fixed_Z ? 0 : fit->shape.dims * fit->shape.inducing * fit->spec->latents.groups;
+            fit->settings->fixed_Z ? 0 : fit->shape.dims * fit->shape.inducing * fit->problem.spec->latents.groups;
     }
     fit->first[0] = 0;
     for (int p = 0; p < THI_PARTS; p++) {
@@ -36,45 +36,45 @@ static void lay_out(thi_vfit *fit, bool learn_prior)
 static thiele_status open_vectors(thi_vfit *fit, int64_t capacity)
 {
     int64_t members = (int64_t)fit->shape.latents * fit->shape.components * capacity;
-    int64_t Z = fit->shape.dims * fit->shape.inducing * fit->spec->latents.groups;
+    int64_t Z = fit->shape.dims * fit->shape.inducing * fit->problem.spec->latents.groups;
     const struct {
         double **vector;
         int64_t length;
     } vectors[] = {
         {&fit->x, thi_vfit_size(fit)},
         {&fit->bar, thi_vfit_size(fit)},
-        {&fit->base, fit->hypers->count},
-        {&fit->hyper_bar, fit->hypers->count},
+        {&fit->base, fit->problem.hypers->count},
+        {&fit->hyper_bar, fit->problem.hypers->count},
         {&fit->Z, Z},
         {&fit->mu, members},
         {&fit->v, members},
         {&fit->g, members},
         {&fit->h, members},
         {&fit->E, capacity},
-        {&fit->dphi, capacity * fit->spec->lik->parameters},
+        {&fit->dphi, capacity * fit->problem.spec->lik->parameters},
         {&fit->expected_of, fit->shape.components},
     };
     thiele_status status = THIELE_OK;
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors && status == THIELE_OK; i++) {
-        status = thi_alloc(fit->ctx, vectors[i].vector, (size_t)vectors[i].length, sizeof(double));
+        status = thi_alloc(fit->problem.ctx, vectors[i].vector, (size_t)vectors[i].length, sizeof(double));
     }
     return status;
 }
 
 static thiele_status open_pointers(thi_vfit *fit)
 {
-    size_t groups = (size_t)fit->spec->latents.groups;
+    size_t groups = (size_t)fit->problem.spec->latents.groups;
     thiele_status status;
-    THI_TRY(thi_alloc(fit->ctx, &fit->Z_of, groups, sizeof *fit->Z_of));
-    THI_TRY(thi_alloc(fit->ctx, &fit->theta_bars, groups, sizeof *fit->theta_bars));
-    THI_TRY(thi_alloc(fit->ctx, &fit->mean_bars, groups, sizeof *fit->mean_bars));
-    THI_TRY(thi_alloc(fit->ctx, &fit->Z_bars, groups, sizeof *fit->Z_bars));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->Z_of, groups, sizeof *fit->Z_of));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->theta_bars, groups, sizeof *fit->theta_bars));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->mean_bars, groups, sizeof *fit->mean_bars));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->Z_bars, groups, sizeof *fit->Z_bars));
     bool learned = fit->first[THI_PART_Z] < fit->first[THI_PARTS];
     for (size_t g = 0; g < groups; g++) {
         size_t at = g * (size_t)(fit->shape.dims * fit->shape.inducing);
         fit->Z_of[g] = fit->Z + at;
-        fit->theta_bars[g] = fit->hyper_bar + fit->hypers->first[g];
-        fit->mean_bars[g] = fit->theta_bars[g] + fit->spec->latents.kernel[g]->parameters;
+        fit->theta_bars[g] = fit->hyper_bar + fit->problem.hypers->first[g];
+        fit->mean_bars[g] = fit->theta_bars[g] + fit->problem.spec->latents.kernel[g]->parameters;
         fit->Z_bars[g] = learned ? fit->bar + fit->first[THI_PART_Z] + at : NULL;
     }
 out:
@@ -85,14 +85,14 @@ out:
 static void take_values(thi_vfit *fit, const double *Z)
 {
     int64_t size = fit->shape.dims * fit->shape.inducing;
-    for (int g = 0; g < fit->spec->latents.groups; g++) {
+    for (int g = 0; g < fit->problem.spec->latents.groups; g++) {
         memcpy(fit->Z + g * size, Z + (fit->settings->all_Z ? g * size : 0), (size_t)size * sizeof *Z);
     }
-    for (int i = 0; i < fit->hypers->count; i++) {
-        fit->base[i] = fit->hypers->hyper[i].value;
+    for (int i = 0; i < fit->problem.hypers->count; i++) {
+        fit->base[i] = fit->problem.hypers->hyper[i].value;
     }
     if (fit->first[THI_PART_KERNEL] < fit->first[THI_PART_Z]) {
-        thi_hypers_pack(fit->hypers, fit->x + fit->first[THI_PART_KERNEL]);
+        thi_hypers_pack(fit->problem.hypers, fit->x + fit->first[THI_PART_KERNEL]);
     }
     if (fit->first[THI_PART_Z] < fit->first[THI_PARTS]) {
         memcpy(fit->x + fit->first[THI_PART_Z], fit->Z,
@@ -105,19 +105,21 @@ static void take_values(thi_vfit *fit, const double *Z)
 static thiele_status open_sites(thi_vfit *fit)
 {
     int64_t M = fit->shape.inducing;
-    int latents = fit->spec->latents.count, groups = fit->shape.whitened ? 0 : fit->spec->latents.groups;
+    int latents = fit->problem.spec->latents.count,
+        groups = fit->shape.whitened ? 0 : fit->problem.spec->latents.groups;
     thiele_status status;
-    THI_TRY(thi_alloc(fit->ctx, &fit->sites, (size_t)latents, sizeof *fit->sites));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->sites, (size_t)latents, sizeof *fit->sites));
     for (int j = 0; j < latents; j++) {
-        THI_TRY(thi_sites_alloc(&fit->sites[j], fit->ctx, M));
+        THI_TRY(thi_sites_alloc(&fit->sites[j], fit->problem.ctx, M));
     }
-    THI_TRY(thi_alloc(fit->ctx, &fit->white_q, (size_t)thi_variational_size(&fit->shape), sizeof *fit->white_q));
-    THI_TRY(thi_matrix_alloc(&fit->white_work, fit->ctx, M, M));
+    THI_TRY(
+        thi_alloc(fit->problem.ctx, &fit->white_q, (size_t)thi_variational_size(&fit->shape), sizeof *fit->white_q));
+    THI_TRY(thi_matrix_alloc(&fit->white_work, fit->problem.ctx, M, M));
     if (groups > 0) {
-        THI_TRY(thi_alloc(fit->ctx, &fit->white_L, (size_t)groups, sizeof *fit->white_L));
+        THI_TRY(thi_alloc(fit->problem.ctx, &fit->white_L, (size_t)groups, sizeof *fit->white_L));
     }
     for (int g = 0; g < groups; g++) {
-        THI_TRY(thi_matrix_alloc(&fit->white_L[g], fit->ctx, M, M));
+        THI_TRY(thi_matrix_alloc(&fit->white_L[g], fit->problem.ctx, M, M));
     }
 out:
     return status;
@@ -130,14 +132,14 @@ enum { LEAST_CAPACITY = 1024 };
 
 thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t batch, bool learn_prior)
 {
-    const thi_latents *latents = &fit->spec->latents;
-    thiele_context *ctx = fit->ctx;
-    int64_t least = fit->source->n < LEAST_CAPACITY ? fit->source->n : LEAST_CAPACITY;
+    const thi_latents *latents = &fit->problem.spec->latents;
+    thiele_context *ctx = fit->problem.ctx;
+    int64_t least = fit->problem.source->n < LEAST_CAPACITY ? fit->problem.source->n : LEAST_CAPACITY;
     int64_t capacity = batch > least ? batch : least;
     fit->batch = batch;
     fit->shape = (thi_shape){.latents = latents->count,
                              .components = fit->settings->components,
-                             .dims = fit->source->dims,
+                             .dims = fit->problem.source->dims,
                              .inducing = M,
                              .capacity = capacity,
                              .diagonal = fit->settings->diagonal && !fit->natural,
@@ -151,7 +153,8 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t b
     thiele_status status;
     THI_TRY(open_vectors(fit, capacity));
     THI_TRY(open_pointers(fit));
-    THI_TRY(thi_rows_alloc(&fit->rows, ctx, capacity, fit->source->dims, fit->source->outputs, fit->source->offset));
+    THI_TRY(thi_rows_alloc(&fit->rows, ctx, capacity, fit->problem.source->dims, fit->problem.source->outputs,
+                           fit->problem.source->offset));
     THI_TRY(thi_alloc(ctx, &fit->row, (size_t)capacity, sizeof *fit->row));
     THI_TRY(thi_variational_open(&fit->engine, ctx, &fit->shape));
     if (fit->natural) {
@@ -176,7 +179,7 @@ void thi_vfit_close(thi_vfit *fit)
     thi_free(fit->sites);
     thi_free(fit->white_q);
     thi_free(fit->white_work.data);
-    for (int g = 0; fit->white_L != NULL && g < fit->spec->latents.groups; g++) {
+    for (int g = 0; fit->white_L != NULL && g < fit->problem.spec->latents.groups; g++) {
         thi_free(fit->white_L[g].data);
     }
     thi_free(fit->white_L);
@@ -190,11 +193,11 @@ static thiele_status apply(thi_vfit *fit)
     int64_t kernel = fit->first[THI_PART_KERNEL], Z = fit->first[THI_PART_Z];
     fit->applied = false;
     if (kernel < Z) {
-        thi_hypers_unpack(fit->hypers, fit->x + kernel);
-        if (!thi_hypers_in_bounds(fit->hypers, fit->base)) {
-            return thi_fail(fit->ctx, THIELE_ERROR_NUMERIC, "the search ran away from its first guesses");
+        thi_hypers_unpack(fit->problem.hypers, fit->x + kernel);
+        if (!thi_hypers_in_bounds(fit->problem.hypers, fit->base)) {
+            return thi_fail(fit->problem.ctx, THIELE_ERROR_NUMERIC, "the search ran away from its first guesses");
         }
-        thiele_status status = thi_hypers_apply(fit->hypers, fit->ctx, fit->spec);
+        thiele_status status = thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec);
         if (status != THIELE_OK) {
             return status;
         }
@@ -230,6 +233,6 @@ thiele_status thi_vfit_take(thi_vfit *fit, const double *x)
 void thi_vfit_confine(const thi_vfit *fit, double *x)
 {
     if (fit->first[THI_PART_KERNEL] < fit->first[THI_PART_Z]) {
-        thi_hypers_confine(fit->hypers, fit->base, x + fit->first[THI_PART_KERNEL]);
+        thi_hypers_confine(fit->problem.hypers, fit->base, x + fit->first[THI_PART_KERNEL]);
     }
 }

@@ -39,11 +39,7 @@ typedef struct thi_wanted {
 } thi_wanted;
 
 typedef struct thi_vfit {
-    thiele_context *ctx;
-    thi_driver *driver;
-    thi_spec *spec;
-    const thi_source *source;
-    thi_hypers *hypers;
+    thi_problem problem;
     const thi_variational_settings *settings;
     thi_variational_result *result;
     bool natural;   /* q by sites */

@@ -64,7 +64,7 @@ typedef struct loop {
 /* The gradient of the bound of one row, on average; AdaDelta's constants were chosen for the sum (savigp-jmlr 9.1). */
 static double gradient_scale(const thi_vfit *fit, const char *rule)
 {
-    return strcmp(rule, "adadelta") == 0 ? 1.0 : 1.0 / (double)fit->source->n;
+    return strcmp(rule, "adadelta") == 0 ? 1.0 : 1.0 / (double)fit->problem.source->n;
 }
 
 static thiele_status loop_open(loop *l, thi_vfit *fit, const char *rule, double rate)
@@ -77,18 +77,18 @@ static thiele_status loop_open(loop *l, thi_vfit *fit, const char *rule, double 
         length[p] = fit->first[p + 1] - fit->first[p];
     }
     /* Epoch by epoch another order; other uses of this purpose number their streams from 0. */
-    thi_batches_open(&l->batches, (thi_stream){fit->ctx->seed, THI_RANDOM_SUBSET, UINT64_C(1) << 40}, fit->source->n,
-                     fit->batch, fit->source->run);
+    thi_batches_open(&l->batches, (thi_stream){fit->problem.ctx->seed, THI_RANDOM_SUBSET, UINT64_C(1) << 40},
+                     fit->problem.source->n, fit->batch, fit->problem.source->run);
     int64_t epoch = l->batches.per_epoch, window = epoch >= 20 && epoch <= 100 ? epoch : WINDOW;
-    thi_monitor_open(&l->monitor, fit->driver->deadline > 0.0 ? SHORT_WINDOW : window,
-                     fit->tolerance * (double)fit->source->n);
-    THI_TRY(thi_schedule_make(&schedule, fit->ctx, "constant", rate, 0.0, 0.0));
-    THI_TRY(thi_rule_open(&l->rule, fit->ctx, rule, &schedule, THI_PARTS, length));
-    THI_TRY(thi_alloc(fit->ctx, &l->row, (size_t)l->batches.largest, sizeof *l->row));
-    THI_TRY(thi_alloc(fit->ctx, &l->before, (size_t)size, sizeof *l->before));
-    THI_TRY(thi_alloc(fit->ctx, &l->best, (size_t)(size + (fit->natural ? thi_sites_size(&fit->shape) : 0)),
+    thi_monitor_open(&l->monitor, fit->problem.driver->deadline > 0.0 ? SHORT_WINDOW : window,
+                     fit->tolerance * (double)fit->problem.source->n);
+    THI_TRY(thi_schedule_make(&schedule, fit->problem.ctx, "constant", rate, 0.0, 0.0));
+    THI_TRY(thi_rule_open(&l->rule, fit->problem.ctx, rule, &schedule, THI_PARTS, length));
+    THI_TRY(thi_alloc(fit->problem.ctx, &l->row, (size_t)l->batches.largest, sizeof *l->row));
+    THI_TRY(thi_alloc(fit->problem.ctx, &l->before, (size_t)size, sizeof *l->before));
+    THI_TRY(thi_alloc(fit->problem.ctx, &l->best, (size_t)(size + (fit->natural ? thi_sites_size(&fit->shape) : 0)),
                       sizeof *l->best));
-    THI_TRY(thi_alloc(fit->ctx, &l->descent, (size_t)size, sizeof *l->descent));
+    THI_TRY(thi_alloc(fit->problem.ctx, &l->descent, (size_t)size, sizeof *l->descent));
     if (fit->natural) {
         THI_TRY(thi_sites_work_open(&l->work, fit));
     }
@@ -117,10 +117,10 @@ static int64_t most_steps(const loop *l)
     const thi_vfit *fit = l->fit;
     int64_t epoch = l->batches.per_epoch, given = fit->settings->iterations;
     if (given > 0 || !isinf(fit->passes)) {
-        double left = (fit->passes - fit->rows_done / (double)fit->source->n) * (double)epoch;
+        double left = (fit->passes - fit->rows_done / (double)fit->problem.source->n) * (double)epoch;
         return (int64_t)fmax(1.0, given > 0 ? fmin((double)given, left) : left);
     }
-    if (fit->driver->deadline > 0.0) {
+    if (fit->problem.driver->deadline > 0.0) {
         return INT64_MAX / 2;
     }
     int64_t most = MOST_EPOCHS * epoch > LEAST_STEPS ? MOST_EPOCHS * epoch : LEAST_STEPS;
@@ -182,7 +182,7 @@ static thiele_status move(loop *l)
         l->descent[i] = -l->scale * fit->bar[i];
     }
     l->rule.factor = pace(l);
-    thiele_status status = thi_rule_step(&l->rule, fit->ctx, fit->x, l->descent, active);
+    thiele_status status = thi_rule_step(&l->rule, fit->problem.ctx, fit->x, l->descent, active);
     if (status == THIELE_OK && (prior || !fit->natural)) {
         stretch_steps(l);
         thi_vfit_confine(fit, fit->x);
@@ -200,7 +200,7 @@ static bool usable(const loop *l, thiele_status status)
 static thiele_status take_back(loop *l)
 {
     thi_vfit *fit = l->fit;
-    thi_recover(fit->ctx);
+    thi_recover(fit->problem.ctx);
     l->failures++;
     l->caution *= 0.5;
     memcpy(fit->x, l->before, (size_t)thi_vfit_size(fit) * sizeof *fit->x);
@@ -271,7 +271,7 @@ static thiele_status step(loop *l, bool *ended)
     }
     l->t++;
     if (status != THIELE_OK && fit->empty) {
-        thi_recover(fit->ctx);
+        thi_recover(fit->problem.ctx);
         return THIELE_OK;
     }
     if (!usable(l, status)) {
@@ -324,8 +324,8 @@ static thiele_status begin(loop *l)
     if (status != THIELE_OK) {
         return status;
     }
-    thi_recover(fit->ctx);
-    l->floor = fit->bound + fit->log_prior - fabs(fit->bound) - (double)fit->source->n;
+    thi_recover(fit->problem.ctx);
+    l->floor = fit->bound + fit->log_prior - fabs(fit->bound) - (double)fit->problem.source->n;
     memcpy(l->before, fit->x, (size_t)thi_vfit_size(fit) * sizeof *l->before);
     return fit->natural ? settle_sites(l) : THIELE_OK;
 }
@@ -342,7 +342,7 @@ static thiele_status settle(loop *l)
         return status;
     }
     bool good = usable(l, status) || l->fit->empty;
-    thi_recover(l->fit->ctx);
+    thi_recover(l->fit->problem.ctx);
     return good ? THIELE_OK : take_back(l);
 }
 
@@ -361,7 +361,7 @@ static thiele_status estimate(loop *l)
         expected += fit->expected / ESTIMATE_BATCHES;
         rows += part.count;
     }
-    thi_recover(fit->ctx);
+    thi_recover(fit->problem.ctx);
     fit->bound = expected - fit->kl;
     fit->result->bound_rows = rows;
     return THIELE_OK;
@@ -378,7 +378,7 @@ static int64_t next_rows(void *arg, int64_t most, int64_t *row)
     last_rows *last = arg;
     const thi_batches *batches = &last->l->batches;
     int64_t count = 0;
-    bool late = last->l->fit->seen > 0 && thi_driver_stopped(last->l->fit->driver);
+    bool late = last->l->fit->seen > 0 && thi_driver_stopped(last->l->fit->problem.driver);
     while (!late && last->t < last->end && count + batches->largest <= most) {
         count += thi_batches_rows(batches, last->t++, row + count);
     }
@@ -402,7 +402,7 @@ static thiele_status last_step(loop *l)
     double seen = (double)fit->seen;
     thi_sites_keep(fit, l->work.from);
     thi_variational_step(fit->engine, 1.0, fit->sites);
-    thi_sites_scale(fit, (double)fit->source->n / seen);
+    thi_sites_scale(fit, (double)fit->problem.source->n / seen);
     thi_sites_mix(fit, &l->work, last.t == last.end ? 1.0 : seen / (seen + averaged));
     return THIELE_OK;
 }
@@ -418,7 +418,7 @@ static thiele_status try_last_step(loop *l)
         status = thi_vfit_evaluate(fit, &part, (thi_wanted){0});
     }
     if (status == THIELE_ERROR_NUMERIC || (status == THIELE_OK && !usable(l, status))) {
-        thi_recover(fit->ctx);
+        thi_recover(fit->problem.ctx);
         thi_sites_put(fit, l->work.from);
         status = THIELE_OK;
     }
@@ -431,10 +431,10 @@ static thiele_status all_rows(loop *l)
     thi_vfit *fit = l->fit;
     thiele_status status = THIELE_OK;
     if (fit->natural) {
-        THI_TRY(thi_sites_converge(fit, &thi_all_rows, &l->work, 1e-6 * (double)fit->source->n, LAST_STEPS));
+        THI_TRY(thi_sites_converge(fit, &thi_all_rows, &l->work, 1e-6 * (double)fit->problem.source->n, LAST_STEPS));
     }
     THI_TRY(thi_vfit_evaluate(fit, &thi_all_rows, (thi_wanted){0}));
-    fit->result->bound_rows = fit->source->n;
+    fit->result->bound_rows = fit->problem.source->n;
 out:
     return status;
 }
@@ -447,7 +447,7 @@ static thiele_status finish(loop *l)
         fit->passes = INFINITY;
         return thi_vfit_profile(fit, fit->first[THI_PART_PHI] < fit->first[THI_PART_Z]);
     }
-    bool few = fit->source->n <= ESTIMATE_BATCHES * fit->batch;
+    bool few = fit->problem.source->n <= ESTIMATE_BATCHES * fit->batch;
     if (status != THIELE_OK) {
         return status;
     }
@@ -459,14 +459,14 @@ static thiele_status finish(loop *l)
     if (status != THIELE_OK) {
         return status;
     }
-    if (!few && thi_driver_stopped(fit->driver)) {
+    if (!few && thi_driver_stopped(fit->problem.driver)) {
         return estimate(l);
     }
     fit->may_stop = !few;
     status = all_rows(l);
     fit->may_stop = false;
-    if (status == THIELE_ERROR_NUMERIC && fit->driver->stopped) {
-        thi_recover(fit->ctx);
+    if (status == THIELE_ERROR_NUMERIC && fit->problem.driver->stopped) {
+        thi_recover(fit->problem.ctx);
         status = estimate(l);
     }
     return status;
@@ -479,17 +479,17 @@ static thiele_status finish(loop *l)
 static double end_seconds(const loop *l, double spent)
 {
     double rows = (double)l->t * (double)l->batches.largest;
-    double needed = l->t > 0 ? LAST_PASSES * spent * (double)l->fit->source->n / rows : 0.0;
-    double most = thi_budget_share(THI_SHARE_END) * (spent + thi_budget_left(l->fit->driver));
+    double needed = l->t > 0 ? LAST_PASSES * spent * (double)l->fit->problem.source->n / rows : 0.0;
+    double most = thi_budget_share(THI_SHARE_END) * (spent + thi_budget_left(l->fit->problem.driver));
     return l->fit->natural ? fmin(needed, most) : 0.0;
 }
 
 /* Where the run stands; true when it is time to end it. */
 static bool look_at_clock(loop *l)
 {
-    double spent = thi_seconds() - l->started, left = thi_budget_left(l->fit->driver) - end_seconds(l, spent);
+    double spent = thi_seconds() - l->started, left = thi_budget_left(l->fit->problem.driver) - end_seconds(l, spent);
     l->progress = fmax((double)l->t / (double)l->most, spent / (spent + fmax(left, 0.0)));
-    return left <= 0.0 || thi_driver_stopped(l->fit->driver);
+    return left <= 0.0 || thi_driver_stopped(l->fit->problem.driver);
 }
 
 /*
@@ -499,7 +499,7 @@ static bool look_at_clock(loop *l)
 static bool is_end(loop *l, bool *settled)
 {
     bool cooled = l->progress >= 1.0 - COOLING;
-    if (!l->fit->natural || !isinf(thi_budget_left(l->fit->driver))) {
+    if (!l->fit->natural || !isinf(thi_budget_left(l->fit->problem.driver))) {
         return !l->fit->natural;
     }
     if (!cooled) {
@@ -516,7 +516,7 @@ thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate)
     thiele_status status;
     THI_TRY(loop_open(&l, fit, rule, rate));
     l.most = most_steps(&l);
-    thi_driver_phase(fit->driver, "fit", l.most);
+    thi_driver_phase(fit->problem.driver, "fit", l.most);
     THI_TRY(begin(&l));
     l.started = thi_seconds();
     while (!ended && !late && l.t < l.most && l.failures <= FAILURES) {

@@ -78,9 +78,9 @@ static thiele_status take_full(thi_vfit *fit, int latent)
 {
     thi_matrix C = fit->white_work;
     reverse(fit->sites[latent].T, C);
-    thiele_status status = thi_chol(fit->ctx, C);
+    thiele_status status = thi_chol(fit->problem.ctx, C);
     if (status == THIELE_OK) {
-        status = thi_tri_inverse(fit->ctx, C);
+        status = thi_tri_inverse(fit->problem.ctx, C);
     }
     if (status == THIELE_OK) {
         pack(C, fit->sites[latent].t, fit->white_q + thi_variational_offset(&fit->shape, 0, latent));
@@ -92,14 +92,14 @@ static thiele_status take_full(thi_vfit *fit, int latent)
 
 static thiele_status factor(const thi_vfit *fit, int group)
 {
-    const thiele_kernel *kernel = fit->spec->latents.kernel[group];
+    const thiele_kernel *kernel = fit->problem.spec->latents.kernel[group];
     thi_matrix L = fit->white_L[group];
     thi_inputs inputs = {0};
     double jitter;
     thiele_status status;
-    THI_TRY(thi_inputs_make(&inputs, fit->ctx, kernel, L.rows, fit->Z_of[group]));
-    THI_TRY(thi_kernel_fill(kernel, fit->ctx, &inputs, &inputs, L, true));
-    THI_TRY(thi_chol_jitter(fit->ctx, L, &jitter));
+    THI_TRY(thi_inputs_make(&inputs, fit->problem.ctx, kernel, L.rows, fit->Z_of[group]));
+    THI_TRY(thi_kernel_fill(kernel, fit->problem.ctx, &inputs, &inputs, L, true));
+    THI_TRY(thi_chol_jitter(fit->problem.ctx, L, &jitter));
 out:
     thi_inputs_clear(&inputs);
     return status;
@@ -113,7 +113,7 @@ static thiele_status solve(thi_vfit *fit, const thi_sites *sites, thi_matrix C, 
         memcpy(C.data + j + j * M, sites->T.data + j + j * sites->T.ld, (size_t)(M - j) * sizeof(double));
         C.data[j + j * M] += 1.0;
     }
-    thiele_status status = thi_chol(fit->ctx, C);
+    thiele_status status = thi_chol(fit->problem.ctx, C);
     memcpy(m, sites->t, (size_t)M * sizeof *m);
     if (status == THIELE_OK) {
         thi_blas_trsv(THI_N, C, m);
@@ -130,16 +130,16 @@ static thiele_status take_diagonal(thi_vfit *fit, int latent)
     double *m = fit->white_q + thi_variational_offset(&fit->shape, 0, latent), *packed = m + M;
     thiele_status status;
     THI_TRY(solve(fit, &fit->sites[latent], C, m));
-    THI_TRY(thi_matrix_alloc(&Y, fit->ctx, M, M));
+    THI_TRY(thi_matrix_alloc(&Y, fit->problem.ctx, M, M));
     for (int64_t j = 0; j < M; j++) {
         Y.data[j + j * M] = 1.0;
     }
     if (fit->white_L != NULL) {
-        thi_matrix L = fit->white_L[fit->spec->latents.group[latent]];
+        thi_matrix L = fit->white_L[fit->problem.spec->latents.group[latent]];
         thi_blas_trmm(THI_LEFT, THI_N, 1.0, L, thi_matrix_view(m, M, 1, M));
-        THI_TRY(thi_tri_solve(fit->ctx, THI_N, L, Y));
+        THI_TRY(thi_tri_solve(fit->problem.ctx, THI_N, L, Y));
     }
-    THI_TRY(thi_tri_multiply(fit->ctx, THI_T, C, Y));
+    THI_TRY(thi_tri_multiply(fit->problem.ctx, THI_T, C, Y));
     for (int64_t j = 0; j < M; j++) {
         const double *column = Y.data + j * M;
         memset(packed, 0, (size_t)(M - j) * sizeof(double));
@@ -154,13 +154,13 @@ out:
 thiele_status thi_white_take(thi_vfit *fit)
 {
     thiele_status status = THIELE_OK;
-    for (int g = 0; fit->white_L != NULL && fit->fresh && g < fit->spec->latents.groups; g++) {
+    for (int g = 0; fit->white_L != NULL && fit->fresh && g < fit->problem.spec->latents.groups; g++) {
         THI_TRY(factor(fit, g));
     }
     for (int j = 0; j < fit->shape.latents; j++) {
         status = fit->settings->diagonal ? take_diagonal(fit, j) : take_full(fit, j);
         if (status == THIELE_ERROR_NUMERIC) {
-            return thi_fail(fit->ctx, status,
+            return thi_fail(fit->problem.ctx, status,
                             "the sites of latent function %d give no proper posterior: I + T is not positive definite",
                             j + 1);
         }

@@ -42,6 +42,11 @@ const thi_source *thi_fitting_source(const thi_fitting *f, const thi_rows *rows,
     return f->streamed ? &f->stream.source : memory;
 }
 
+thi_problem thi_fitting_problem(thi_fitting *f, const thi_source *source)
+{
+    return (thi_problem){f->ctx, &f->driver, &f->spec, source, &f->hypers};
+}
+
 thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
 {
     bool samples = f->method->sampler != NULL;

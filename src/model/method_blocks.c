@@ -121,12 +121,12 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
     thi_variational_settings sparse = f->settings;
     thi_source memory;
     const thi_source *source = thi_fitting_source(f, rows, &memory);
+    thi_problem problem = thi_fitting_problem(f, source);
     thiele_status status;
     sparse.condition = !learn;
     f->driver.unit = f->model->encoder.target[f->output].scale;
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
-    status = thi_fit_blocks(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse, &f->block_settings,
-                            &f->block_outcome, fitted);
+    status = thi_fit_blocks(&problem, &sparse, &f->block_settings, &f->block_outcome, fitted);
     if (learn || f->driver.stopped) {
         f->result = f->block_outcome.fit;
     }

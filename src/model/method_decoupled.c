@@ -92,11 +92,11 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
     thi_decoupled_result outcome;
     thi_source memory;
     const thi_source *source = thi_fitting_source(f, rows, &memory);
+    thi_problem problem = thi_fitting_problem(f, source);
     thiele_status status;
     sparse.condition = !learn;
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
-    THI_TRY(thi_fit_decoupled(f->ctx, &f->driver, &f->spec, source, &f->hypers, &sparse, &f->decoupled_settings,
-                              &outcome, fitted));
+    THI_TRY(thi_fit_decoupled(&problem, &sparse, &f->decoupled_settings, &outcome, fitted));
     if (f->driver.stopped && outcome.alpha == 0 && outcome.beta == 0) {
         THI_TRY(nothing_yet(f));
     }

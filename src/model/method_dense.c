@@ -30,9 +30,10 @@ static double chain_bytes(const thi_fitting *f, int64_t n)
 static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
 {
     const thi_objective *objective = f->method->objective;
+    thi_problem problem = thi_fitting_problem(f, NULL);
     thi_fit_settings settings = {f->options->restarts,
                                  f->options->iterations == 0 ? ITERATIONS : f->options->iterations};
-    return learn ? thi_search(f->ctx, &f->driver, objective, &f->spec, rows, &f->hypers, &settings, &f->result, fitted)
+    return learn ? thi_search(&problem, objective, rows, &settings, &f->result, fitted)
                  : thi_freeze(f->ctx, objective, &f->spec, rows, fitted);
 }
 

@@ -63,10 +63,11 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
     thi_variational_result outcome = {0};
     thi_source memory;
     const thi_source *source = thi_fitting_source(f, rows, &memory);
+    thi_problem problem = thi_fitting_problem(f, source);
     thiele_status status;
     settings.condition = !learn;
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
-    THI_TRY(thi_fit_variational(f->ctx, &f->driver, &f->spec, source, &f->hypers, &settings, &outcome, fitted));
+    THI_TRY(thi_fit_variational(&problem, &settings, &outcome, fitted));
     if (learn) {
         f->outcome = outcome;
         f->result = outcome.fit;

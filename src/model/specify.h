@@ -45,6 +45,7 @@ thiele_status thi_report(thi_fitting *f);
 
 /* The rows, or the table that they are read from. */
 const thi_source *thi_fitting_source(const thi_fitting *f, const thi_rows *rows, thi_source *memory);
+thi_problem thi_fitting_problem(thi_fitting *f, const thi_source *source);
 /* How a sparse method went about it, with a family of posteriors. */
 thiele_status thi_report_sparse(thi_fitting *f, const char *posterior);
 

@@ -7,10 +7,10 @@ enum { ROWS = 50, ITERATIONS = 20 };
 static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
 {
     thi_rows first = *rows;
+    thi_problem problem = thi_fitting_problem(f, NULL);
     thi_fit_settings settings = {0, ITERATIONS};
     first.n = rows->n < ROWS ? rows->n : ROWS;
-    return learn ? thi_search(f->ctx, &f->driver, f->method->objective, &f->spec, &first, &f->hypers, &settings,
-                              &f->result, fitted)
+    return learn ? thi_search(&problem, f->method->objective, &first, &settings, &f->result, fitted)
                  : thi_freeze(f->ctx, f->method->objective, &f->spec, &first, fitted);
 }
 

@@ -67,7 +67,8 @@ static thiele_status try_fit(setting *s, int iterations, const thi_decoupled_set
     s->fitted = (thi_fitted){.latent = &s->latent};
     thi_source_of_rows(&source, &s->rows);
     thi_driver_start(&driver, s->ctx, deadline);
-    return thi_fit_decoupled(s->ctx, &driver, &s->spec, &source, &s->hypers, &sparse, settings, &s->result, &s->fitted);
+    return thi_fit_decoupled(&(thi_problem){s->ctx, &driver, &s->spec, &source, &s->hypers}, &sparse, settings,
+                             &s->result, &s->fitted);
 }
 
 /* Mean square error at new points over the variance of the function, 1/4. */
@@ -106,7 +107,8 @@ static void test_ahead(void **state)
     s.fitted = (thi_fitted){.latent = &s.latent};
     thi_source_of_rows(&source, &s.rows);
     thi_driver_start(&driver, ctx, 0.0);
-    assert_ok(ctx, thi_fit_variational(ctx, &driver, &s.spec, &source, &s.hypers, &svi, &result, &s.fitted));
+    assert_ok(ctx,
+              thi_fit_variational(&(thi_problem){ctx, &driver, &s.spec, &source, &s.hypers}, &svi, &result, &s.fitted));
     double shared = error_of(&s.latent, ctx), bound = s.fitted.value;
     close_setting(&s);
     open_setting(&s, ctx, "gaussian", MOST, near_values);
@@ -275,7 +277,8 @@ static void test_incremental(void **state)
     thi_predictor_clear(&s.latent);
     thi_source_of_rows(&source, &s.rows);
     thi_driver_start(&driver, ctx, 0.0);
-    assert_ok(ctx, thi_fit_variational(ctx, &driver, &s.spec, &source, &s.hypers, &collapsed, &result, &s.fitted));
+    assert_ok(ctx, thi_fit_variational(&(thi_problem){ctx, &driver, &s.spec, &source, &s.hypers}, &collapsed, &result,
+                                       &s.fitted));
     print_message("incremental: nMSE %.4f, bound %.3f; collapsed with its points %.3f\n", own, bound, s.fitted.value);
     assert_true(own < 0.02);
     /* The last step over all rows is the optimum of q for Gaussian noise. */

@@ -96,7 +96,8 @@ static thiele_status try_fit(setting *s, const thi_variational_settings *setting
     s->fitted = (thi_fitted){.latent = s->latent, .weight = s->weight};
     thi_source_of_rows(&source, &s->rows);
     thi_driver_start(&driver, s->ctx, deadline);
-    return thi_fit_variational(s->ctx, &driver, &s->spec, &source, &s->hypers, settings, &s->result, &s->fitted);
+    return thi_fit_variational(&(thi_problem){s->ctx, &driver, &s->spec, &source, &s->hypers}, settings, &s->result,
+                               &s->fitted);
 }
 
 static double fit(setting *s, thi_variational_settings settings)
@@ -183,8 +184,8 @@ static void test_collapsed(void **state)
     open_setting(&s, ctx, "gaussian", "se(ard)", N, "");
     open_setting(&own, ctx, "gaussian", "se(ard)", N, "");
     thi_driver_start(&driver, ctx, 0.0);
-    assert_ok(ctx,
-              thi_search(ctx, &driver, &thi_objective_exact, &own.spec, &own.rows, &own.hypers, &search, &found, NULL));
+    assert_ok(ctx, thi_search(&(thi_problem){ctx, &driver, &own.spec, NULL, &own.hypers}, &thi_objective_exact,
+                              &own.rows, &search, &found, NULL));
     double best = regress(&own, mean, variance);
     double bound = fit(&s, (thi_variational_settings){.collapsed = true, .inducing = 40});
     assert_true(bound <= regress(&s, mean, variance) + 1e-6);
@@ -588,7 +589,8 @@ static void test_ends(void **state)
         all.count = 0;
         all.most = most;
         thi_driver_start(&driver, ctx, 0.0);
-        assert_ok(ctx, thi_fit_variational(ctx, &driver, &s.spec, &source, &s.hypers, &settings, &s.result, &s.fitted));
+        assert_ok(ctx, thi_fit_variational(&(thi_problem){ctx, &driver, &s.spec, &source, &s.hypers}, &settings,
+                                           &s.result, &s.fitted));
         assert_ok(ctx, thi_predictor_marginals(s.latent, ctx, N, s.rows.X, mean, NULL, NULL));
         for (int64_t i = 0; i < N; i++) {
             sum += (s.rows.y[i] - mean[i]) * (s.rows.y[i] - mean[i]);

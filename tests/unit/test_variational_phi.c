@@ -45,11 +45,7 @@ static void open_setting(setting *s, const char *likelihood, const char *expecta
     }
     thi_source_of_rows(&s->source, &s->rows);
     thi_driver_start(&s->driver, ctx, 0.0);
-    s->fit = (thi_vfit){.ctx = ctx,
-                        .driver = &s->driver,
-                        .spec = &s->spec,
-                        .source = &s->source,
-                        .hypers = &s->hypers,
+    s->fit = (thi_vfit){.problem = {ctx, &s->driver, &s->spec, &s->source, &s->hypers},
                         .settings = &s->settings,
                         .result = &s->result,
                         .natural = true,
