@@ -155,7 +155,7 @@ static void open_rule(peer *p)
     thi_schedule schedule;
     int64_t length[THI_PARTS];
     for (int part = 0; part < THI_PARTS; part++) {
-        length[part] = p->fit.first[part + 1] - p->fit.first[part];
+        length[part] = p->fit.vector.first[part + 1] - p->fit.vector.first[part];
     }
     check(p->ctx, thi_schedule_make(&schedule, p->ctx, "constant", 1e-3, 0.0, 0.0));
     check(p->ctx, thi_rule_open(&p->rule, p->ctx, "adam", &schedule, THI_PARTS, length));
@@ -175,10 +175,10 @@ static void open_fit(peer *p, FILE *file, const request *r)
                         .quick = true,
                         .result = &p->result};
     check(p->ctx, thi_vfit_open(&p->fit, r->M, Z, r->B, true));
-    int64_t size = p->fit.first[THI_PART_KERNEL];
-    take(file, 2, size, p->fit.x);
+    int64_t size = p->fit.vector.first[THI_PART_KERNEL];
+    take(file, 2, size, p->fit.vector.x);
     for (int64_t i = 0; file == NULL && i < size; i++) {
-        p->fit.x[i] *= 0.01;
+        p->fit.vector.x[i] *= 0.01;
     }
     thi_free(Z);
 }
@@ -238,11 +238,11 @@ static void adam_step(peer *p)
     int64_t size = thi_vfit_size(fit);
     evaluate(p);
     for (int64_t i = 0; i < size; i++) {
-        p->descent[i] = -fit->bar[i] / (double)p->source.n;
+        p->descent[i] = -fit->vector.bar[i] / (double)p->source.n;
     }
-    check(p->ctx, thi_rule_step(&p->rule, p->ctx, fit->x, p->descent, NULL));
-    thi_vfit_confine(fit, fit->x);
-    check(p->ctx, thi_vfit_take(fit, fit->x));
+    check(p->ctx, thi_rule_step(&p->rule, p->ctx, fit->vector.x, p->descent, NULL));
+    thi_vfit_confine(fit, fit->vector.x);
+    check(p->ctx, thi_vfit_take(fit, fit->vector.x));
 }
 
 static void put(FILE *file, const char *path, const double *x, int64_t n)
@@ -258,16 +258,16 @@ static void write_answer(peer *p, const request *r)
     const thi_vfit *fit = &p->fit;
     FILE *file = fopen(r->answer, "wb");
     evaluate(p);
-    double *bar = fit->bar + fit->first[THI_PART_KERNEL];
+    double *bar = fit->vector.bar + fit->vector.first[THI_PART_KERNEL];
     for (int i = 0; i < p->hypers.count; i++) {
         if (!p->hypers.hyper[i].fixed) {
             *bar++ /= thi_hyper_slope(&p->hypers.hyper[i]);
         }
     }
-    put(file, r->answer, &fit->bound, 1);
-    put(file, r->answer, fit->bar, thi_vfit_size(fit));
-    put(file, r->answer, fit->mu, r->B);
-    put(file, r->answer, fit->v, r->B);
+    put(file, r->answer, &fit->at.bound, 1);
+    put(file, r->answer, fit->vector.bar, thi_vfit_size(fit));
+    put(file, r->answer, fit->work.mu, r->B);
+    put(file, r->answer, fit->work.v, r->B);
     if (fclose(file) != 0) {
         perror(r->answer);
         exit(1);

@@ -81,8 +81,8 @@ static thiele_status choose_rate(thi_dfit *fit, int64_t steps, double *rate)
     thiele_status status;
     *rate = RATES[1];
     thi_driver_phase(fit->problem.driver, "rate", steps * RATE_COUNT);
-    THI_TRY(thi_alloc(fit->problem.ctx, &start, (size_t)fit->whole, sizeof *start));
-    memcpy(start, fit->x, (size_t)fit->whole * sizeof *start);
+    THI_TRY(thi_alloc(fit->problem.ctx, &start, (size_t)fit->vector.whole, sizeof *start));
+    memcpy(start, fit->vector.x, (size_t)fit->vector.whole * sizeof *start);
     for (int i = 0; i < RATE_COUNT; i++) {
         double last;
         thiele_status tried = thi_dfit_steps(fit, RATES[i], steps, &last);
@@ -94,7 +94,7 @@ static thiele_status choose_rate(thi_dfit *fit, int64_t steps, double *rate)
             best = last;
             *rate = RATES[i];
         }
-        memcpy(fit->x, start, (size_t)fit->whole * sizeof *start);
+        memcpy(fit->vector.x, start, (size_t)fit->vector.whole * sizeof *start);
         fit->n_alpha = 0;
         fit->n_beta = n_beta;
         THI_TRY(thi_dfit_apply(fit));
@@ -167,7 +167,7 @@ static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
     }
     THI_TRY(thi_dfit_last(fit));
     THI_TRY(thi_decoupled_freeze(fit->engine, fit->problem.ctx, fitted->latent));
-    fitted->value = fit->bound;
+    fitted->value = fit->at.bound;
     fitted->jitter = thi_decoupled_jitter(fit->engine);
     fit->result->alpha = fit->n_alpha;
     fit->result->beta = fit->n_beta;

@@ -22,15 +22,15 @@ static thiele_status pass(thi_dfit *fit, int64_t from, int64_t count, bool pull,
     THI_TRY(thi_dfit_begin(fit));
     for (; t < from + count && (*rows == 0 || !thi_driver_stopped(fit->problem.driver)); t++) {
         THI_TRY(thi_dfit_fetch(fit, t));
-        if (fit->rows.n > 0) {
+        if (fit->work.rows.n > 0) {
             THI_TRY(thi_dfit_rows(fit, t, 1.0, wanted));
-            *rows += fit->rows.n;
+            *rows += fit->work.rows.n;
         }
     }
     if (*rows == 0) {
         return thi_fail(fit->problem.ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
     }
-    fit->expected *= (double)fit->problem.source->n / (double)*rows;
+    fit->at.expected *= (double)fit->problem.source->n / (double)*rows;
     THI_TRY(thi_dfit_end(fit, from, wanted));
     fit->result->bound_rows = *rows;
 out:
@@ -42,10 +42,10 @@ static void step(thi_dfit *fit, int64_t rows, double rho)
 {
     int64_t M = fit->most_beta, square = M * M;
     double weight = (double)fit->problem.source->n / (double)rows;
-    memcpy(fit->before, fit->x, (size_t)fit->whole * sizeof *fit->x);
-    thi_decoupled_step(fit->engine, 1.0, thi_matrix_view(fit->T, fit->n_beta, fit->n_beta, M), fit->t);
+    memcpy(fit->vector.before, fit->vector.x, (size_t)fit->vector.whole * sizeof *fit->vector.x);
+    thi_decoupled_step(fit->engine, 1.0, thi_matrix_view(fit->vector.T, fit->n_beta, fit->n_beta, M), fit->vector.t);
     for (int64_t i = 0; i < square + M; i++) {
-        fit->T[i] = (1.0 - rho) * fit->before[fit->size + i] + rho * weight * fit->T[i];
+        fit->vector.T[i] = (1.0 - rho) * fit->vector.before[fit->vector.size + i] + rho * weight * fit->vector.T[i];
     }
 }
 
@@ -68,23 +68,23 @@ thiele_status thi_dfit_last(thi_dfit *fit)
     THI_TRY(thi_dfit_begin(fit));
     THI_TRY(thi_dfit_know_kl(fit));
     THI_TRY(pass(fit, from, count, sites, &rows));
-    thi_driver_report(fit->problem.driver, fit->bound);
+    thi_driver_report(fit->problem.driver, fit->at.bound);
     for (int i = 0; sites && i < steps && (i == 0 || !thi_driver_stopped(fit->problem.driver)); i++) {
-        double bound = fit->bound, expected = fit->expected, kl = fit->kl;
+        double bound = fit->at.bound, expected = fit->at.expected, kl = fit->at.kl;
         step(fit, rows, size_of(fit, rows));
         status = pass(fit, from, count, true, &rows);
-        bool worse = status == THIELE_ERROR_NUMERIC || (status == THIELE_OK && fit->bound < bound);
+        bool worse = status == THIELE_ERROR_NUMERIC || (status == THIELE_OK && fit->at.bound < bound);
         if (worse) {
             thi_recover(fit->problem.ctx);
-            memcpy(fit->x, fit->before, (size_t)fit->whole * sizeof *fit->x);
-            fit->bound = bound;
-            fit->expected = expected;
-            fit->kl = kl;
+            memcpy(fit->vector.x, fit->vector.before, (size_t)fit->vector.whole * sizeof *fit->vector.x);
+            fit->at.bound = bound;
+            fit->at.expected = expected;
+            fit->at.kl = kl;
             status = thi_dfit_begin(fit);
         }
         THI_TRY(status);
-        thi_driver_report(fit->problem.driver, fit->bound);
-        if (worse || fit->bound - bound < TOLERANCE * (double)fit->problem.source->n) {
+        thi_driver_report(fit->problem.driver, fit->at.bound);
+        if (worse || fit->at.bound - bound < TOLERANCE * (double)fit->problem.source->n) {
             break;
         }
     }

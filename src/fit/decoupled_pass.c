@@ -7,8 +7,9 @@
 
 thiele_status thi_dfit_fetch(thi_dfit *fit, int64_t t)
 {
-    int64_t count = thi_batches_rows(&fit->batches, t, fit->row);
-    return fit->problem.source->fetch(fit->problem.source->arg, fit->problem.ctx, count, fit->row, &fit->rows);
+    int64_t count = thi_batches_rows(&fit->batches, t, fit->work.row);
+    return fit->problem.source->fetch(fit->problem.source->arg, fit->problem.ctx, count, fit->work.row,
+                                      &fit->work.rows);
 }
 
 /* What the likelihood is asked. */
@@ -38,16 +39,17 @@ thiele_status thi_dfit_expect(const thi_dfit *fit, const thi_rows *rows, int64_t
 /* E, g, h with the weight; the likelihood's share of the gradient. */
 static thiele_status expect(thi_dfit *fit, int64_t t, double weight)
 {
-    int64_t n = fit->rows.n, parameters = fit->problem.spec->lik->parameters;
-    double *phi = fit->hyper_bar + fit->problem.hypers->first[fit->problem.hypers->groups];
-    thiele_status status = thi_dfit_expect(fit, &fit->rows, t * fit->batches.largest, fit->mu, fit->v, fit->E, fit->g,
-                                           fit->h, parameters > 0 ? fit->dphi : NULL);
+    int64_t n = fit->work.rows.n, parameters = fit->problem.spec->lik->parameters;
+    double *phi = fit->work.hyper_bar + fit->problem.hypers->first[fit->problem.hypers->groups];
+    thiele_status status =
+        thi_dfit_expect(fit, &fit->work.rows, t * fit->batches.largest, fit->work.mu, fit->work.v, fit->work.E,
+                        fit->work.g, fit->work.h, parameters > 0 ? fit->work.dphi : NULL);
     for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
-        fit->expected += weight * fit->E[i];
-        fit->g[i] *= weight;
-        fit->h[i] *= weight;
+        fit->at.expected += weight * fit->work.E[i];
+        fit->work.g[i] *= weight;
+        fit->work.h[i] *= weight;
         for (int64_t p = 0; p < parameters; p++) {
-            phi[p] += weight * fit->dphi[p + i * parameters];
+            phi[p] += weight * fit->work.dphi[p + i * parameters];
         }
     }
     return status;
@@ -64,19 +66,20 @@ static thi_decoupled_columns draw_columns(thi_dfit *fit, int64_t t)
                          fit->n_alpha);
     }
     for (int64_t i = 0; i < count; i++) {
-        fit->column[i] = thi_shuffle_at(&order, i);
+        fit->work.column[i] = thi_shuffle_at(&order, i);
     }
-    return (thi_decoupled_columns){count, fit->column};
+    return (thi_decoupled_columns){count, fit->work.column};
 }
 
 static thi_decoupled_bar make_bar(thi_dfit *fit, thi_dwanted wanted)
 {
     bool points = wanted.prior && fit->settings->learn_basis, general = points && fit->settings->generalised;
-    double *bar = fit->bar;
-    const int64_t *first = fit->first;
+    double *bar = fit->vector.bar;
+    const int64_t *first = fit->vector.first;
     bool hypers = wanted.prior && fit->learn;
-    thi_decoupled_bar out = {.theta = hypers ? fit->hyper_bar : NULL,
-                             .mean = hypers ? fit->hyper_bar + fit->problem.spec->latents.kernel[0]->parameters : NULL,
+    thi_decoupled_bar out = {.theta = hypers ? fit->work.hyper_bar : NULL,
+                             .mean =
+                                 hypers ? fit->work.hyper_bar + fit->problem.spec->latents.kernel[0]->parameters : NULL,
                              .a = wanted.q ? bar + first[THI_DPART_A] : NULL,
                              .alpha = points ? bar + first[THI_DPART_ALPHA] : NULL,
                              .log_c_alpha = general ? bar + first[THI_DPART_C_ALPHA] : NULL,
@@ -91,12 +94,12 @@ static thi_decoupled_bar make_bar(thi_dfit *fit, thi_dwanted wanted)
 /* The gradient in hyperparameters, with that of their log prior, to the vector. */
 static void give_hypers(thi_dfit *fit)
 {
-    double *to = fit->bar + fit->first[THI_DPART_HYPER];
-    thi_hypers_chain(fit->problem.hypers, fit->hyper_bar);
-    fit->log_prior = thi_hypers_log_prior(fit->problem.hypers, fit->hyper_bar);
+    double *to = fit->vector.bar + fit->vector.first[THI_DPART_HYPER];
+    thi_hypers_chain(fit->problem.hypers, fit->work.hyper_bar);
+    fit->at.log_prior = thi_hypers_log_prior(fit->problem.hypers, fit->work.hyper_bar);
     for (int i = 0; fit->learn && i < fit->problem.hypers->count; i++) {
         if (!fit->problem.hypers->hyper[i].fixed) {
-            *to++ = fit->hyper_bar[i];
+            *to++ = fit->work.hyper_bar[i];
         }
     }
 }
@@ -104,9 +107,9 @@ static void give_hypers(thi_dfit *fit)
 thiele_status thi_dfit_begin(thi_dfit *fit)
 {
     thi_decoupled_q q = thi_dfit_q(fit);
-    memset(fit->bar, 0, (size_t)fit->size * sizeof *fit->bar);
-    memset(fit->hyper_bar, 0, (size_t)fit->problem.hypers->count * sizeof *fit->hyper_bar);
-    fit->expected = 0.0;
+    memset(fit->vector.bar, 0, (size_t)fit->vector.size * sizeof *fit->vector.bar);
+    memset(fit->work.hyper_bar, 0, (size_t)fit->problem.hypers->count * sizeof *fit->work.hyper_bar);
+    fit->at.expected = 0.0;
     fit->result->fit.evaluations++;
     return thi_decoupled_begin(fit->engine, fit->problem.ctx, fit->problem.spec->latents.prior, &q);
 }
@@ -115,13 +118,14 @@ thiele_status thi_dfit_rows(thi_dfit *fit, int64_t t, double weight, thi_dwanted
 {
     thi_decoupled_bar bar = make_bar(fit, wanted);
     thiele_status status;
-    THI_TRY(thi_decoupled_marginals(fit->engine, fit->problem.ctx, fit->rows.n, fit->rows.X, fit->mu, fit->v));
-    for (int64_t i = 0; fit->problem.source->offset && i < fit->rows.n; i++) {
-        fit->mu[i] += fit->rows.offset[i];
+    THI_TRY(thi_decoupled_marginals(fit->engine, fit->problem.ctx, fit->work.rows.n, fit->work.rows.X, fit->work.mu,
+                                    fit->work.v));
+    for (int64_t i = 0; fit->problem.source->offset && i < fit->work.rows.n; i++) {
+        fit->work.mu[i] += fit->work.rows.offset[i];
     }
     THI_TRY(expect(fit, t, weight));
     if (wanted.pull || wanted.q || wanted.prior) {
-        THI_TRY(thi_decoupled_pull(fit->engine, fit->problem.ctx, fit->g, fit->h, &bar));
+        THI_TRY(thi_decoupled_pull(fit->engine, fit->problem.ctx, fit->work.g, fit->work.h, &bar));
     }
 out:
     return status;
@@ -136,14 +140,14 @@ thiele_status thi_dfit_end(thi_dfit *fit, int64_t t, thi_dwanted wanted)
         columns = draw_columns(fit, t);
     }
     thiele_status status =
-        thi_decoupled_end(fit->engine, fit->problem.ctx, &columns, &fit->kl, wanted.q || wanted.prior ? &bar : NULL);
+        thi_decoupled_end(fit->engine, fit->problem.ctx, &columns, &fit->at.kl, wanted.q || wanted.prior ? &bar : NULL);
     if (status != THIELE_OK) {
         return status;
     }
-    fit->kl += known ? fit->kl_alpha : 0.0;
-    fit->bound = fit->expected - fit->kl;
+    fit->at.kl += known ? fit->kl_alpha : 0.0;
+    fit->at.bound = fit->at.expected - fit->at.kl;
     give_hypers(fit);
-    return isfinite(fit->bound + fit->log_prior)
+    return isfinite(fit->at.bound + fit->at.log_prior)
                ? THIELE_OK
                : thi_fail(fit->problem.ctx, THIELE_ERROR_NUMERIC, "the bound is not finite");
 }
@@ -157,10 +161,10 @@ thiele_status thi_dfit_know_kl(thi_dfit *fit)
     while (done < fit->n_alpha && (done == 0 || !thi_driver_stopped(fit->problem.driver))) {
         int64_t left = fit->n_alpha - done, count = left < fit->columns ? left : fit->columns;
         for (int64_t i = 0; i < count; i++) {
-            fit->column[i] = done + i;
+            fit->work.column[i] = done + i;
         }
-        THI_TRY(
-            thi_decoupled_end(fit->engine, fit->problem.ctx, &(thi_decoupled_columns){count, fit->column}, &kl, NULL));
+        THI_TRY(thi_decoupled_end(fit->engine, fit->problem.ctx, &(thi_decoupled_columns){count, fit->work.column}, &kl,
+                                  NULL));
         sum += (double)count * (kl - beta);
         done += count;
     }
@@ -173,7 +177,7 @@ thiele_status thi_dfit_evaluate(thi_dfit *fit, int64_t t, thi_dwanted wanted)
 {
     thiele_status status;
     THI_TRY(thi_dfit_begin(fit));
-    THI_TRY(thi_dfit_rows(fit, t, (double)fit->problem.source->n / (double)fit->rows.n, wanted));
+    THI_TRY(thi_dfit_rows(fit, t, (double)fit->problem.source->n / (double)fit->work.rows.n, wanted));
     THI_TRY(thi_dfit_end(fit, t, wanted));
 out:
     return status;

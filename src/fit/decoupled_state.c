@@ -26,17 +26,17 @@ static thiele_status open_rows(thi_dfit *fit)
 {
     int64_t most = fit->batches.largest;
     thiele_status status;
-    THI_TRY(thi_rows_alloc(&fit->rows, fit->problem.ctx, most, fit->problem.source->dims, fit->problem.source->outputs,
-                           fit->problem.source->offset));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->row, (size_t)most, sizeof *fit->row));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->column, (size_t)fit->columns, sizeof *fit->column));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->mu, (size_t)(5 * most), sizeof *fit->mu));
-    fit->v = fit->mu + most;
-    fit->g = fit->v + most;
-    fit->h = fit->g + most;
-    fit->E = fit->h + most;
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->dphi, (size_t)(most * fit->problem.spec->lik->parameters),
-                      sizeof *fit->dphi));
+    THI_TRY(thi_rows_alloc(&fit->work.rows, fit->problem.ctx, most, fit->problem.source->dims,
+                           fit->problem.source->outputs, fit->problem.source->offset));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.row, (size_t)most, sizeof *fit->work.row));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.column, (size_t)fit->columns, sizeof *fit->work.column));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.mu, (size_t)(5 * most), sizeof *fit->work.mu));
+    fit->work.v = fit->work.mu + most;
+    fit->work.g = fit->work.v + most;
+    fit->work.h = fit->work.g + most;
+    fit->work.E = fit->work.h + most;
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.dphi, (size_t)(most * fit->problem.spec->lik->parameters),
+                      sizeof *fit->work.dphi));
 out:
     return status;
 }
@@ -51,22 +51,22 @@ thiele_status thi_dfit_open(thi_dfit *fit)
                                  .rows = fit->batches.largest,
                                  .columns = fit->columns};
     thiele_status status;
-    fit->size = lengths(fit, length);
+    fit->vector.size = lengths(fit, length);
     for (int p = 0; p < THI_DPARTS; p++) {
-        fit->first[p + 1] = fit->first[p] + length[p];
+        fit->vector.first[p + 1] = fit->vector.first[p] + length[p];
     }
-    fit->whole = fit->size + (fit->orthogonal ? fit->most_beta * (fit->most_beta + 1) : 0);
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->x, (size_t)fit->whole, sizeof *fit->x));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->before, (size_t)fit->whole, sizeof *fit->before));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->bar, (size_t)fit->size, sizeof *fit->bar));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->scale_a, (size_t)fit->most_alpha, sizeof *fit->scale_a));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->scale_L, (size_t)fit->most_beta, sizeof *fit->scale_L));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->hyper_bar, hypers, sizeof *fit->hyper_bar));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->base, hypers, sizeof *fit->base));
-    fit->T = fit->x + fit->size;
-    fit->t = fit->T + (fit->orthogonal ? fit->most_beta * fit->most_beta : 0);
+    fit->vector.whole = fit->vector.size + (fit->orthogonal ? fit->most_beta * (fit->most_beta + 1) : 0);
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.x, (size_t)fit->vector.whole, sizeof *fit->vector.x));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.before, (size_t)fit->vector.whole, sizeof *fit->vector.before));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.bar, (size_t)fit->vector.size, sizeof *fit->vector.bar));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.scale_a, (size_t)fit->most_alpha, sizeof *fit->vector.scale_a));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.scale_L, (size_t)fit->most_beta, sizeof *fit->vector.scale_L));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.hyper_bar, hypers, sizeof *fit->work.hyper_bar));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.base, hypers, sizeof *fit->vector.base));
+    fit->vector.T = fit->vector.x + fit->vector.size;
+    fit->vector.t = fit->vector.T + (fit->orthogonal ? fit->most_beta * fit->most_beta : 0);
     for (int i = 0; i < fit->problem.hypers->count; i++) {
-        fit->base[i] = fit->problem.hypers->hyper[i].value;
+        fit->vector.base[i] = fit->problem.hypers->hyper[i].value;
     }
     if (fit->learn) {
         thi_hypers_pack(fit->problem.hypers, thi_dfit_part(fit, THI_DPART_HYPER));
@@ -80,37 +80,37 @@ out:
 void thi_dfit_close(thi_dfit *fit)
 {
     thi_decoupled_close(fit->engine);
-    thi_rows_free(&fit->rows);
-    thi_free(fit->row);
-    thi_free(fit->column);
-    thi_free(fit->mu);
-    thi_free(fit->dphi);
-    thi_free(fit->x);
-    thi_free(fit->before);
-    thi_free(fit->bar);
-    thi_free(fit->scale_a);
-    thi_free(fit->scale_L);
-    thi_free(fit->hyper_bar);
-    thi_free(fit->base);
+    thi_rows_free(&fit->work.rows);
+    thi_free(fit->work.row);
+    thi_free(fit->work.column);
+    thi_free(fit->work.mu);
+    thi_free(fit->work.dphi);
+    thi_free(fit->vector.x);
+    thi_free(fit->vector.before);
+    thi_free(fit->vector.bar);
+    thi_free(fit->vector.scale_a);
+    thi_free(fit->vector.scale_L);
+    thi_free(fit->work.hyper_bar);
+    thi_free(fit->vector.base);
     thi_predictor_clear(&fit->found);
 }
 
 double *thi_dfit_part(thi_dfit *fit, int part)
 {
-    return fit->x + fit->first[part];
+    return fit->vector.x + fit->vector.first[part];
 }
 
 thi_decoupled_q thi_dfit_q(thi_dfit *fit)
 {
     bool general = fit->settings->generalised;
-    double *factor = fit->orthogonal ? fit->T : thi_dfit_part(fit, THI_DPART_L);
+    double *factor = fit->orthogonal ? fit->vector.T : thi_dfit_part(fit, THI_DPART_L);
     return (thi_decoupled_q){.alpha = {fit->n_alpha, thi_dfit_part(fit, THI_DPART_ALPHA),
                                        general ? thi_dfit_part(fit, THI_DPART_C_ALPHA) : NULL},
                              .beta = {fit->n_beta, thi_dfit_part(fit, THI_DPART_BETA),
                                       general ? thi_dfit_part(fit, THI_DPART_C_BETA) : NULL},
                              .a = thi_dfit_part(fit, THI_DPART_A),
                              .factor = thi_matrix_view(factor, fit->n_beta, fit->n_beta, fit->most_beta),
-                             .t = fit->t};
+                             .t = fit->vector.t};
 }
 
 /* A new function of the mean has the weight 0; one of the covariance leaves the prior (T = 0), or half of it (plain: at
@@ -119,7 +119,7 @@ thiele_status thi_dfit_add(thi_dfit *fit, bool alpha, int64_t count, const doubl
 {
     int64_t D = fit->problem.source->dims, n = alpha ? fit->n_alpha : fit->n_beta;
     double *points = thi_dfit_part(fit, alpha ? THI_DPART_ALPHA : THI_DPART_BETA) + n * D;
-    double *scale = (alpha ? fit->scale_a : fit->scale_L) + n, *L = thi_dfit_part(fit, THI_DPART_L);
+    double *scale = (alpha ? fit->vector.scale_a : fit->vector.scale_L) + n, *L = thi_dfit_part(fit, THI_DPART_L);
     thi_functions f = {0};
     thiele_status status;
     memcpy(points, X, (size_t)(count * D) * sizeof *points);
@@ -142,15 +142,15 @@ thiele_status thi_dfit_apply(thi_dfit *fit)
 {
     static const int stretches[] = {THI_DPART_C_ALPHA, THI_DPART_C_BETA};
     for (int k = 0; k < 2; k++) {
-        for (int64_t i = fit->first[stretches[k]]; i < fit->first[stretches[k] + 1]; i++) {
-            fit->x[i] = fmin(fmax(fit->x[i], -THI_STRETCH_MAX), THI_STRETCH_MAX);
+        for (int64_t i = fit->vector.first[stretches[k]]; i < fit->vector.first[stretches[k] + 1]; i++) {
+            fit->vector.x[i] = fmin(fmax(fit->vector.x[i], -THI_STRETCH_MAX), THI_STRETCH_MAX);
         }
     }
     if (!fit->learn) {
         return THIELE_OK;
     }
     double *x = thi_dfit_part(fit, THI_DPART_HYPER);
-    thi_hypers_confine(fit->problem.hypers, fit->base, x);
+    thi_hypers_confine(fit->problem.hypers, fit->vector.base, x);
     thi_hypers_unpack(fit->problem.hypers, x);
     return thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec);
 }

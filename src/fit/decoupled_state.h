@@ -23,6 +23,26 @@ enum {
     THI_DPARTS
 };
 
+/* Everything that a step moves, in one piece: x, then T, t. Bases that are not learned are moved by no step. */
+typedef struct thi_dfit_vector {
+    int64_t first[THI_DPARTS + 1];
+    int64_t size;  /* of x */
+    int64_t whole; /* of x, T and t */
+    double *x, *T, *t;
+    double *bar;     /* of x */
+    double *before;  /* all of it before the last step */
+    double *scale_a; /* k of each function with itself: Jacobi */
+    double *scale_L;
+    double *base; /* first guesses of the hyperparameters */
+} thi_dfit_vector;
+
+/* Room for the rows of a batch and what the likelihood says of them. */
+typedef struct thi_dfit_work {
+    thi_rows rows;
+    int64_t *row, *column;
+    double *mu, *v, *g, *h, *E, *dphi, *hyper_bar;
+} thi_dfit_work;
+
 typedef struct thi_dfit {
     thi_problem problem;
     const thi_variational_settings *sparse;
@@ -35,26 +55,14 @@ typedef struct thi_dfit {
     int64_t most_alpha, most_beta; /* the limits */
     int64_t n_alpha, n_beta;       /* functions so far */
     int64_t added, columns;
-
-    /* Everything that a step moves, in one piece: x, then T, t. Bases that are not learned are moved by no step. */
-    int64_t first[THI_DPARTS + 1];
-    int64_t size;  /* of x */
-    int64_t whole; /* of x, T and t */
-    double *x, *T, *t;
-    double *bar;     /* of x */
-    double *before;  /* all of it before the last step */
-    double *scale_a; /* k of each function with itself: Jacobi */
-    double *scale_L;
-    double *base; /* first guesses of the hyperparameters */
-
+    thi_dfit_vector vector;
+    thi_dfit_work work;
     thi_decoupled *engine;
     thi_batches batches;
-    thi_rows rows; /* of a batch */
-    int64_t *row, *column;
-    double *mu, *v, *g, *h, *E, *dphi, *hyper_bar;
     double kl_alpha; /* the quadratic term of the KL where it is known: a holds still; NaN: it is estimated */
-    /* Of the last evaluation. */
-    double expected, kl, bound, log_prior;
+    struct {
+        double expected, kl, bound, log_prior;
+    } at; /* the last evaluation */
 } thi_dfit;
 
 /* --- decoupled_init.c --- */

@@ -35,15 +35,15 @@ static int64_t least(int64_t a, int64_t b)
 /* New functions from the rows of the batch. In the orthogonal form one at a point of beta would add nothing. */
 static thiele_status grow(thi_dfit *fit)
 {
-    int64_t D = fit->problem.source->dims, n = fit->rows.n;
+    int64_t D = fit->problem.source->dims, n = fit->work.rows.n;
     int64_t beta = least(n, least(fit->added, fit->most_beta - fit->n_beta)), from = fit->orthogonal ? beta : 0;
     int64_t alpha = least(n - from, least(fit->added, fit->most_alpha - fit->n_alpha));
     thiele_status status = THIELE_OK;
     if (beta > 0) {
-        THI_TRY(thi_dfit_add(fit, false, beta, fit->rows.X));
+        THI_TRY(thi_dfit_add(fit, false, beta, fit->work.rows.X));
     }
     if (alpha > 0) {
-        THI_TRY(thi_dfit_add(fit, true, alpha, fit->rows.X + from * D));
+        THI_TRY(thi_dfit_add(fit, true, alpha, fit->work.rows.X + from * D));
     }
 out:
     return status;
@@ -52,16 +52,16 @@ out:
 /* Adam's step of a and L in the coordinates of the preconditioner. */
 static void precondition(thi_dfit *fit)
 {
-    const int64_t *first = fit->first;
-    double *x = fit->x;
+    const int64_t *first = fit->vector.first;
+    double *x = fit->vector.x;
     for (int64_t i = 0; i < fit->n_alpha; i++) {
         int64_t at = first[THI_DPART_A] + i;
-        x[at] = fit->before[at] + (x[at] - fit->before[at]) / fit->scale_a[i];
+        x[at] = fit->vector.before[at] + (x[at] - fit->vector.before[at]) / fit->vector.scale_a[i];
     }
     for (int64_t j = 0; j < fit->n_beta && !fit->orthogonal; j++) {
         for (int64_t i = j; i < fit->n_beta; i++) {
             int64_t at = first[THI_DPART_L] + i + j * fit->most_beta;
-            x[at] = fit->before[at] + (x[at] - fit->before[at]) / fit->scale_L[i];
+            x[at] = fit->vector.before[at] + (x[at] - fit->vector.before[at]) / fit->vector.scale_L[i];
         }
     }
 }
@@ -73,16 +73,16 @@ static thiele_status move(loop *l, bool prior)
     bool points = prior && fit->settings->learn_basis;
     bool active[THI_DPARTS] = {true, true, prior && fit->learn, points, points, points, points};
     thiele_status status;
-    memcpy(fit->before, fit->x, (size_t)fit->whole * sizeof *fit->x);
+    memcpy(fit->vector.before, fit->vector.x, (size_t)fit->vector.whole * sizeof *fit->vector.x);
     if (fit->orthogonal && fit->n_beta > 0) {
-        thi_decoupled_step(fit->engine, rho_of(l), thi_matrix_view(fit->T, fit->n_beta, fit->n_beta, fit->most_beta),
-                           fit->t);
+        thi_decoupled_step(fit->engine, rho_of(l),
+                           thi_matrix_view(fit->vector.T, fit->n_beta, fit->n_beta, fit->most_beta), fit->vector.t);
     }
-    for (int64_t i = 0; i < fit->size; i++) {
-        fit->bar[i] *= scale;
+    for (int64_t i = 0; i < fit->vector.size; i++) {
+        fit->vector.bar[i] *= scale;
     }
     l->rule.factor = l->caution;
-    THI_TRY(thi_rule_step(&l->rule, fit->problem.ctx, fit->x, fit->bar, active));
+    THI_TRY(thi_rule_step(&l->rule, fit->problem.ctx, fit->vector.x, fit->vector.bar, active));
     precondition(fit);
     if (prior) {
         THI_TRY(thi_dfit_apply(fit));
@@ -97,20 +97,20 @@ static thiele_status take_back(loop *l)
     thi_recover(fit->problem.ctx);
     l->failures++;
     l->caution *= 0.5;
-    memcpy(fit->x, fit->before, (size_t)fit->whole * sizeof *fit->x);
+    memcpy(fit->vector.x, fit->vector.before, (size_t)fit->vector.whole * sizeof *fit->vector.x);
     return thi_dfit_apply(fit);
 }
 
 static void report(loop *l)
 {
     thi_dfit *fit = l->fit;
-    double log_p = fit->bound + fit->log_prior;
+    double log_p = fit->at.bound + fit->at.log_prior;
     l->smooth = l->t == 0 ? log_p : l->smooth + 0.1 * (log_p - l->smooth);
     thi_driver_step(fit->problem.driver, &(thi_step){.value = l->smooth,
-                                                     .expected = fit->expected,
-                                                     .divergence = fit->kl,
+                                                     .expected = fit->at.expected,
+                                                     .divergence = fit->at.kl,
                                                      .size = thi_schedule_rate(&l->rule.schedule, l->t),
-                                                     .rows = fit->rows.n});
+                                                     .rows = fit->work.rows.n});
 }
 
 static thiele_status step(loop *l)
@@ -119,7 +119,7 @@ static thiele_status step(loop *l)
     bool prior = (fit->learn || fit->settings->learn_basis) && l->t >= HOLD;
     thiele_status status;
     THI_TRY(thi_dfit_fetch(fit, l->t));
-    if (fit->rows.n == 0) {
+    if (fit->work.rows.n == 0) {
         return THIELE_OK;
     }
     if (l->failures == 0) {
@@ -146,7 +146,7 @@ static thiele_status loop_open(loop *l, thi_dfit *fit, double rate)
     thiele_status status;
     *l = (loop){.fit = fit, .rate = rate, .caution = 1.0};
     for (int p = 0; p < THI_DPARTS; p++) {
-        length[p] = fit->first[p + 1] - fit->first[p];
+        length[p] = fit->vector.first[p + 1] - fit->vector.first[p];
     }
     THI_TRY(thi_schedule_make(&schedule, fit->problem.ctx, "sqrt", rate, 0.0, 0.0));
     THI_TRY(thi_rule_open(&l->rule, fit->problem.ctx, "adam", &schedule, THI_DPARTS, length));
@@ -164,7 +164,7 @@ thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *
     for (; l.t < steps && (l.t == 0 || !thi_driver_stopped(fit->problem.driver)); l.t++) {
         THI_TRY(step(&l));
         if (4 * (l.t + 1) > 3 * steps) {
-            sum += fit->bound + fit->log_prior;
+            sum += fit->at.bound + fit->at.log_prior;
             count += 1.0;
         }
     }

@@ -47,7 +47,9 @@ typedef struct sweep {
     double *before;
     double *change[DIRECTIONS]; /* of the state, by the last sweeps; the first `changes` of them */
     int changes;
-    double *v, *E, *g, *h, *root, *along; /* rows */
+    struct {
+        double *v, *E, *g, *h, *root, *along;
+    } at; /* rows */
     thi_matrix K, G, part;
     double *d;
 } sweep;
@@ -99,9 +101,9 @@ static thiele_status sort_functions(sweep *s)
     column_scales(fit->problem.spec->latents.kernel[0], scale);
     THI_TRY(thi_partition_make(&s->partition, fit->problem.ctx, &points, (n + BLOCK - 1) / BLOCK, scale, 0.0));
     const int64_t *order = s->partition.order;
-    double *work = fit->before;
+    double *work = fit->vector.before;
     reorder(order, n, 1, thi_dfit_part(fit, THI_DPART_A), work);
-    reorder(order, n, 1, fit->scale_a, work);
+    reorder(order, n, 1, fit->vector.scale_a, work);
     reorder(order, n, D, thi_dfit_part(fit, THI_DPART_ALPHA), work);
     if (fit->settings->generalised) {
         reorder(order, n, D, thi_dfit_part(fit, THI_DPART_C_ALPHA), work);
@@ -129,12 +131,12 @@ static thiele_status open_room(sweep *s)
     s->at_beta = s->at_alpha + M;
     s->a = s->at_beta + Mb;
     s->b = s->a + M;
-    THI_TRY(thi_alloc(fit->problem.ctx, &s->v, (size_t)(6 * n), sizeof *s->v));
-    s->E = s->v + n;
-    s->g = s->E + n;
-    s->h = s->g + n;
-    s->root = s->h + n;
-    s->along = s->root + n;
+    THI_TRY(thi_alloc(fit->problem.ctx, &s->at.v, (size_t)(6 * n), sizeof *s->at.v));
+    s->at.E = s->at.v + n;
+    s->at.g = s->at.E + n;
+    s->at.h = s->at.g + n;
+    s->at.root = s->at.h + n;
+    s->at.along = s->at.root + n;
     THI_TRY(thi_matrix_alloc(&s->K, fit->problem.ctx, n, s->most));
     THI_TRY(thi_matrix_alloc(&s->G, fit->problem.ctx, s->most, s->most));
     THI_TRY(thi_matrix_alloc(&s->part, fit->problem.ctx, PORTION, s->most));
@@ -192,7 +194,7 @@ static thiele_status first_state(sweep *s)
     THI_TRY(thi_dfit_begin(fit));
     for (int64_t first = 0; first < n; first += most) {
         THI_TRY(thi_decoupled_marginals(fit->engine, fit->problem.ctx, least(most, n - first), s->rows.X + first * D,
-                                        s->f + first, s->v + first));
+                                        s->f + first, s->at.v + first));
     }
     for (int64_t i = 0; s->rows.offset != NULL && i < n; i++) {
         s->f[i] += s->rows.offset[i];
@@ -243,7 +245,7 @@ static void sweep_close(sweep *s)
     for (int k = 0; k < DIRECTIONS; k++) {
         thi_free(s->change[k]);
     }
-    thi_free(s->v);
+    thi_free(s->at.v);
     thi_free(s->K.data);
     thi_free(s->G.data);
     thi_free(s->part.data);
@@ -257,15 +259,15 @@ static void sweep_close(sweep *s)
 static thiele_status look(sweep *s, double *value)
 {
     int64_t n = s->rows.n;
-    thiele_status status = thi_dfit_expect(s->fit, &s->rows, 0, s->f, s->v, s->E, s->g, s->h, NULL);
+    thiele_status status = thi_dfit_expect(s->fit, &s->rows, 0, s->f, s->at.v, s->at.E, s->at.g, s->at.h, NULL);
     double expected = 0.0, largest = 0.0;
     for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
-        expected += s->E[i];
-        largest = fmax(largest, -2.0 * s->h[i]);
+        expected += s->at.E[i];
+        largest = fmax(largest, -2.0 * s->at.h[i]);
     }
     for (int64_t i = 0; i < n; i++) {
-        s->h[i] = fmax(-2.0 * s->h[i], LEAST_CURVATURE * largest + 1e-300);
-        s->root[i] = sqrt(s->weight * s->h[i]);
+        s->at.h[i] = fmax(-2.0 * s->at.h[i], LEAST_CURVATURE * largest + 1e-300);
+        s->at.root[i] = sqrt(s->weight * s->at.h[i]);
     }
     *value = s->weight * expected -
              0.5 * (thi_blas_dot(s->alpha.n, s->a, s->at_alpha) + thi_blas_dot(s->beta.n, s->b, s->at_beta));
@@ -284,24 +286,24 @@ static thiele_status solve_block(sweep *s, int64_t index)
     THI_TRY(thi_functions_fill(&block, ctx, &s->inputs, K));
     for (int64_t j = 0; j < m; j++) {
         for (int64_t i = 0; i < n; i++) {
-            K.data[i + j * n] *= s->root[i];
+            K.data[i + j * n] *= s->at.root[i];
         }
         s->d[j] = -own[j];
     }
     for (int64_t i = 0; i < n; i++) {
-        s->along[i] = s->weight * s->g[i] / s->root[i];
+        s->at.along[i] = s->weight * s->at.g[i] / s->at.root[i];
     }
-    thi_blas_gemv(THI_T, 1.0, K, s->along, 1.0, s->d);
+    thi_blas_gemv(THI_T, 1.0, K, s->at.along, 1.0, s->d);
     THI_TRY(thi_functions_cross(&block, &block, ctx, G, true));
     THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, K, K, 1.0, G, true));
     THI_TRY(thi_chol_jitter(ctx, G, &jitter));
     thi_blas_trsv(THI_N, G, s->d);
     thi_blas_trsv(THI_T, G, s->d);
-    thi_blas_gemv(THI_N, 1.0, K, s->d, 0.0, s->along);
+    thi_blas_gemv(THI_N, 1.0, K, s->d, 0.0, s->at.along);
     for (int64_t i = 0; i < n; i++) {
-        double change = s->along[i] / s->root[i];
+        double change = s->at.along[i] / s->at.root[i];
         s->f[i] += change;
-        s->g[i] -= s->h[i] * change;
+        s->at.g[i] -= s->at.h[i] * change;
     }
     thi_blas_axpy(m, 1.0, s->d, w);
     THI_TRY(follow(s, &block, s->d));
@@ -333,7 +335,7 @@ static thiele_status remember(sweep *s)
 static double slope_along(const sweep *s, const double *change)
 {
     int64_t n = s->rows.n, M = s->alpha.n + s->beta.n;
-    return s->weight * thi_blas_dot(n, s->g, change) - thi_blas_dot(M, s->a, change + n);
+    return s->weight * thi_blas_dot(n, s->at.g, change) - thi_blas_dot(M, s->a, change + n);
 }
 
 static double curvature_along(const sweep *s, const double *one, const double *other)
@@ -341,7 +343,7 @@ static double curvature_along(const sweep *s, const double *one, const double *o
     int64_t n = s->rows.n, M = s->alpha.n + s->beta.n;
     double sum = 0.0;
     for (int64_t i = 0; i < n; i++) {
-        sum += s->h[i] * one[i] * other[i];
+        sum += s->at.h[i] * one[i] * other[i];
     }
     return s->weight * sum + thi_blas_dot(M, one + n + M, other + n);
 }
@@ -403,7 +405,7 @@ static thiele_status renew_noise(sweep *s)
     }
     for (int64_t i = 0; i < s->rows.n; i++) {
         double gap = s->rows.y[i] - s->f[i];
-        sum += gap * gap + s->v[i];
+        sum += gap * gap + s->at.v[i];
     }
     noise->value = log(fmax(sum / (double)s->rows.n - noise->floor, 1e-300));
     if (fit->learn) {
@@ -487,7 +489,7 @@ static thiele_status sweep_rows(thi_dfit *fit, int64_t rows, int sweeps)
     memcpy(thi_dfit_part(fit, THI_DPART_A), s.a, (size_t)fit->n_alpha * sizeof *s.a);
     THI_TRY(thi_dfit_begin(fit));
     if (fit->orthogonal && fit->n_beta > 0) {
-        thi_decoupled_weigh(fit->engine, s.b, fit->t);
+        thi_decoupled_weigh(fit->engine, s.b, fit->vector.t);
     }
 out:
     sweep_close(&s);

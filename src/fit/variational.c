@@ -238,7 +238,7 @@ static thiele_status freeze(thi_vfit *fit, thi_fitted *fitted)
         memcpy(fitted->weight, thi_variational_weights(fit->engine),
                (size_t)fit->shape.components * sizeof *fitted->weight);
     }
-    fitted->value = fit->bound;
+    fitted->value = fit->at.bound;
     fitted->jitter = thi_variational_jitter(fit->engine);
     return status;
 }
@@ -302,9 +302,9 @@ static thiele_status begin_by_sites(thi_vfit *fit, int64_t M, const double *Z, b
     THI_TRY(thi_vfit_open(&first, M, Z, n < BLOCK ? n : BLOCK, learn));
     THI_TRY(warm(&first, all_rows));
     THI_TRY(thi_white_take(&first));
-    *q = first.white_q;
+    *q = first.whitened.q;
     *Z_of = first.Z;
-    first.white_q = first.Z = NULL;
+    first.whitened.q = first.Z = NULL;
 out:
     fit->evaluations = first.evaluations;
     fit->rows_done = first.rows_done;

@@ -38,6 +38,6 @@ void thi_vfit_start_q(thi_vfit *fit, const double *found)
         int latent = i % shape->latents;
         thi_stream stream = {fit->problem.ctx->seed, THI_RANDOM_START, (UINT64_C(1) << 32) + (uint64_t)i};
         start_member(shape, found != NULL ? found + latent * size : NULL, stream,
-                     fit->x + thi_variational_offset(shape, i / shape->latents, latent));
+                     fit->vector.x + thi_variational_offset(shape, i / shape->latents, latent));
     }
 }

@@ -30,7 +30,7 @@ typedef struct climb {
 /* What the gradient in the stretch needs. */
 static thi_wanted needed(const climb *c)
 {
-    const int64_t *first = c->fit->first;
+    const int64_t *first = c->fit->vector.first;
     bool q = c->from < first[THI_PART_KERNEL];
     bool prior = (c->from < first[THI_PART_PHI] && c->to > first[THI_PART_KERNEL]) || c->to > first[THI_PART_Z];
     bool phi = c->from < first[THI_PART_Z] && c->to > first[THI_PART_KERNEL];
@@ -44,10 +44,10 @@ static thiele_status evaluate(climb *c, thi_wanted wanted, double *log_p)
     thiele_status status;
     THI_TRY(thi_vfit_take(fit, c->trial));
     THI_TRY(thi_vfit_evaluate(fit, &thi_all_rows, wanted));
-    *log_p = fit->bound + fit->log_prior;
+    *log_p = fit->at.bound + fit->at.log_prior;
     if (*log_p > c->best_value) {
         c->best_value = *log_p;
-        c->best_bound = fit->bound;
+        c->best_bound = fit->at.bound;
     }
     thi_vfit_report(fit, *log_p, NAN, fit->problem.source->n);
     /* The first evaluation of a stretch must end well; any further one may be given up. */
@@ -67,7 +67,7 @@ static thiele_status objective(void *arg, const double *stretch, double *value, 
     thiele_status status = evaluate(c, needed(c), &log_p);
     for (int64_t i = c->from; i < c->to && status == THIELE_OK; i++) {
         *value = -log_p;
-        gradient[i - c->from] = -c->scale[i] * c->fit->bar[i];
+        gradient[i - c->from] = -c->scale[i] * c->fit->vector.bar[i];
     }
     return status;
 }
@@ -81,7 +81,7 @@ static bool stop(void *arg)
 static void confine(void *arg, double *stretch)
 {
     climb *c = arg;
-    const int64_t *first = c->fit->first;
+    const int64_t *first = c->fit->vector.first;
     int64_t from = first[THI_PART_KERNEL], to = first[THI_PART_Z];
     from = from > c->from ? from : c->from;
     to = to < c->to ? to : c->to;
@@ -153,7 +153,7 @@ static thiele_status climb_open(climb *c, thi_vfit *fit)
     THI_TRY(thi_alloc(fit->problem.ctx, &c->trial, size, sizeof *c->trial));
     THI_TRY(thi_alloc(fit->problem.ctx, &c->before, size, sizeof *c->before));
     THI_TRY(thi_alloc(fit->problem.ctx, &c->scale, size, sizeof *c->scale));
-    memcpy(c->x, fit->x, size * sizeof *c->x);
+    memcpy(c->x, fit->vector.x, size * sizeof *c->x);
     set_scale(c);
 out:
     return status;
@@ -168,7 +168,7 @@ static thiele_status climb_end(climb *c)
     if (status == THIELE_OK) {
         status = thi_vfit_begin(fit);
     }
-    fit->bound = c->best_bound;
+    fit->at.bound = c->best_bound;
     fit->result->bound_rows = fit->problem.source->n;
     return status;
 }
@@ -192,7 +192,7 @@ thiele_status thi_vfit_lbfgs(thi_vfit *fit)
 {
     climb c;
     int iterations = fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS;
-    int64_t q = fit->first[THI_PART_KERNEL], all = thi_vfit_size(fit);
+    int64_t q = fit->vector.first[THI_PART_KERNEL], all = thi_vfit_size(fit);
     thi_lbfgs_result run;
     thiele_status status;
     thi_driver_phase(fit->problem.driver, "fit", iterations);
@@ -242,7 +242,7 @@ static thiele_status stride(climb *c)
 /* *gain is what the cycle before gained, and then what this one did. */
 static thiele_status cycle(climb *c, double tolerance, double *gain)
 {
-    const int64_t *first = c->fit->first;
+    const int64_t *first = c->fit->vector.first;
     double before = c->best_value;
     thi_lbfgs_result run;
     thiele_status status = THIELE_OK;

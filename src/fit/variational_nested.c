@@ -54,15 +54,15 @@ static thiele_status objective(void *arg, const double *x, double *value, double
     thiele_status status;
     THI_TRY(thi_vfit_take(fit, x));
     THI_TRY(evaluate(n, gradient_too));
-    double log_p = fit->bound + fit->log_prior;
+    double log_p = fit->at.bound + fit->at.log_prior;
     if (log_p > n->best_value) {
         n->best_value = log_p;
-        n->best_bound = fit->bound;
+        n->best_bound = fit->at.bound;
         thi_sites_keep(fit, n->best);
     }
     *value = -log_p;
     for (int64_t i = 0; i < thi_vfit_size(fit); i++) {
-        gradient[i] = -fit->bar[i];
+        gradient[i] = -fit->vector.bar[i];
     }
     thi_vfit_report(fit, log_p, NAN, fit->problem.source->n);
     /* The first evaluation gives a state to end with; any further one may be given up. */
@@ -90,7 +90,7 @@ static thiele_status climb(nested *n, int iterations)
     thiele_status status;
     size_t size = (size_t)thi_vfit_size(fit);
     THI_TRY(thi_alloc(fit->problem.ctx, &x, size, sizeof *x));
-    memcpy(x, fit->x, size * sizeof *x);
+    memcpy(x, fit->vector.x, size * sizeof *x);
     THI_TRY(thi_lbfgs(fit->problem.ctx, (int)size, x, objective, n, &options, &run));
     fit->may_stop = false;
     fit->result->fit.iterations += run.iterations;
@@ -98,7 +98,7 @@ static thiele_status climb(nested *n, int iterations)
     THI_TRY(thi_vfit_take(fit, x));
     THI_TRY(thi_sites_return(fit, n->best));
     THI_TRY(thi_vfit_begin(fit));
-    fit->bound = n->best_bound;
+    fit->at.bound = n->best_bound;
 out:
     thi_free(x);
     return status;
@@ -117,7 +117,7 @@ thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations, 
         THI_TRY(climb(&n, iterations));
     } else {
         THI_TRY(evaluate(&n, value_only));
-        thi_vfit_report(fit, fit->bound + fit->log_prior, NAN, fit->problem.source->n);
+        thi_vfit_report(fit, fit->at.bound + fit->at.log_prior, NAN, fit->problem.source->n);
         fit->result->fit.stop = THIELE_STOP_FIXED;
     }
     fit->result->bound_rows = fit->problem.source->n;

@@ -34,8 +34,8 @@ static double noise_of(const thi_vfit *fit)
 
 static double log_prior_of(thi_vfit *fit)
 {
-    memset(fit->hyper_bar, 0, (size_t)fit->problem.hypers->count * sizeof *fit->hyper_bar);
-    return thi_hypers_log_prior(fit->problem.hypers, fit->hyper_bar);
+    memset(fit->work.hyper_bar, 0, (size_t)fit->problem.hypers->count * sizeof *fit->work.hyper_bar);
+    return thi_hypers_log_prior(fit->problem.hypers, fit->work.hyper_bar);
 }
 
 /* -infinity where I + G/s2 cannot be factored. */
@@ -114,8 +114,8 @@ static thiele_status adopt(const profile *p, double x)
     thi_hyper *noise = &hypers->hyper[hypers->noise];
     noise->value = x;
     thi_sites_scale(fit, p->s2 / thi_hyper_number(noise));
-    if (fit->first[THI_PART_KERNEL] < fit->first[THI_PART_Z]) {
-        thi_hypers_pack(hypers, fit->x + fit->first[THI_PART_KERNEL]);
+    if (fit->vector.first[THI_PART_KERNEL] < fit->vector.first[THI_PART_Z]) {
+        thi_hypers_pack(hypers, fit->vector.x + fit->vector.first[THI_PART_KERNEL]);
     }
     return thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec);
 }
@@ -134,7 +134,7 @@ static int64_t next_rows(void *arg, int64_t most, int64_t *row)
 {
     row_order *o = arg;
     (void)most; /* the batches are of as many */
-    bool late = o->fit->seen > 0 && thi_driver_stopped(o->fit->problem.driver);
+    bool late = o->fit->at.seen > 0 && thi_driver_stopped(o->fit->problem.driver);
     return late || o->t == o->batches.per_epoch ? 0 : thi_batches_rows(&o->batches, o->t++, row);
 }
 
@@ -156,21 +156,21 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
     if (status != THIELE_OK) {
         return status;
     }
-    thi_budget_took(fit->problem.driver, (double)fit->seen * M * (3.0 * M + 2.0 * fit->problem.source->dims),
+    thi_budget_took(fit->problem.driver, (double)fit->at.seen * M * (3.0 * M + 2.0 * fit->problem.source->dims),
                     thi_seconds() - begun);
-    if (fit->seen == 0) {
+    if (fit->at.seen == 0) {
         return thi_fail(fit->problem.ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
     }
-    double n = (double)fit->seen, s2 = noise_of(fit);
+    double n = (double)fit->at.seen, s2 = noise_of(fit);
     thi_variational_step(fit->engine, 1.0, fit->sites);
     for (int64_t j = 0; j < sites->T.rows; j++) {
         trace += s2 * sites->T.data[j + j * sites->T.ld];
     }
     p->s2 = s2;
     p->n = n;
-    p->energy = -2.0 * s2 * (fit->expected + 0.5 * n * log(TWO_PI * s2)) - trace;
+    p->energy = -2.0 * s2 * (fit->at.expected + 0.5 * n * log(TWO_PI * s2)) - trace;
     p->energy = fmax(p->energy, 0.0);
-    fit->result->bound_rows = fit->seen;
+    fit->result->bound_rows = fit->at.seen;
     return THIELE_OK;
 }
 
@@ -191,17 +191,17 @@ thiele_status thi_vfit_profile(thi_vfit *fit, bool learn)
     THI_TRY(open_work(&p, fit));
     THI_TRY(sum_rows(&p, fit));
     if (learn && !noise->fixed) {
-        thi_hyper_limits(noise, fit->base[fit->problem.hypers->noise], &low, &high);
+        thi_hyper_limits(noise, fit->vector.base[fit->problem.hypers->noise], &low, &high);
         high = fmax(best, fmin(high, log(p.energy / p.n + p.s2) + 1.0));
         low = fmin(best, fmax(low, high - DEEPEST));
         THI_TRY(search(&p, low, high, &best));
     }
     THI_TRY(objective(&p, best, &bound));
-    fit->log_prior = log_prior_of(fit);
-    fit->bound = bound - fit->log_prior;
+    fit->at.log_prior = log_prior_of(fit);
+    fit->at.bound = bound - fit->at.log_prior;
     THI_TRY(adopt(&p, best));
     THI_TRY(thi_vfit_begin(fit));
-    thi_vfit_report(fit, bound, NAN, fit->seen);
+    thi_vfit_report(fit, bound, NAN, fit->at.seen);
 out:
     thi_free(p.work.data);
     thi_free(p.t);

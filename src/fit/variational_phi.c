@@ -22,21 +22,21 @@ typedef struct phi_climb {
 
 static int64_t phi_count(const thi_vfit *fit)
 {
-    return fit->first[THI_PART_PHI + 1] - fit->first[THI_PART_PHI];
+    return fit->vector.first[THI_PART_PHI + 1] - fit->vector.first[THI_PART_PHI];
 }
 
 static thiele_status objective(void *arg, const double *phi, double *value, double *gradient)
 {
     phi_climb *c = arg;
     thi_vfit *fit = c->fit;
-    int64_t first = fit->first[THI_PART_PHI], count = phi_count(fit);
+    int64_t first = fit->vector.first[THI_PART_PHI], count = phi_count(fit);
     thiele_status status;
     memcpy(c->x + first, phi, (size_t)count * sizeof *phi);
     THI_TRY(thi_vfit_take(fit, c->x));
     THI_TRY(thi_vfit_expect_again(fit));
-    *value = -fit->expected - fit->log_prior;
+    *value = -fit->at.expected - fit->at.log_prior;
     for (int64_t i = 0; i < count; i++) {
-        gradient[i] = -fit->bar[first + i];
+        gradient[i] = -fit->vector.bar[first + i];
     }
 out:
     return status;
@@ -50,7 +50,7 @@ static bool stop(void *arg)
 static void confine(void *arg, double *phi)
 {
     phi_climb *c = arg;
-    int64_t first = c->fit->first[THI_PART_PHI];
+    int64_t first = c->fit->vector.first[THI_PART_PHI];
     size_t size = (size_t)phi_count(c->fit) * sizeof *phi;
     memcpy(c->x + first, phi, size);
     thi_vfit_confine(c->fit, c->x);
@@ -61,14 +61,14 @@ static void confine(void *arg, double *phi)
 static thiele_status climb(phi_climb *c, double *phi, double *moved)
 {
     thi_vfit *fit = c->fit;
-    int64_t first = fit->first[THI_PART_PHI], count = phi_count(fit);
+    int64_t first = fit->vector.first[THI_PART_PHI], count = phi_count(fit);
     thi_lbfgs_options options = {CLIMB, 1e-5, fit->tolerance * (double)fit->problem.source->n, stop, confine};
     thi_lbfgs_result run;
     double *before = phi + count;
     thiele_status status;
     *moved = 0.0;
-    memcpy(c->x, fit->x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
-    memcpy(phi, fit->x + first, (size_t)count * sizeof *phi);
+    memcpy(c->x, fit->vector.x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
+    memcpy(phi, fit->vector.x + first, (size_t)count * sizeof *phi);
     memcpy(before, phi, (size_t)count * sizeof *phi);
     status = thi_lbfgs(fit->problem.ctx, (int)count, phi, objective, c, &options, &run);
     if (status == THIELE_ERROR_NUMERIC) {

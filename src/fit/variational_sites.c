@@ -133,7 +133,7 @@ static bool was_stopped(const thi_vfit *fit, thiele_status status)
 static thiele_status try_sites(thi_vfit *fit, const thi_part *part, double least, bool *good)
 {
     thiele_status status = thi_vfit_evaluate(fit, part, for_step);
-    *good = status == THIELE_OK && fit->bound >= least;
+    *good = status == THIELE_OK && fit->at.bound >= least;
     if (status == THIELE_ERROR_NUMERIC && !was_stopped(fit, status)) {
         thi_recover(fit->problem.ctx);
         status = THIELE_OK;
@@ -145,7 +145,7 @@ static thiele_status try_sites(thi_vfit *fit, const thi_part *part, double least
 static thiele_status step(thi_vfit *fit, const thi_part *part, const thi_sites_work *work, double tolerance,
                           double *rho)
 {
-    double least = fit->bound - tolerance;
+    double least = fit->at.bound - tolerance;
     bool good = false;
     thi_sites_keep(fit, work->from);
     thi_variational_step(fit->engine, 1.0, fit->sites);
@@ -222,11 +222,11 @@ thiele_status thi_sites_converge(thi_vfit *fit, const thi_part *part, const thi_
         return THIELE_OK;
     }
     for (int taken = 0; taken < steps; taken++) {
-        double before = fit->bound, tried = rho;
+        double before = fit->at.bound, tried = rho;
         THI_TRY(step(fit, part, work, tolerance, &rho));
         /* A stop is heard once there is something to keep: what the first steps gain is most of it. */
         bool enough = fit->may_stop || taken >= LEAST_STEPS;
-        if (rho == 0.0 || fabs(fit->bound - before) < tolerance * rho || (enough && thi_vfit_stopped(fit))) {
+        if (rho == 0.0 || fabs(fit->at.bound - before) < tolerance * rho || (enough && thi_vfit_stopped(fit))) {
             break;
         }
         rho = rho < tried ? rho : fmin(1.0, 2.0 * rho);

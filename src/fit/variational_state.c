@@ -5,7 +5,7 @@
 
 int64_t thi_vfit_size(const thi_vfit *fit)
 {
-    return fit->first[THI_PARTS];
+    return fit->vector.first[THI_PARTS];
 }
 
 /* Free hyperparameters before and from the likelihood's first on. */
@@ -27,9 +27,9 @@ static void lay_out(thi_vfit *fit, bool learn_prior)
         size[THI_PART_Z] =
             fit->settings->fixed_Z ? 0 : fit->shape.dims * fit->shape.inducing * fit->problem.spec->latents.groups;
     }
-    fit->first[0] = 0;
+    fit->vector.first[0] = 0;
     for (int p = 0; p < THI_PARTS; p++) {
-        fit->first[p + 1] = fit->first[p] + size[p];
+        fit->vector.first[p + 1] = fit->vector.first[p] + size[p];
     }
 }
 
@@ -41,18 +41,18 @@ static thiele_status open_vectors(thi_vfit *fit, int64_t capacity)
         double **vector;
         int64_t length;
     } vectors[] = {
-        {&fit->x, thi_vfit_size(fit)},
-        {&fit->bar, thi_vfit_size(fit)},
-        {&fit->base, fit->problem.hypers->count},
-        {&fit->hyper_bar, fit->problem.hypers->count},
+        {&fit->vector.x, thi_vfit_size(fit)},
+        {&fit->vector.bar, thi_vfit_size(fit)},
+        {&fit->vector.base, fit->problem.hypers->count},
+        {&fit->work.hyper_bar, fit->problem.hypers->count},
         {&fit->Z, Z},
-        {&fit->mu, members},
-        {&fit->v, members},
-        {&fit->g, members},
-        {&fit->h, members},
-        {&fit->E, capacity},
-        {&fit->dphi, capacity * fit->problem.spec->lik->parameters},
-        {&fit->expected_of, fit->shape.components},
+        {&fit->work.mu, members},
+        {&fit->work.v, members},
+        {&fit->work.g, members},
+        {&fit->work.h, members},
+        {&fit->work.E, capacity},
+        {&fit->work.dphi, capacity * fit->problem.spec->lik->parameters},
+        {&fit->work.expected_of, fit->shape.components},
     };
     thiele_status status = THIELE_OK;
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors && status == THIELE_OK; i++) {
@@ -66,16 +66,16 @@ static thiele_status open_pointers(thi_vfit *fit)
     size_t groups = (size_t)fit->problem.spec->latents.groups;
     thiele_status status;
     THI_TRY(thi_alloc(fit->problem.ctx, &fit->Z_of, groups, sizeof *fit->Z_of));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->theta_bars, groups, sizeof *fit->theta_bars));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->mean_bars, groups, sizeof *fit->mean_bars));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->Z_bars, groups, sizeof *fit->Z_bars));
-    bool learned = fit->first[THI_PART_Z] < fit->first[THI_PARTS];
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.theta_bars, groups, sizeof *fit->work.theta_bars));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.mean_bars, groups, sizeof *fit->work.mean_bars));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.Z_bars, groups, sizeof *fit->work.Z_bars));
+    bool learned = fit->vector.first[THI_PART_Z] < fit->vector.first[THI_PARTS];
     for (size_t g = 0; g < groups; g++) {
         size_t at = g * (size_t)(fit->shape.dims * fit->shape.inducing);
         fit->Z_of[g] = fit->Z + at;
-        fit->theta_bars[g] = fit->hyper_bar + fit->problem.hypers->first[g];
-        fit->mean_bars[g] = fit->theta_bars[g] + fit->problem.spec->latents.kernel[g]->parameters;
-        fit->Z_bars[g] = learned ? fit->bar + fit->first[THI_PART_Z] + at : NULL;
+        fit->work.theta_bars[g] = fit->work.hyper_bar + fit->problem.hypers->first[g];
+        fit->work.mean_bars[g] = fit->work.theta_bars[g] + fit->problem.spec->latents.kernel[g]->parameters;
+        fit->work.Z_bars[g] = learned ? fit->vector.bar + fit->vector.first[THI_PART_Z] + at : NULL;
     }
 out:
     return status;
@@ -89,14 +89,14 @@ static void take_values(thi_vfit *fit, const double *Z)
         memcpy(fit->Z + g * size, Z + (fit->settings->all_Z ? g * size : 0), (size_t)size * sizeof *Z);
     }
     for (int i = 0; i < fit->problem.hypers->count; i++) {
-        fit->base[i] = fit->problem.hypers->hyper[i].value;
+        fit->vector.base[i] = fit->problem.hypers->hyper[i].value;
     }
-    if (fit->first[THI_PART_KERNEL] < fit->first[THI_PART_Z]) {
-        thi_hypers_pack(fit->problem.hypers, fit->x + fit->first[THI_PART_KERNEL]);
+    if (fit->vector.first[THI_PART_KERNEL] < fit->vector.first[THI_PART_Z]) {
+        thi_hypers_pack(fit->problem.hypers, fit->vector.x + fit->vector.first[THI_PART_KERNEL]);
     }
-    if (fit->first[THI_PART_Z] < fit->first[THI_PARTS]) {
-        memcpy(fit->x + fit->first[THI_PART_Z], fit->Z,
-               (size_t)(fit->first[THI_PARTS] - fit->first[THI_PART_Z]) * sizeof *Z);
+    if (fit->vector.first[THI_PART_Z] < fit->vector.first[THI_PARTS]) {
+        memcpy(fit->vector.x + fit->vector.first[THI_PART_Z], fit->Z,
+               (size_t)(fit->vector.first[THI_PARTS] - fit->vector.first[THI_PART_Z]) * sizeof *Z);
     }
     fit->fresh = true;
     fit->applied = true;
@@ -112,14 +112,14 @@ static thiele_status open_sites(thi_vfit *fit)
     for (int j = 0; j < latents; j++) {
         THI_TRY(thi_sites_alloc(&fit->sites[j], fit->problem.ctx, M));
     }
-    THI_TRY(
-        thi_alloc(fit->problem.ctx, &fit->white_q, (size_t)thi_variational_size(&fit->shape), sizeof *fit->white_q));
-    THI_TRY(thi_matrix_alloc(&fit->white_work, fit->problem.ctx, M, M));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->whitened.q, (size_t)thi_variational_size(&fit->shape),
+                      sizeof *fit->whitened.q));
+    THI_TRY(thi_matrix_alloc(&fit->whitened.work, fit->problem.ctx, M, M));
     if (groups > 0) {
-        THI_TRY(thi_alloc(fit->problem.ctx, &fit->white_L, (size_t)groups, sizeof *fit->white_L));
+        THI_TRY(thi_alloc(fit->problem.ctx, &fit->whitened.L, (size_t)groups, sizeof *fit->whitened.L));
     }
     for (int g = 0; g < groups; g++) {
-        THI_TRY(thi_matrix_alloc(&fit->white_L[g], fit->problem.ctx, M, M));
+        THI_TRY(thi_matrix_alloc(&fit->whitened.L[g], fit->problem.ctx, M, M));
     }
 out:
     return status;
@@ -153,9 +153,9 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t b
     thiele_status status;
     THI_TRY(open_vectors(fit, capacity));
     THI_TRY(open_pointers(fit));
-    THI_TRY(thi_rows_alloc(&fit->rows, ctx, capacity, fit->problem.source->dims, fit->problem.source->outputs,
+    THI_TRY(thi_rows_alloc(&fit->work.rows, ctx, capacity, fit->problem.source->dims, fit->problem.source->outputs,
                            fit->problem.source->offset));
-    THI_TRY(thi_alloc(ctx, &fit->row, (size_t)capacity, sizeof *fit->row));
+    THI_TRY(thi_alloc(ctx, &fit->work.row, (size_t)capacity, sizeof *fit->work.row));
     THI_TRY(thi_variational_open(&fit->engine, ctx, &fit->shape));
     if (fit->natural) {
         THI_TRY(open_sites(fit));
@@ -167,9 +167,11 @@ out:
 
 void thi_vfit_close(thi_vfit *fit)
 {
-    void *const blocks[] = {fit->x,    fit->bar, fit->base,       fit->hyper_bar, fit->Z,     fit->mu,
-                            fit->v,    fit->g,   fit->h,          fit->E,         fit->dphi,  fit->expected_of,
-                            fit->Z_of, fit->row, fit->theta_bars, fit->mean_bars, fit->Z_bars};
+    void *const blocks[] = {fit->vector.x,   fit->vector.bar, fit->vector.base,     fit->work.hyper_bar,
+                            fit->Z,          fit->work.mu,    fit->work.v,          fit->work.g,
+                            fit->work.h,     fit->work.E,     fit->work.dphi,       fit->work.expected_of,
+                            fit->Z_of,       fit->work.row,   fit->work.theta_bars, fit->work.mean_bars,
+                            fit->work.Z_bars};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         thi_free(blocks[i]);
     }
@@ -177,24 +179,24 @@ void thi_vfit_close(thi_vfit *fit)
         thi_sites_free(&fit->sites[j]);
     }
     thi_free(fit->sites);
-    thi_free(fit->white_q);
-    thi_free(fit->white_work.data);
-    for (int g = 0; fit->white_L != NULL && g < fit->problem.spec->latents.groups; g++) {
-        thi_free(fit->white_L[g].data);
+    thi_free(fit->whitened.q);
+    thi_free(fit->whitened.work.data);
+    for (int g = 0; fit->whitened.L != NULL && g < fit->problem.spec->latents.groups; g++) {
+        thi_free(fit->whitened.L[g].data);
     }
-    thi_free(fit->white_L);
-    thi_rows_free(&fit->rows);
+    thi_free(fit->whitened.L);
+    thi_rows_free(&fit->work.rows);
     thi_variational_close(fit->engine);
 }
 
-/* Hypers and Z of fit->x to the model. */
+/* Hypers and Z of fit->vector.x to the model. */
 static thiele_status apply(thi_vfit *fit)
 {
-    int64_t kernel = fit->first[THI_PART_KERNEL], Z = fit->first[THI_PART_Z];
+    int64_t kernel = fit->vector.first[THI_PART_KERNEL], Z = fit->vector.first[THI_PART_Z];
     fit->applied = false;
     if (kernel < Z) {
-        thi_hypers_unpack(fit->problem.hypers, fit->x + kernel);
-        if (!thi_hypers_in_bounds(fit->problem.hypers, fit->base)) {
+        thi_hypers_unpack(fit->problem.hypers, fit->vector.x + kernel);
+        if (!thi_hypers_in_bounds(fit->problem.hypers, fit->vector.base)) {
             return thi_fail(fit->problem.ctx, THIELE_ERROR_NUMERIC, "the search ran away from its first guesses");
         }
         thiele_status status = thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec);
@@ -202,8 +204,8 @@ static thiele_status apply(thi_vfit *fit)
             return status;
         }
     }
-    if (Z < fit->first[THI_PARTS]) {
-        memcpy(fit->Z, fit->x + Z, (size_t)(fit->first[THI_PARTS] - Z) * sizeof *fit->Z);
+    if (Z < fit->vector.first[THI_PARTS]) {
+        memcpy(fit->Z, fit->vector.x + Z, (size_t)(fit->vector.first[THI_PARTS] - Z) * sizeof *fit->Z);
     }
     fit->applied = true;
     return THIELE_OK;
@@ -212,18 +214,19 @@ static thiele_status apply(thi_vfit *fit)
 /* Whether a part of x is as it was when it was last applied. */
 static bool is_same(const thi_vfit *fit, const double *x, int part)
 {
-    int64_t from = fit->first[part], to = fit->first[part + 1];
-    return x != fit->x && fit->applied && memcmp(x + from, fit->x + from, (size_t)(to - from) * sizeof *x) == 0;
+    int64_t from = fit->vector.first[part], to = fit->vector.first[part + 1];
+    return x != fit->vector.x && fit->applied &&
+           memcmp(x + from, fit->vector.x + from, (size_t)(to - from) * sizeof *x) == 0;
 }
 
 thiele_status thi_vfit_take(thi_vfit *fit, const double *x)
 {
     bool prior = is_same(fit, x, THI_PART_KERNEL) && is_same(fit, x, THI_PART_Z);
     bool same = prior && is_same(fit, x, THI_PART_PHI);
-    if (x != fit->x) {
-        memcpy(fit->x, x, (size_t)thi_vfit_size(fit) * sizeof *x);
+    if (x != fit->vector.x) {
+        memcpy(fit->vector.x, x, (size_t)thi_vfit_size(fit) * sizeof *x);
     }
-    if (same || fit->first[THI_PART_KERNEL] == fit->first[THI_PARTS]) {
+    if (same || fit->vector.first[THI_PART_KERNEL] == fit->vector.first[THI_PARTS]) {
         return THIELE_OK;
     }
     fit->fresh = fit->fresh || !prior;
@@ -232,7 +235,7 @@ thiele_status thi_vfit_take(thi_vfit *fit, const double *x)
 
 void thi_vfit_confine(const thi_vfit *fit, double *x)
 {
-    if (fit->first[THI_PART_KERNEL] < fit->first[THI_PART_Z]) {
-        thi_hypers_confine(fit->problem.hypers, fit->base, x + fit->first[THI_PART_KERNEL]);
+    if (fit->vector.first[THI_PART_KERNEL] < fit->vector.first[THI_PART_Z]) {
+        thi_hypers_confine(fit->problem.hypers, fit->vector.base, x + fit->vector.first[THI_PART_KERNEL]);
     }
 }

@@ -38,6 +38,30 @@ typedef struct thi_wanted {
     bool pull, q, prior, phi;
 } thi_wanted;
 
+/* The optimiser's vector: q (none with sites), free hypers of kernels and means, of the likelihood, Z unless fixed. */
+typedef struct thi_vfit_vector {
+    int64_t first[THI_PARTS + 1];
+    double *x, *bar; /* present values; gradient of bound + log prior */
+    double *base;    /* first guesses of all hypers */
+} thi_vfit_vector;
+
+/* Room for the rows of a block, what the likelihood says of them, and gradients. */
+typedef struct thi_vfit_work {
+    thi_rows rows;
+    int64_t *row;
+    double *mu, *v, *g, *h, *E, *dphi;
+    double *hyper_bar; /* all hypers */
+    double **theta_bars, **mean_bars, **Z_bars;
+    double *expected_of; /* K: of each component without its weight */
+} thi_vfit_work;
+
+/* What the last evaluation found. */
+typedef struct thi_vfit_found {
+    double expected, kl, bound, log_prior;
+    int64_t seen; /* rows without missing values */
+    bool empty;   /* there were none, which is no fault of q */
+} thi_vfit_found;
+
 typedef struct thi_vfit {
     thi_problem problem;
     const thi_variational_settings *settings;
@@ -54,28 +78,18 @@ typedef struct thi_vfit {
     const double **Z_of;
     bool fresh;   /* kernels or Z changed since the last begin */
     bool applied; /* kernels, likelihood and Z are those of x */
+    thi_vfit_vector vector;
+    thi_vfit_work work;
+    thi_vfit_found at;
 
-    /* The vector: q (none with sites), free hypers of kernels and means, of the likelihood, Z unless fixed. */
-    int64_t first[THI_PARTS + 1];
-    double *x, *bar;  /* present values; gradient of bound + log prior */
-    double *base;     /* first guesses of all hypers */
     thi_sites *sites; /* Q, or NULL */
     bool white;       /* they stay in w as kernels and Z move, else in u */
-    double *white_q;
-    thi_matrix white_work;
-    thi_matrix *white_L; /* factors of each group's Kzz, where q is diagonal in u; else NULL */
+    struct {
+        double *q;
+        thi_matrix work;
+        thi_matrix *L; /* factors of each group's Kzz, where q is diagonal in u; else NULL */
+    } whitened;
 
-    thi_rows rows; /* of a block */
-    int64_t *row;
-    double *mu, *v, *g, *h, *E, *dphi;
-    double *hyper_bar; /* all hypers */
-    double **theta_bars, **mean_bars, **Z_bars;
-    double *expected_of; /* K: of each component without its weight */
-
-    /* Of the last evaluation: */
-    double expected, kl, bound, log_prior;
-    int64_t seen;        /* rows without missing values */
-    bool empty;          /* there were none, which is no fault of q */
     int64_t evaluations; /* so far */
     double rows_done;
     double passes; /* over the rows, at most */
@@ -91,7 +105,7 @@ typedef struct thi_vfit {
 thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t batch, bool learn_prior);
 void thi_vfit_close(thi_vfit *fit);
 int64_t thi_vfit_size(const thi_vfit *fit);
-/* x (may be fit->x) becomes the present values. NUMERIC when a hyperparameter has run away. */
+/* x (may be fit->vector.x) becomes the present values. NUMERIC when a hyperparameter has run away. */
 thiele_status thi_vfit_take(thi_vfit *fit, const double *x);
 /* Moves runaway hyperparameters of x back to where they may be. */
 void thi_vfit_confine(const thi_vfit *fit, double *x);
@@ -105,13 +119,13 @@ thiele_status thi_vfit_begin(thi_vfit *fit);
 /* The next rows, at most so many; 0: there are no more. */
 typedef int64_t (*thi_next_rows)(void *arg, int64_t most, int64_t *row);
 /*
- * What a natural step needs from as many rows as `next` has, each with the weight 1: fit->seen of them were whole. The
- * bound is of no use then.
+ * What a natural step needs from as many rows as `next` has, each with the weight 1: fit->at.seen of them were whole.
+ * The bound is of no use then.
  */
 thiele_status thi_vfit_pull_some(thi_vfit *fit, thi_next_rows next, void *arg);
 /*
  * E of the rows that were looked at last, which stand for all, at the same marginals and the present parameters of the
- * likelihood: fit->expected, and the gradient in those parameters.
+ * likelihood: fit->at.expected, and the gradient in those parameters.
  */
 thiele_status thi_vfit_expect_again(thi_vfit *fit);
 /* True when the deadline, the progress callback or the number of passes ends the fit. */
@@ -169,8 +183,8 @@ thiele_status thi_vfit_first_phi(thi_vfit *fit);
 
 /* --- variational_first.c --- */
 /*
- * The first numbers of q in x: those that one component of the family has by sites (white_q, a full factor whatever the
- * family), with the means of several components set apart; NULL: the prior.
+ * The first numbers of q in x: those that one component of the family has by sites (whitened.q, a full factor whatever
+ * the family), with the means of several components set apart; NULL: the prior.
  */
 void thi_vfit_start_q(thi_vfit *fit, const double *found);
 

@@ -74,7 +74,7 @@ static thiele_status loop_open(loop *l, thi_vfit *fit, const char *rule, double 
     thiele_status status;
     *l = (loop){.fit = fit, .scale = gradient_scale(fit, rule), .rate = rate, .slowed = 1.0, .caution = 1.0};
     for (int p = 0; p < THI_PARTS; p++) {
-        length[p] = fit->first[p + 1] - fit->first[p];
+        length[p] = fit->vector.first[p + 1] - fit->vector.first[p];
     }
     /* Epoch by epoch another order; other uses of this purpose number their streams from 0. */
     thi_batches_open(&l->batches, (thi_stream){fit->problem.ctx->seed, THI_RANDOM_SUBSET, UINT64_C(1) << 40},
@@ -150,7 +150,7 @@ static double pace(const loop *l)
 /* Hyperparameters and Z are held until q has seen something. */
 static bool moves_prior(const loop *l)
 {
-    const int64_t *first = l->fit->first;
+    const int64_t *first = l->fit->vector.first;
     return first[THI_PART_KERNEL] < first[THI_PARTS] && l->t >= HOLD;
 }
 
@@ -163,8 +163,9 @@ static void stretch_steps(const loop *l)
     const thi_vfit *fit = l->fit;
     double factor = EAGER / sqrt(1.0 + fmax(0.0, (double)l->t - HOLD) / EAGER_STEPS);
     bool own = fit->natural && !(fit->settings->rate > 0.0);
-    for (int64_t i = fit->first[THI_PART_KERNEL]; own && factor > 1.0 && i < fit->first[THI_PART_Z]; i++) {
-        fit->x[i] = l->before[i] + factor * (fit->x[i] - l->before[i]);
+    for (int64_t i = fit->vector.first[THI_PART_KERNEL]; own && factor > 1.0 && i < fit->vector.first[THI_PART_Z];
+         i++) {
+        fit->vector.x[i] = l->before[i] + factor * (fit->vector.x[i] - l->before[i]);
     }
 }
 
@@ -173,27 +174,27 @@ static thiele_status move(loop *l)
     thi_vfit *fit = l->fit;
     int64_t size = thi_vfit_size(fit);
     bool prior = moves_prior(l), active[THI_PARTS] = {!fit->natural, prior, prior, prior};
-    memcpy(l->before, fit->x, (size_t)size * sizeof *l->before);
+    memcpy(l->before, fit->vector.x, (size_t)size * sizeof *l->before);
     if (fit->natural) {
         thi_sites_keep(fit, l->work.from);
         thi_variational_step(fit->engine, rho_of(l), fit->sites);
     }
     for (int64_t i = 0; i < size; i++) {
-        l->descent[i] = -l->scale * fit->bar[i];
+        l->descent[i] = -l->scale * fit->vector.bar[i];
     }
     l->rule.factor = pace(l);
-    thiele_status status = thi_rule_step(&l->rule, fit->problem.ctx, fit->x, l->descent, active);
+    thiele_status status = thi_rule_step(&l->rule, fit->problem.ctx, fit->vector.x, l->descent, active);
     if (status == THIELE_OK && (prior || !fit->natural)) {
         stretch_steps(l);
-        thi_vfit_confine(fit, fit->x);
-        status = thi_vfit_take(fit, fit->x);
+        thi_vfit_confine(fit, fit->vector.x);
+        status = thi_vfit_take(fit, fit->vector.x);
     }
     return status;
 }
 
 static bool usable(const loop *l, thiele_status status)
 {
-    return status == THIELE_OK && l->fit->bound + l->fit->log_prior >= l->floor;
+    return status == THIELE_OK && l->fit->at.bound + l->fit->at.log_prior >= l->floor;
 }
 
 /* Back to before the last step. */
@@ -203,9 +204,9 @@ static thiele_status take_back(loop *l)
     thi_recover(fit->problem.ctx);
     l->failures++;
     l->caution *= 0.5;
-    memcpy(fit->x, l->before, (size_t)thi_vfit_size(fit) * sizeof *fit->x);
+    memcpy(fit->vector.x, l->before, (size_t)thi_vfit_size(fit) * sizeof *fit->vector.x);
     thiele_status status;
-    THI_TRY(thi_vfit_take(fit, fit->x));
+    THI_TRY(thi_vfit_take(fit, fit->vector.x));
     if (fit->natural) {
         THI_TRY(thi_sites_return(fit, l->work.from));
         fit->white = fit->white || l->failures >= IN_W_AFTER;
@@ -219,7 +220,7 @@ static void keep_best(loop *l)
 {
     const thi_vfit *fit = l->fit;
     int64_t size = thi_vfit_size(fit);
-    memcpy(l->best, fit->x, (size_t)size * sizeof *l->best);
+    memcpy(l->best, fit->vector.x, (size_t)size * sizeof *l->best);
     if (fit->natural) {
         thi_sites_keep(fit, l->best + size);
     }
@@ -230,12 +231,12 @@ static thiele_status return_to_best(loop *l)
 {
     thi_vfit *fit = l->fit;
     int64_t size = thi_vfit_size(fit);
-    memcpy(fit->x, l->best, (size_t)size * sizeof *l->best);
-    thiele_status status = thi_vfit_take(fit, fit->x);
+    memcpy(fit->vector.x, l->best, (size_t)size * sizeof *l->best);
+    thiele_status status = thi_vfit_take(fit, fit->vector.x);
     if (status == THIELE_OK && fit->natural) {
         status = thi_sites_return(fit, l->best + size);
     }
-    memcpy(l->before, fit->x, (size_t)size * sizeof *l->before);
+    memcpy(l->before, fit->vector.x, (size_t)size * sizeof *l->before);
     return status;
 }
 
@@ -270,7 +271,7 @@ static thiele_status step(loop *l, bool *ended)
         return status;
     }
     l->t++;
-    if (status != THIELE_OK && fit->empty) {
+    if (status != THIELE_OK && fit->at.empty) {
         thi_recover(fit->problem.ctx);
         return THIELE_OK;
     }
@@ -280,7 +281,7 @@ static thiele_status step(loop *l, bool *ended)
     l->failures = 0;
     l->caution = fmin(1.0, RECOVERY * l->caution);
     fit->white = fit->white || (fit->natural && thi_white_needed(fit));
-    double log_p = fit->bound + fit->log_prior;
+    double log_p = fit->at.bound + fit->at.log_prior;
     bool returned;
     status = judge(l, -log_p, ended, &returned);
     thi_vfit_report(fit, -l->monitor.smoothed, size, part.count);
@@ -309,12 +310,12 @@ static thiele_status begin(loop *l)
 {
     thi_vfit *fit = l->fit;
     thiele_status status = THIELE_ERROR_NUMERIC;
-    fit->empty = true;
-    for (int64_t tried = 0; status == THIELE_ERROR_NUMERIC && fit->empty && tried < l->batches.per_epoch; tried++) {
+    fit->at.empty = true;
+    for (int64_t tried = 0; status == THIELE_ERROR_NUMERIC && fit->at.empty && tried < l->batches.per_epoch; tried++) {
         l->t = tried;
         thi_part part = next_batch(l);
         status = thi_vfit_evaluate(fit, &part, (thi_wanted){0});
-        if (status == THIELE_ERROR_NUMERIC && !fit->empty && fit->natural) {
+        if (status == THIELE_ERROR_NUMERIC && !fit->at.empty && fit->natural) {
             /* The sites of other rows may be of no use for these. */
             thi_sites_clear(fit);
             status = thi_vfit_evaluate(fit, &part, (thi_wanted){0});
@@ -325,8 +326,8 @@ static thiele_status begin(loop *l)
         return status;
     }
     thi_recover(fit->problem.ctx);
-    l->floor = fit->bound + fit->log_prior - fabs(fit->bound) - (double)fit->problem.source->n;
-    memcpy(l->before, fit->x, (size_t)thi_vfit_size(fit) * sizeof *l->before);
+    l->floor = fit->at.bound + fit->at.log_prior - fabs(fit->at.bound) - (double)fit->problem.source->n;
+    memcpy(l->before, fit->vector.x, (size_t)thi_vfit_size(fit) * sizeof *l->before);
     return fit->natural ? settle_sites(l) : THIELE_OK;
 }
 
@@ -341,7 +342,7 @@ static thiele_status settle(loop *l)
     if (status != THIELE_OK && status != THIELE_ERROR_NUMERIC) {
         return status;
     }
-    bool good = usable(l, status) || l->fit->empty;
+    bool good = usable(l, status) || l->fit->at.empty;
     thi_recover(l->fit->problem.ctx);
     return good ? THIELE_OK : take_back(l);
 }
@@ -355,14 +356,14 @@ static thiele_status estimate(loop *l)
     for (int b = 0; b < ESTIMATE_BATCHES; b++, l->t++) {
         thi_part part = next_batch(l);
         thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){0});
-        if (status != THIELE_OK && !fit->empty) {
+        if (status != THIELE_OK && !fit->at.empty) {
             return status;
         }
-        expected += fit->expected / ESTIMATE_BATCHES;
+        expected += fit->at.expected / ESTIMATE_BATCHES;
         rows += part.count;
     }
     thi_recover(fit->problem.ctx);
-    fit->bound = expected - fit->kl;
+    fit->at.bound = expected - fit->at.kl;
     fit->result->bound_rows = rows;
     return THIELE_OK;
 }
@@ -378,7 +379,7 @@ static int64_t next_rows(void *arg, int64_t most, int64_t *row)
     last_rows *last = arg;
     const thi_batches *batches = &last->l->batches;
     int64_t count = 0;
-    bool late = last->l->fit->seen > 0 && thi_driver_stopped(last->l->fit->problem.driver);
+    bool late = last->l->fit->at.seen > 0 && thi_driver_stopped(last->l->fit->problem.driver);
     while (!late && last->t < last->end && count + batches->largest <= most) {
         count += thi_batches_rows(batches, last->t++, row + count);
     }
@@ -396,10 +397,10 @@ static thiele_status last_step(loop *l)
     last_rows last = {l, first, first + epoch};
     double rho = rho_of(l), averaged = (double)l->batches.largest * (2.0 - rho) / rho;
     thiele_status status = thi_vfit_pull_some(fit, next_rows, &last);
-    if (status != THIELE_OK || fit->seen == 0) {
+    if (status != THIELE_OK || fit->at.seen == 0) {
         return status;
     }
-    double seen = (double)fit->seen;
+    double seen = (double)fit->at.seen;
     thi_sites_keep(fit, l->work.from);
     thi_variational_step(fit->engine, 1.0, fit->sites);
     thi_sites_scale(fit, (double)fit->problem.source->n / seen);
@@ -445,7 +446,7 @@ static thiele_status finish(loop *l)
     thiele_status status = settle(l);
     if (status == THIELE_OK && fit->natural && fit->conjugate) {
         fit->passes = INFINITY;
-        return thi_vfit_profile(fit, fit->first[THI_PART_PHI] < fit->first[THI_PART_Z]);
+        return thi_vfit_profile(fit, fit->vector.first[THI_PART_PHI] < fit->vector.first[THI_PART_Z]);
     }
     bool few = fit->problem.source->n <= ESTIMATE_BATCHES * fit->batch;
     if (status != THIELE_OK) {

@@ -76,14 +76,14 @@ static void pack(thi_matrix N, const double *t, double *q)
 
 static thiele_status take_full(thi_vfit *fit, int latent)
 {
-    thi_matrix C = fit->white_work;
+    thi_matrix C = fit->whitened.work;
     reverse(fit->sites[latent].T, C);
     thiele_status status = thi_chol(fit->problem.ctx, C);
     if (status == THIELE_OK) {
         status = thi_tri_inverse(fit->problem.ctx, C);
     }
     if (status == THIELE_OK) {
-        pack(C, fit->sites[latent].t, fit->white_q + thi_variational_offset(&fit->shape, 0, latent));
+        pack(C, fit->sites[latent].t, fit->whitened.q + thi_variational_offset(&fit->shape, 0, latent));
     }
     return status;
 }
@@ -93,7 +93,7 @@ static thiele_status take_full(thi_vfit *fit, int latent)
 static thiele_status factor(const thi_vfit *fit, int group)
 {
     const thiele_kernel *kernel = fit->problem.spec->latents.kernel[group];
-    thi_matrix L = fit->white_L[group];
+    thi_matrix L = fit->whitened.L[group];
     thi_inputs inputs = {0};
     double jitter;
     thiele_status status;
@@ -125,17 +125,17 @@ static thiele_status solve(thi_vfit *fit, const thi_sites *sites, thi_matrix C, 
 /* The columns' lengths of Y = C', in u of C'L^-1, are the roots of the diagonal of the precision. */
 static thiele_status take_diagonal(thi_vfit *fit, int latent)
 {
-    thi_matrix C = fit->white_work, Y = {0};
+    thi_matrix C = fit->whitened.work, Y = {0};
     int64_t M = C.rows;
-    double *m = fit->white_q + thi_variational_offset(&fit->shape, 0, latent), *packed = m + M;
+    double *m = fit->whitened.q + thi_variational_offset(&fit->shape, 0, latent), *packed = m + M;
     thiele_status status;
     THI_TRY(solve(fit, &fit->sites[latent], C, m));
     THI_TRY(thi_matrix_alloc(&Y, fit->problem.ctx, M, M));
     for (int64_t j = 0; j < M; j++) {
         Y.data[j + j * M] = 1.0;
     }
-    if (fit->white_L != NULL) {
-        thi_matrix L = fit->white_L[fit->problem.spec->latents.group[latent]];
+    if (fit->whitened.L != NULL) {
+        thi_matrix L = fit->whitened.L[fit->problem.spec->latents.group[latent]];
         thi_blas_trmm(THI_LEFT, THI_N, 1.0, L, thi_matrix_view(m, M, 1, M));
         THI_TRY(thi_tri_solve(fit->problem.ctx, THI_N, L, Y));
     }
@@ -154,7 +154,7 @@ out:
 thiele_status thi_white_take(thi_vfit *fit)
 {
     thiele_status status = THIELE_OK;
-    for (int g = 0; fit->white_L != NULL && fit->fresh && g < fit->problem.spec->latents.groups; g++) {
+    for (int g = 0; fit->whitened.L != NULL && fit->fresh && g < fit->problem.spec->latents.groups; g++) {
         THI_TRY(factor(fit, g));
     }
     for (int j = 0; j < fit->shape.latents; j++) {

@@ -44,13 +44,13 @@ thiele_status thi_decoupled_open(thi_decoupled **out, thiele_context *ctx, const
     THI_TRY(thi_alloc(ctx, &d, 1, sizeof *d));
     d->shape = *shape;
     THI_TRY(open_squares(d, ctx));
-    THI_TRY(thi_matrix_alloc(&d->k, ctx, shape->rows, M));
-    THI_TRY(thi_matrix_alloc(&d->V, ctx, shape->rows, M));
-    THI_TRY(thi_matrix_alloc(&d->W, ctx, shape->rows, M));
-    THI_TRY(thi_matrix_alloc(&d->U, ctx, shape->rows, M));
-    THI_TRY(thi_matrix_alloc(&d->portion, ctx, most, THI_DECOUPLED_PORTION));
-    THI_TRY(thi_matrix_alloc(&d->weights, ctx, most, THI_DECOUPLED_PORTION));
-    THI_TRY(thi_alloc(ctx, &d->diagonal, (size_t)shape->rows, sizeof *d->diagonal));
+    THI_TRY(thi_matrix_alloc(&d->at.k, ctx, shape->rows, M));
+    THI_TRY(thi_matrix_alloc(&d->at.V, ctx, shape->rows, M));
+    THI_TRY(thi_matrix_alloc(&d->at.W, ctx, shape->rows, M));
+    THI_TRY(thi_matrix_alloc(&d->at.U, ctx, shape->rows, M));
+    THI_TRY(thi_matrix_alloc(&d->at.portion, ctx, most, THI_DECOUPLED_PORTION));
+    THI_TRY(thi_matrix_alloc(&d->at.weights, ctx, most, THI_DECOUPLED_PORTION));
+    THI_TRY(thi_alloc(ctx, &d->at.diagonal, (size_t)shape->rows, sizeof *d->at.diagonal));
     THI_TRY(thi_alloc(ctx, &d->pick, (size_t)(shape->columns * (2 * shape->D + 1)), sizeof *d->pick));
 out:
     if (status != THIELE_OK) {
@@ -66,16 +66,16 @@ void thi_decoupled_close(thi_decoupled *d)
     if (d == NULL) {
         return;
     }
-    thi_matrix *all[] = {&d->K,  &d->root, &d->factor, &d->S, &d->Th, &d->work, &d->more,    &d->map,
-                         &d->KL, &d->Kh,   &d->k,      &d->V, &d->W,  &d->U,    &d->portion, &d->weights};
+    thi_matrix *all[] = {&d->K,  &d->root, &d->factor, &d->S,    &d->Th,   &d->work, &d->more,       &d->map,
+                         &d->KL, &d->Kh,   &d->at.k,   &d->at.V, &d->at.W, &d->at.U, &d->at.portion, &d->at.weights};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         thi_free(all[i]->data);
     }
     thi_functions_clear(&d->alpha);
     thi_functions_clear(&d->beta);
-    thi_inputs_clear(&d->rows);
+    thi_inputs_clear(&d->at.rows);
     thi_free(d->m);
-    thi_free(d->diagonal);
+    thi_free(d->at.diagonal);
     thi_free(d->theta);
     thi_free(d->pick);
     thi_free(d);
@@ -135,7 +135,7 @@ static thiele_status project_mean(thi_decoupled *d, thiele_context *ctx, int64_t
     memset(d->c, 0, (size_t)M * sizeof *d->c);
     for (int64_t first = 0; first < d->alpha.n; first += THI_DECOUPLED_PORTION) {
         thi_functions part = thi_decoupled_portion(d, first);
-        thi_matrix K = thi_decoupled_view(d->portion, M, part.n);
+        thi_matrix K = thi_decoupled_view(d->at.portion, M, part.n);
         thiele_status status = thi_functions_cross(&d->beta, &part, ctx, K, false);
         if (status != THIELE_OK) {
             return status;
@@ -214,8 +214,8 @@ static thiele_status add_means(thi_decoupled *d, thiele_context *ctx, double *mu
 {
     for (int64_t first = 0; first < d->alpha.n; first += THI_DECOUPLED_PORTION) {
         thi_functions part = thi_decoupled_portion(d, first);
-        thi_matrix K = thi_decoupled_view(d->portion, d->n, part.n);
-        thiele_status status = thi_functions_fill(&part, ctx, &d->rows, K);
+        thi_matrix K = thi_decoupled_view(d->at.portion, d->at.n, part.n);
+        thiele_status status = thi_functions_fill(&part, ctx, &d->at.rows, K);
         if (status != THIELE_OK) {
             return status;
         }
@@ -238,11 +238,11 @@ static void add_products(thi_matrix A, thi_matrix B, double scale, double *v)
 /* What beta adds to mu and v. */
 static thiele_status add_beta(thi_decoupled *d, thiele_context *ctx, int64_t M, double *mu, double *v)
 {
-    int64_t n = d->n;
-    thi_matrix k = thi_decoupled_view(d->k, n, M), V = thi_decoupled_view(d->V, n, M),
-               W = thi_decoupled_view(d->W, n, M);
+    int64_t n = d->at.n;
+    thi_matrix k = thi_decoupled_view(d->at.k, n, M), V = thi_decoupled_view(d->at.V, n, M),
+               W = thi_decoupled_view(d->at.W, n, M);
     thiele_status status;
-    THI_TRY(thi_functions_fill(&d->beta, ctx, &d->rows, k));
+    THI_TRY(thi_functions_fill(&d->beta, ctx, &d->at.rows, k));
     if (!d->shape.orthogonal) {
         THI_TRY(thi_multiply(ctx, THI_N, THI_N, 1.0, k, thi_decoupled_square(d->map, M), 0.0, V, false));
         add_products(V, V, -1.0, v);
@@ -263,12 +263,12 @@ thiele_status thi_decoupled_marginals(thi_decoupled *d, thiele_context *ctx, int
 {
     const thi_prior *prior = &d->prior;
     thiele_status status;
-    d->n = n;
-    d->X = X;
-    thi_inputs_clear(&d->rows);
-    THI_TRY(thi_inputs_make(&d->rows, ctx, prior->kernel, n, X));
+    d->at.n = n;
+    d->at.X = X;
+    thi_inputs_clear(&d->at.rows);
+    THI_TRY(thi_inputs_make(&d->at.rows, ctx, prior->kernel, n, X));
     thi_mean_fill(prior->mean, prior->mean_parameter, n, d->shape.D, X, mu);
-    THI_TRY(thi_kernel_fill_diagonal(prior->kernel, ctx, &d->rows, v));
+    THI_TRY(thi_kernel_fill_diagonal(prior->kernel, ctx, &d->at.rows, v));
     THI_TRY(add_means(d, ctx, mu));
     if (d->beta.n > 0) {
         THI_TRY(add_beta(d, ctx, d->beta.n, mu, v));

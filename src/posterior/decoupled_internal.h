@@ -4,6 +4,17 @@
 
 #include "posterior/decoupled.h"
 
+/* The rows at hand. */
+typedef struct thi_decoupled_rows {
+    int64_t n;
+    const double *X;
+    thi_inputs rows;
+    thi_matrix k, V, W, U; /* rows x M: k(x, beta); V' or U'; work */
+    thi_matrix portion;    /* rows or columns or beta, x PORTION */
+    thi_matrix weights;    /* the same */
+    double *diagonal;      /* rows */
+} thi_decoupled_rows;
+
 struct thi_decoupled {
     thi_decoupled_shape shape;
     thi_prior prior;
@@ -22,15 +33,8 @@ struct thi_decoupled {
     double *m, *c, *lean; /* M each, orthogonal: m, c, m - c */
     double *Vg;           /* M: sum over rows of V g */
     double log_det, jitter;
-    /* Rows at hand. */
-    int64_t n;
-    const double *X;
-    thi_inputs rows;
-    thi_matrix k, V, W, U; /* rows x M: k(x, beta); V' or U'; work */
-    thi_matrix portion;    /* rows or columns or beta, x PORTION */
-    thi_matrix weights;    /* the same */
-    double *diagonal;      /* rows */
-    double *theta, *pick;  /* parameters (grown when needed); columns */
+    thi_decoupled_rows at;
+    double *theta, *pick; /* parameters (grown when needed); columns */
     int parameters;
 };
 

@@ -34,14 +34,14 @@ static thi_functions_bar beta_bar(const thi_decoupled_bar *bar)
 /* Sums over rows, and U becomes kbar'. */
 static thiele_status rows_plain(thi_decoupled *d, thiele_context *ctx, int64_t M, const double *h)
 {
-    thi_matrix V = thi_decoupled_view(d->V, d->n, M), W = thi_decoupled_view(d->W, d->n, M);
+    thi_matrix V = thi_decoupled_view(d->at.V, d->at.n, M), W = thi_decoupled_view(d->at.W, d->at.n, M);
     thiele_status status;
     scale_rows(V, h, W);
     THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, V, W, 1.0, thi_decoupled_square(d->Th, M), true));
-    THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, thi_decoupled_view(d->k, d->n, M), W, 1.0,
+    THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, thi_decoupled_view(d->at.k, d->at.n, M), W, 1.0,
                          thi_decoupled_square(d->Kh, M), false));
     THI_TRY(thi_multiply(ctx, THI_N, THI_T, -2.0, W, thi_decoupled_square(d->map, M), 0.0,
-                         thi_decoupled_view(d->U, d->n, M), false));
+                         thi_decoupled_view(d->at.U, d->at.n, M), false));
 out:
     return status;
 }
@@ -49,14 +49,14 @@ out:
 static thiele_status rows_orthogonal(thi_decoupled *d, thiele_context *ctx, int64_t M, const double *g, const double *h,
                                      bool moves)
 {
-    thi_matrix V = thi_decoupled_view(d->V, d->n, M), W = thi_decoupled_view(d->W, d->n, M);
-    thi_matrix U = thi_decoupled_view(d->U, d->n, M);
+    thi_matrix V = thi_decoupled_view(d->at.V, d->at.n, M), W = thi_decoupled_view(d->at.W, d->at.n, M);
+    thi_matrix U = thi_decoupled_view(d->at.U, d->at.n, M);
     thiele_status status;
     scale_rows(V, h, U);
     THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, V, U, 1.0, thi_decoupled_square(d->Th, M), true));
     thi_blas_gemv(THI_T, 1.0, V, g, 1.0, d->Vg);
     for (int64_t j = 0; moves && j < M; j++) {
-        for (int64_t i = 0; i < d->n; i++) {
+        for (int64_t i = 0; i < d->at.n; i++) {
             U.data[i + j * U.ld] = g[i] * d->lean[j] + 2.0 * h[i] * W.data[i + j * W.ld];
         }
     }
@@ -75,8 +75,8 @@ static thiele_status pull_beta(thi_decoupled *d, thiele_context *ctx, int64_t M,
     thiele_status status;
     THI_TRY(d->shape.orthogonal ? rows_orthogonal(d, ctx, M, g, h, moves) : rows_plain(d, ctx, M, h));
     if (moves) {
-        THI_TRY(thi_functions_pull(&d->beta, ctx, &d->rows, thi_decoupled_view(d->U, d->n, M),
-                                   thi_decoupled_view(d->k, d->n, M), &own));
+        THI_TRY(thi_functions_pull(&d->beta, ctx, &d->at.rows, thi_decoupled_view(d->at.U, d->at.n, M),
+                                   thi_decoupled_view(d->at.k, d->at.n, M), &own));
     }
 out:
     return status;
@@ -89,16 +89,16 @@ static thiele_status pull_alpha(thi_decoupled *d, thiele_context *ctx, const dou
     thiele_status status = THIELE_OK;
     for (int64_t first = 0; first < d->alpha.n && (moves || bar->a != NULL); first += THI_DECOUPLED_PORTION) {
         thi_functions part = thi_decoupled_portion(d, first);
-        thi_matrix K = thi_decoupled_view(d->portion, d->n, part.n),
-                   Kbar = thi_decoupled_view(d->weights, d->n, part.n);
+        thi_matrix K = thi_decoupled_view(d->at.portion, d->at.n, part.n),
+                   Kbar = thi_decoupled_view(d->at.weights, d->at.n, part.n);
         thi_functions_bar own = thi_decoupled_alpha_bar(d, bar, first);
-        THI_TRY(thi_functions_fill(&part, ctx, &d->rows, K));
+        THI_TRY(thi_functions_fill(&part, ctx, &d->at.rows, K));
         if (bar->a != NULL) {
             thi_blas_gemv(THI_T, 1.0, K, g, 1.0, bar->a + first);
         }
         if (moves) {
             thi_decoupled_outer(Kbar, g, 1.0, d->q.a + first);
-            THI_TRY(thi_functions_pull(&part, ctx, &d->rows, Kbar, K, &own));
+            THI_TRY(thi_functions_pull(&part, ctx, &d->at.rows, Kbar, K, &own));
         }
     }
 out:
@@ -115,10 +115,10 @@ thiele_status thi_decoupled_pull(thi_decoupled *d, thiele_context *ctx, const do
     }
     THI_TRY(pull_alpha(d, ctx, g, bar));
     if (bar->theta != NULL) {
-        THI_TRY(thi_kernel_pull_diagonal(prior->kernel, ctx, &d->rows, h, bar->theta, NULL));
+        THI_TRY(thi_kernel_pull_diagonal(prior->kernel, ctx, &d->at.rows, h, bar->theta, NULL));
     }
     if (bar->mean != NULL) {
-        thi_mean_pull(prior->mean, prior->mean_parameter, d->n, d->shape.D, d->X, g, bar->mean, NULL);
+        thi_mean_pull(prior->mean, prior->mean_parameter, d->at.n, d->shape.D, d->at.X, g, bar->mean, NULL);
     }
 out:
     return status;
@@ -155,8 +155,8 @@ static thiele_status quadratic(thi_decoupled *d, thiele_context *ctx, const thi_
     memset(d->theta, 0, (size_t)d->parameters * sizeof *d->theta);
     for (int64_t first = 0; first < d->alpha.n; first += THI_DECOUPLED_PORTION) {
         thi_functions part = thi_decoupled_portion(d, first);
-        thi_matrix K = thi_decoupled_view(d->portion, picked->n, part.n);
-        thi_matrix Kbar = thi_decoupled_view(d->weights, picked->n, part.n);
+        thi_matrix K = thi_decoupled_view(d->at.portion, picked->n, part.n);
+        thi_matrix Kbar = thi_decoupled_view(d->at.weights, picked->n, part.n);
         THI_TRY(thi_functions_cross(picked, &part, ctx, K, false));
         thi_blas_gemv(THI_T, 1.0, K, s, 0.0, along);
         *value += 0.5 * thi_blas_dot(part.n, along, d->q.a + first);
@@ -187,7 +187,7 @@ static thiele_status project_columns(thi_decoupled *d, thiele_context *ctx, cons
         int64_t left = picked->n - first;
         thi_functions part =
             thi_functions_part(picked, first, left < THI_DECOUPLED_PORTION ? left : THI_DECOUPLED_PORTION);
-        thi_matrix K = thi_decoupled_view(d->portion, M, part.n);
+        thi_matrix K = thi_decoupled_view(d->at.portion, M, part.n);
         thiele_status status = thi_functions_cross(&d->beta, &part, ctx, K, false);
         if (status != THIELE_OK) {
             return status;
@@ -208,7 +208,8 @@ static thiele_status pull_projection(thi_decoupled *d, thiele_context *ctx, cons
     thiele_status status = THIELE_OK;
     for (int64_t first = 0; first < d->alpha.n; first += THI_DECOUPLED_PORTION) {
         thi_functions part = thi_decoupled_portion(d, first);
-        thi_matrix K = thi_decoupled_view(d->portion, M, part.n), Kbar = thi_decoupled_view(d->weights, M, part.n);
+        thi_matrix K = thi_decoupled_view(d->at.portion, M, part.n),
+                   Kbar = thi_decoupled_view(d->at.weights, M, part.n);
         thi_functions_bar own = thi_decoupled_alpha_bar(d, bar, first);
         THI_TRY(thi_functions_cross(&d->beta, &part, ctx, K, false));
         if (bar->a != NULL) {
@@ -219,7 +220,8 @@ static thiele_status pull_projection(thi_decoupled *d, thiele_context *ctx, cons
             THI_TRY(thi_functions_pull_cross(&d->beta, &part, ctx, Kbar, K, false, &own));
         }
         if (beta) {
-            thi_matrix Kt = thi_decoupled_view(d->portion, part.n, M), bart = thi_decoupled_view(d->weights, part.n, M);
+            thi_matrix Kt = thi_decoupled_view(d->at.portion, part.n, M),
+                       bart = thi_decoupled_view(d->at.weights, part.n, M);
             THI_TRY(thi_functions_cross(&part, &d->beta, ctx, Kt, false));
             thi_decoupled_outer(bart, d->q.a + first, 1.0, hbar);
             THI_TRY(thi_functions_pull_cross(&part, &d->beta, ctx, bart, Kt, false, &points));

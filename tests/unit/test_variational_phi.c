@@ -75,12 +75,12 @@ static double expected_at(thi_vfit *fit, int64_t i, double step)
     double x[2];
     int64_t size = thi_vfit_size(fit);
     assert_true(size <= 2);
-    memcpy(x, fit->x, (size_t)size * sizeof *x);
+    memcpy(x, fit->vector.x, (size_t)size * sizeof *x);
     x[i] += step;
     assert_ok(ctx, thi_vfit_take(fit, x));
     assert_ok(ctx, thi_vfit_expect_again(fit));
     x[i] -= step;
-    double expected = fit->expected;
+    double expected = fit->at.expected;
     assert_ok(ctx, thi_vfit_take(fit, x));
     return expected;
 }
@@ -94,10 +94,10 @@ static void test_again(void **state)
         double gradient[2];
         open_setting(&s, cases[c].likelihood, cases[c].expectation);
         assert_ok(ctx, thi_vfit_evaluate(&s.fit, &thi_all_rows, (thi_wanted){.pull = true}));
-        double expected = s.fit.expected;
+        double expected = s.fit.at.expected;
         assert_ok(ctx, thi_vfit_expect_again(&s.fit));
-        assert_near(s.fit.expected, expected, 1e-12, 0.0);
-        memcpy(gradient, s.fit.bar, (size_t)thi_vfit_size(&s.fit) * sizeof *gradient);
+        assert_near(s.fit.at.expected, expected, 1e-12, 0.0);
+        memcpy(gradient, s.fit.vector.bar, (size_t)thi_vfit_size(&s.fit) * sizeof *gradient);
         for (int64_t i = 0; i < thi_vfit_size(&s.fit); i++) {
             double slope = (expected_at(&s.fit, i, step) - expected_at(&s.fit, i, -step)) / (2.0 * step);
             /* The error of central differences is step^2 times a third derivative of the order of E. */
@@ -120,7 +120,7 @@ static void test_first(void **state)
         assert_ok(ctx, thi_vfit_evaluate(&s.fit, &thi_all_rows, (thi_wanted){.pull = true}));
         assert_ok(ctx, thi_vfit_expect_again(&s.fit));
         /* The slope of a log scale is -N where it is far too large; a few hundredths off, the same share of that. */
-        assert_true(fabs(s.fit.bar[last]) < 0.1 * N);
+        assert_true(fabs(s.fit.vector.bar[last]) < 0.1 * N);
         close_setting(&s);
     }
 }
