@@ -255,4 +255,15 @@ thiele_status thi_look_up(thiele_context *ctx, int64_t done, int64_t total) THI_
  */
 double thi_seconds(void);
 
+/* The lesser and the greater of two numbers. */
+static inline int64_t thi_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t thi_most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 #endif

@@ -122,11 +122,6 @@ typedef struct task {
     int64_t per_thread;
 } task;
 
-static int64_t at_most(int64_t n, int64_t limit)
-{
-    return n < limit ? n : limit;
-}
-
 static thiele_status row_features(task *t, thiele_context *ctx, const thi_inputs *rows)
 {
     const thi_leaf *leaf = leaf_of(t->B);
@@ -159,7 +154,7 @@ static thiele_status fill_block(void *arg, int64_t block, int thread)
 {
     (void)thread;
     const task *t = arg;
-    int64_t first = block * BLOCK, count = at_most(t->B->n - first, BLOCK), n = t->rows.cols;
+    int64_t first = block * BLOCK, count = thi_least(t->B->n - first, BLOCK), n = t->rows.cols;
     thi_matrix K = thi_matrix_block(t->K, 0, first, n, count);
     thi_blas_gemm(THI_T, THI_N, 1.0, t->rows, features_from(t->B, first, count), 0.0, K);
     for (int64_t i = 0; i < count; i++) {
@@ -213,7 +208,7 @@ static thiele_status pull_block(void *arg, int64_t block, int thread)
 {
     const task *t = arg;
     const thi_functions *f = t->B;
-    int64_t first = block * BLOCK, count = at_most(f->n - first, BLOCK), n = t->rows.cols, features = t->rows.rows;
+    int64_t first = block * BLOCK, count = thi_least(f->n - first, BLOCK), n = t->rows.cols, features = t->rows.rows;
     double *work = t->work + thread * t->per_thread;
     thi_matrix W = thi_matrix_view(work, n, count, n);
     thi_matrix sums = thi_matrix_view(work + n * BLOCK, features, count, features);
@@ -315,7 +310,7 @@ static void cross_column(const task *t, int64_t j, double *ratio)
 static thiele_status cross_columns(void *arg, int64_t block, int thread)
 {
     const task *t = arg;
-    int64_t end = at_most(t->B->n, (block + 1) * COLUMNS);
+    int64_t end = thi_least(t->B->n, (block + 1) * COLUMNS);
     for (int64_t j = block * COLUMNS; j < end; j++) {
         cross_column(t, j, t->work + thread * t->per_thread);
     }
@@ -384,7 +379,7 @@ static thiele_status pull_columns(void *arg, int64_t block, int thread)
 {
     const task *t = arg;
     double *W = t->work + thread * t->per_thread;
-    int64_t end = at_most(t->B->n, (block + 1) * COLUMNS);
+    int64_t end = thi_least(t->B->n, (block + 1) * COLUMNS);
     for (int64_t j = block * COLUMNS; j < end; j++) {
         weigh_column(t, j, W);
         pull_column(t, j, W, t->part + block * t->B->kernel->parameters);

@@ -18,10 +18,6 @@ typedef struct thi_scaled_rows {
     const double *scale;
 } thi_scaled_rows;
 
-static inline int64_t thi_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 /* Where part i of n rows in `parts` even parts begins; sizes differ by one at most. No overflow. */
 static inline int64_t thi_part_start(int64_t n, int64_t parts, int64_t i)
 {

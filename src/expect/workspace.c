@@ -8,11 +8,6 @@
 #include "expect/integrate.h"
 #include "expect/predictive_distribution.h"
 
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static thiele_status open_copy(thi_space *space, thiele_context *ctx)
 {
     const thiele_likelihood *lik = space->lik;
@@ -64,13 +59,14 @@ thiele_status thi_space_open(thi_space **out, thiele_context *ctx, const thiele_
     if (status != THIELE_OK) {
         return status;
     }
-    int64_t P = lik->outputs, Q = lik->latents, classes = most(lik->classes, 2), extra = most(lik->parameters, classes);
+    int64_t P = lik->outputs, Q = lik->latents, classes = thi_most(lik->classes, 2),
+            extra = thi_most(lik->parameters, classes);
     space->lik = lik;
     space->floor = -INFINITY;
     space->P = lik->outputs;
     space->Q = lik->latents;
-    space->values = most(most(1 + 2 * Q, 2 * P), extra);
-    space->results = most(most(1 + THI_CONTROL_SUMS * Q, 3 * P), extra);
+    space->values = thi_most(thi_most(1 + 2 * Q, 2 * P), extra);
+    space->results = thi_most(thi_most(1 + THI_CONTROL_SUMS * Q, 3 * P), extra);
     status = open_copy(space, ctx);
     return status == THIELE_OK ? open_buffers(space, ctx) : status;
 }

@@ -31,11 +31,6 @@ static int64_t given_or(int64_t given, int64_t standard)
     return given > 0 ? given : standard;
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static thiele_status check(const thi_dfit *fit)
 {
     if (fit->problem.spec->latents.count != 1) {
@@ -54,14 +49,14 @@ static void plan(thi_dfit *fit)
 {
     const thi_decoupled_settings *s = fit->settings;
     int64_t n = fit->problem.source->n;
-    fit->most_alpha = s->shared ? 0 : least(given_or(s->alpha, ALPHA), n);
-    fit->most_beta = s->beta < 0 ? 0 : least(given_or(s->beta, BETA), (n + 1) / 2);
+    fit->most_alpha = s->shared ? 0 : thi_least(given_or(s->alpha, ALPHA), n);
+    fit->most_beta = s->beta < 0 ? 0 : thi_least(given_or(s->beta, BETA), (n + 1) / 2);
     fit->orthogonal = s->shared || s->form == THI_DECOUPLED_ORTHOGONAL ||
                       (s->form == THI_DECOUPLED_AUTO && fit->most_alpha > fit->most_beta && fit->most_beta > 0);
-    fit->columns = least(given_or(s->columns, COLUMNS), fit->most_alpha);
+    fit->columns = thi_least(given_or(s->columns, COLUMNS), fit->most_alpha);
     /* Epoch by epoch another order; other uses of this purpose number their streams from 0. */
     thi_batches_open(&fit->batches, (thi_stream){fit->problem.ctx->seed, THI_RANDOM_SUBSET, UINT64_C(1) << 40}, n,
-                     least(given_or(s->batch, BATCH), n), fit->problem.source->run);
+                     thi_least(given_or(s->batch, BATCH), n), fit->problem.source->run);
     int64_t epoch = fit->batches.per_epoch, most = fit->most_alpha > fit->most_beta ? fit->most_alpha : fit->most_beta;
     int64_t needed = (most + epoch - 1) / epoch;
     fit->added = s->added > 0 ? s->added : needed > ADDED ? needed : ADDED;
@@ -147,8 +142,8 @@ static void limit_alpha(thi_dfit *fit)
 {
     if (fit->settings->alpha == 0 && fit->settings->sweeps >= 0 && thi_dfit_only_fills(fit)) {
         int64_t swept = thi_dfit_swept(fit);
-        fit->most_alpha = least(fit->most_alpha, swept > fit->most_beta ? swept : fit->most_beta);
-        fit->columns = least(fit->columns, fit->most_alpha);
+        fit->most_alpha = thi_least(fit->most_alpha, swept > fit->most_beta ? swept : fit->most_beta);
+        fit->columns = thi_least(fit->columns, fit->most_alpha);
     }
 }
 

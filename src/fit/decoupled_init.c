@@ -21,11 +21,6 @@ bool thi_dfit_only_fills(const thi_dfit *fit)
     return fit->settings->sweeps >= 0 && !fit->learn && !fit->settings->learn_basis;
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static thiele_status median_trick(thi_dfit *fit)
 {
     thi_rows sample = {0};
@@ -190,7 +185,7 @@ thiele_status thi_dfit_first_beta(thi_dfit *fit)
         return fit->bound_noise ? first_sites(fit) : THIELE_OK;
     }
     THI_TRY(thi_first_basis(&fit->problem, fit->sparse, fit->most_beta, &Z, &M, NULL));
-    THI_TRY(thi_dfit_add(fit, false, least(M, fit->most_beta), Z));
+    THI_TRY(thi_dfit_add(fit, false, thi_least(M, fit->most_beta), Z));
 out:
     thi_free(Z);
     return status;

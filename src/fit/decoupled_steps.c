@@ -27,17 +27,12 @@ static double rho_of(const loop *l)
     return l->caution * pow(8.0 + (double)l->t, -THI_DECOUPLED_DECAY);
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* New functions from the rows of the batch. In the orthogonal form one at a point of beta would add nothing. */
 static thiele_status grow(thi_dfit *fit)
 {
     int64_t D = fit->problem.source->dims, n = fit->work.rows.n;
-    int64_t beta = least(n, least(fit->added, fit->most_beta - fit->n_beta)), from = fit->orthogonal ? beta : 0;
-    int64_t alpha = least(n - from, least(fit->added, fit->most_alpha - fit->n_alpha));
+    int64_t beta = thi_least(n, thi_least(fit->added, fit->most_beta - fit->n_beta)), from = fit->orthogonal ? beta : 0;
+    int64_t alpha = thi_least(n - from, thi_least(fit->added, fit->most_alpha - fit->n_alpha));
     thiele_status status = THIELE_OK;
     if (beta > 0) {
         THI_TRY(thi_dfit_add(fit, false, beta, fit->work.rows.X));

@@ -145,11 +145,6 @@ out:
     return status;
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* <psi, f> of all functions += those of the block's with weights d. */
 static thiele_status follow(sweep *s, const thi_functions *block, const double *d)
 {
@@ -157,7 +152,7 @@ static thiele_status follow(sweep *s, const thi_functions *block, const double *
     double *at[2] = {s->at_alpha, s->at_beta};
     for (int k = 0; k < 2; k++) {
         for (int64_t first = 0; first < all[k]->n; first += PORTION) {
-            thi_functions part = thi_functions_part(all[k], first, least(PORTION, all[k]->n - first));
+            thi_functions part = thi_functions_part(all[k], first, thi_least(PORTION, all[k]->n - first));
             thi_matrix K = thi_matrix_view(s->part.data, part.n, block->n, part.n);
             thiele_status status = thi_functions_cross(&part, block, s->fit->problem.ctx, K, false);
             if (status != THIELE_OK) {
@@ -193,8 +188,8 @@ static thiele_status first_state(sweep *s)
     thiele_status status;
     THI_TRY(thi_dfit_begin(fit));
     for (int64_t first = 0; first < n; first += most) {
-        THI_TRY(thi_decoupled_marginals(fit->engine, fit->problem.ctx, least(most, n - first), s->rows.X + first * D,
-                                        s->f + first, s->at.v + first));
+        THI_TRY(thi_decoupled_marginals(fit->engine, fit->problem.ctx, thi_least(most, n - first),
+                                        s->rows.X + first * D, s->f + first, s->at.v + first));
     }
     for (int64_t i = 0; s->rows.offset != NULL && i < n; i++) {
         s->f[i] += s->rows.offset[i];
@@ -500,7 +495,7 @@ thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
 {
     int64_t n = fit->problem.source->n, most = ROWS_A_FUNCTION * fit->n_alpha, rows = 0;
     thiele_status status = THIELE_OK;
-    most = least(n, most > LEAST_ROWS ? most : LEAST_ROWS);
+    most = thi_least(n, most > LEAST_ROWS ? most : LEAST_ROWS);
     thi_driver_phase(fit->problem.driver, "sweeps", sweeps);
     while (fit->n_alpha > 0 && rows < most && !thi_driver_stopped(fit->problem.driver)) {
         int64_t next = rows_of(fit, most);

@@ -88,13 +88,6 @@ out:
 /* --- opening ---------------------------------------------------------------------------------------------------------
  */
 
-static void copy_lower(thi_matrix from, thi_matrix to)
-{
-    for (int64_t j = 0; j < from.cols; j++) {
-        memcpy(to.data + j + j * to.ld, from.data + j + j * from.ld, (size_t)(from.rows - j) * sizeof(double));
-    }
-}
-
 /* Lower triangle of B = S^-1, S = Ls Ls' or R'R. */
 static thiele_status invert_posterior(const thi_predictor *p, thiele_context *ctx, thi_matrix B)
 {
@@ -106,7 +99,7 @@ static thiele_status invert_posterior(const thi_predictor *p, thiele_context *ct
         return thi_chol_inverse(ctx, B);
     }
     THI_TRY(thi_matrix_alloc(&N, ctx, p->n, p->n));
-    copy_lower(R, N);
+    thi_tri_copy(R, N);
     THI_TRY(thi_tri_inverse(ctx, N));
     THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, N, N, 0.0, B, true));
 out:
@@ -145,7 +138,7 @@ thiele_status thi_online_sites(const thi_predictor *latent, thiele_context *ctx,
     THI_TRY(thi_alloc(ctx, &l.m, 2 * (size_t)latent->n, sizeof *l.m));
     l.c = l.m + latent->n;
     THI_TRY(recover(&l, ctx));
-    copy_lower(l.T, T);
+    thi_tri_copy(l.T, T);
 out:
     thi_free(l.T.data);
     thi_free(l.m);
@@ -155,7 +148,7 @@ out:
 thiele_status thi_online_factor(thi_online_latent *l, thiele_context *ctx, thi_matrix A, const double *b)
 {
     int64_t M = A.rows;
-    copy_lower(A, l->root);
+    thi_tri_copy(A, l->root);
     for (int64_t i = 0; i < M; i++) {
         l->root.data[i + i * M] += 1.0;
     }
@@ -342,7 +335,7 @@ thiele_status thi_online_freeze(const thi_online *o, thiele_context *ctx, int la
     thiele_status status;
     THI_TRY(thi_matrix_alloc(&B, ctx, M, M));
     THI_TRY(thi_matrix_alloc(&Ls, ctx, M, M));
-    copy_lower(l->T, B);
+    thi_tri_copy(l->T, B);
     for (int64_t i = 0; i < M; i++) {
         B.data[i + i * M] += 1.0;
     }

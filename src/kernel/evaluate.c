@@ -50,11 +50,6 @@ typedef struct task {
     int tile_rows, tile_cols; /* of the largest tile of this call */
 } task;
 
-static int64_t at_most(int64_t n, int64_t limit)
-{
-    return n < limit ? n : limit;
-}
-
 /* Doubles of one buffer. */
 static size_t area(const thi_tile *tile)
 {
@@ -64,8 +59,8 @@ static size_t area(const thi_tile *tile)
 static thiele_status task_open(task *t, thiele_context *ctx, int64_t tasks, bool pull)
 {
     const thiele_kernel *kernel = t->kernel;
-    t->tile_rows = (int)at_most(t->A->n, THI_TILE_ROWS);
-    t->tile_cols = (int)at_most(t->B->n, THI_TILE_COLS);
+    t->tile_rows = (int)thi_least(t->A->n, THI_TILE_ROWS);
+    t->tile_cols = (int)thi_least(t->B->n, THI_TILE_COLS);
     for (int leaf = 0; leaf < kernel->leaves; leaf++) {
         size_t need = thi_leaf_scratch(&kernel->leaf[leaf], t->tile_rows, t->tile_cols);
         t->leaf_scratch = need > t->leaf_scratch ? need : t->leaf_scratch;
@@ -166,8 +161,8 @@ static thi_tile tile_at(const task *t, int thread, int64_t row, int64_t col)
                       .B = t->B,
                       .row = row,
                       .col = col,
-                      .rows = (int)at_most(t->A->n - row, THI_TILE_ROWS),
-                      .cols = (int)at_most(t->B->n - col, THI_TILE_COLS),
+                      .rows = (int)thi_least(t->A->n - row, THI_TILE_ROWS),
+                      .cols = (int)thi_least(t->B->n - col, THI_TILE_COLS),
                       .max_rows = t->tile_rows,
                       .max_cols = t->tile_cols,
                       .same = t->symmetric,

@@ -25,6 +25,9 @@ static inline thi_matrix thi_matrix_view(double *data, int64_t rows, int64_t col
 {
     return (thi_matrix){data, rows, cols, ld};
 }
+/* The lower triangle of a square matrix; clean: with zeros above it. */
+void thi_tri_copy(thi_matrix from, thi_matrix to);
+void thi_tri_copy_clean(thi_matrix from, thi_matrix to);
 
 static inline thi_matrix thi_matrix_block(thi_matrix A, int64_t row, int64_t col, int64_t rows, int64_t cols)
 {

@@ -1,6 +1,8 @@
 /* Matrices: making one, copying a triangle onto the other, and the product of two in tiles on all threads. */
 #include <limits.h>
 
+#include <string.h>
+
 #include "linalg/tiles.h"
 
 thiele_status thi_matrix_alloc(thi_matrix *out, thiele_context *ctx, int64_t rows, int64_t cols)
@@ -50,6 +52,21 @@ void thi_symmetrise(thi_matrix A)
 {
     for (int64_t strip = 0; strip * THI_STRIP < A.cols; strip++) {
         thi_mirror_up(A, strip);
+    }
+}
+
+void thi_tri_copy(thi_matrix from, thi_matrix to)
+{
+    for (int64_t j = 0; j < from.cols; j++) {
+        memcpy(to.data + j + j * to.ld, from.data + j + j * from.ld, (size_t)(from.rows - j) * sizeof(double));
+    }
+}
+
+void thi_tri_copy_clean(thi_matrix from, thi_matrix to)
+{
+    thi_tri_copy(from, to);
+    for (int64_t j = 0; j < from.cols; j++) {
+        memset(to.data + j * to.ld, 0, (size_t)j * sizeof(double));
     }
 }
 

@@ -227,15 +227,6 @@ thiele_status thi_tri_inverse(thiele_context *ctx, thi_matrix L)
 
 /* --- W'W ---------------------------------------------------------------------------------------------------------- */
 
-/* The lower triangle of W, zeros above. */
-static void copy_lower(thi_matrix W, thi_matrix to)
-{
-    for (int64_t j = 0; j < W.cols; j++) {
-        memset(to.data + j * to.ld, 0, (size_t)j * sizeof(double));
-        memcpy(to.data + j + j * to.ld, W.data + j + j * W.ld, (size_t)(W.rows - j) * sizeof(double));
-    }
-}
-
 /* The lower triangle of W becomes that of W'W, on the calling thread. */
 static void square(thi_matrix W)
 {
@@ -243,7 +234,7 @@ static void square(thi_matrix W)
     if (n <= THI_LEAF) {
         double copy[THI_LEAF * THI_LEAF];
         thi_matrix full = thi_matrix_view(copy, n, n, THI_LEAF);
-        copy_lower(W, full);
+        thi_tri_copy_clean(W, full);
         thi_blas_syrk(THI_T, 1, full, 0, W);
         return;
     }

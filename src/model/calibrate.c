@@ -39,11 +39,6 @@ thiele_status thi_check_calibrate(const thi_fitting *f)
                     ordered ? "ordered labels" : "counts", thiele_likelihood_name(f->spec.lik));
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /*
  * Steps and chains that go on until a deadline: a posterior that is made again in a part of the time is not the one
  * that was scored, so that one stays.
@@ -69,11 +64,11 @@ thiele_status thi_held_rows(thi_fitting *f, bool exact)
                         (long long)n, RESIDUALS_LEAST);
     }
     if (calibrate && !exact) {
-        int64_t fifth = smaller((int64_t)(HELD_SHARE * (double)n), RESIDUALS_WANTED);
-        int64_t once = smaller((int64_t)(HELD_SHARE_ONCE * (double)n), HELD_ONCE);
+        int64_t fifth = thi_least((int64_t)(HELD_SHARE * (double)n), RESIDUALS_WANTED);
+        int64_t once = thi_least((int64_t)(HELD_SHARE_ONCE * (double)n), HELD_ONCE);
         f->keeps = until_deadline(f);
         f->held = f->held > 0 ? f->held : f->keeps && once > fifth ? once : fifth;
-        int64_t folds = smaller((RESIDUALS_WANTED + f->held - 1) / f->held, smaller(FOLDS_MOST, n / f->held));
+        int64_t folds = thi_least((RESIDUALS_WANTED + f->held - 1) / f->held, thi_least(FOLDS_MOST, n / f->held));
         f->folds = f->keeps ? 1 : (int)folds;
     }
     return THIELE_OK;

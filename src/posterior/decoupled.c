@@ -84,15 +84,6 @@ void thi_decoupled_close(thi_decoupled *d)
 /* --- factors ---------------------------------------------------------------------------------------------------------
  */
 
-/* The lower triangle of A, packed, with zeros above it. */
-static void copy_lower(thi_matrix A, thi_matrix to)
-{
-    for (int64_t j = 0; j < to.cols; j++) {
-        memset(to.data + j * to.ld, 0, (size_t)j * sizeof(double));
-        memcpy(to.data + j + j * to.ld, A.data + j + j * A.ld, (size_t)(to.rows - j) * sizeof(double));
-    }
-}
-
 static void add_identity(thi_matrix A)
 {
     for (int64_t i = 0; i < A.rows; i++) {
@@ -106,7 +97,7 @@ static thiele_status invert(thi_decoupled *d, thiele_context *ctx, thi_matrix ro
     thiele_status status;
     THI_TRY(thi_chol(ctx, root));
     d->log_det = thi_chol_logdet(root);
-    copy_lower(root, S);
+    thi_tri_copy_clean(root, S);
     THI_TRY(thi_chol_inverse(ctx, S));
     thi_symmetrise(S);
 out:
@@ -118,7 +109,7 @@ static thiele_status begin_plain(thi_decoupled *d, thiele_context *ctx, int64_t 
     thi_matrix L = thi_decoupled_square(d->factor, M), KL = thi_decoupled_square(d->KL, M);
     thi_matrix root = thi_decoupled_square(d->root, M), map = thi_decoupled_square(d->map, M);
     thiele_status status;
-    copy_lower(d->q.factor, L);
+    thi_tri_copy_clean(d->q.factor, L);
     THI_TRY(thi_multiply(ctx, THI_N, THI_N, 1.0, thi_decoupled_square(d->K, M), L, 0.0, KL, false));
     THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, L, KL, 0.0, root, true));
     add_identity(root);
@@ -152,7 +143,7 @@ static thiele_status begin_orthogonal(thi_decoupled *d, thiele_context *ctx, int
     thiele_status status;
     memcpy(Lb.data, d->K.data, (size_t)(M * M) * sizeof(double));
     THI_TRY(thi_chol_jitter(ctx, Lb, &d->jitter));
-    copy_lower(d->q.factor, root);
+    thi_tri_copy_clean(d->q.factor, root);
     add_identity(root);
     THI_TRY(invert(d, ctx, root, thi_decoupled_square(d->S, M)));
     thi_blas_gemv(THI_N, 1.0, thi_decoupled_square(d->S, M), d->q.t, 0.0, d->m);

@@ -260,16 +260,12 @@ static thiele_status add_by_one(const thi_predictor *p, thiele_context *ctx, con
     return THIELE_OK;
 }
 
-static int64_t at_most(int64_t n, int64_t limit)
-{
-    return n < limit ? n : limit;
-}
-
 thiele_status thi_predictor_add_mean(const thi_predictor *p, thiele_context *ctx, int64_t count, const double *a,
                                      const thi_inputs *inputs, double *room, double *mean)
 {
     for (int64_t first = 0; first < count; first += THI_PREDICT_PORTION) {
-        thi_functions part = thi_functions_part(&p->mean_functions, first, at_most(count - first, THI_PREDICT_PORTION));
+        thi_functions part =
+            thi_functions_part(&p->mean_functions, first, thi_least(count - first, THI_PREDICT_PORTION));
         thi_matrix K = thi_matrix_view(room, inputs->n, part.n, inputs->n);
         thiele_status status = thi_functions_fill(&part, ctx, inputs, K);
         if (status != THIELE_OK) {
@@ -300,7 +296,7 @@ thiele_status thi_predictor_fill(const thi_predictor *p, thiele_context *ctx, co
         return thi_kernel_fill(p->kernel, ctx, &p->inputs, inputs, K, false);
     }
     for (int64_t first = 0; first < p->n; first += THI_PREDICT_PORTION) {
-        thi_functions part = thi_functions_part(&p->functions, first, at_most(p->n - first, THI_PREDICT_PORTION));
+        thi_functions part = thi_functions_part(&p->functions, first, thi_least(p->n - first, THI_PREDICT_PORTION));
         thiele_status status = thi_functions_fill(&part, ctx, inputs, thi_matrix_view(room, n, part.n, n));
         if (status != THIELE_OK) {
             return status;

@@ -9,11 +9,6 @@
 #include "posterior/predictor_internal.h"
 #include "posterior/triangle.h"
 
-static int64_t at_most(int64_t n, int64_t limit)
-{
-    return n < limit ? n : limit;
-}
-
 /* --- whether one triangle will do ------------------------------------------------------------------------------------
  */
 
@@ -49,7 +44,7 @@ static void clear_triangles(thi_batch *b)
 static int64_t take_rows(const thi_predictor *p, int64_t n, const double *X, double *out)
 {
     int D = p->kernel->dims;
-    int64_t probes = thi_triangle_probes(p, out), rest = at_most(n, THI_PREDICT_BLOCK - probes);
+    int64_t probes = thi_triangle_probes(p, out), rest = thi_least(n, THI_PREDICT_BLOCK - probes);
     memcpy(out + probes * D, X, (size_t)(rest * D) * sizeof *out);
     return probes + rest;
 }
@@ -157,7 +152,7 @@ typedef struct task {
 static thiele_status do_block(const task *t, thiele_context *ctx, worker *w, int64_t index)
 {
     int D = t->p->kernel->dims, K = t->p->components;
-    int64_t first = index * THI_PREDICT_BLOCK, count = at_most(t->n - first, THI_PREDICT_BLOCK);
+    int64_t first = index * THI_PREDICT_BLOCK, count = thi_least(t->n - first, THI_PREDICT_BLOCK);
     double *variance = t->variance != NULL ? w->block + t->columns * K : NULL;
     thiele_status status = thi_stop_ask(ctx);
     if (status == THIELE_OK) {
@@ -263,7 +258,7 @@ thiele_status thi_batch_marginals(thi_batch *batch, thiele_context *ctx, int64_t
     if (variance != NULL) {
         THI_TRY(decide(batch, ctx, n, X));
     }
-    task t = {p, batch->C, n, at_most(n, THI_PREDICT_BLOCK), X, mean, variance, NULL};
+    task t = {p, batch->C, n, thi_least(n, THI_PREDICT_BLOCK), X, mean, variance, NULL};
     THI_TRY(all_blocks(&t, ctx, clipped));
 out:
     return status;

@@ -177,18 +177,11 @@ out:
 /* --- q ---------------------------------------------------------------------------------------------------------------
  */
 
-static void copy_lower(thi_matrix from, thi_matrix to)
-{
-    for (int64_t j = 0; j < from.cols; j++) {
-        memcpy(to.data + j + j * to.ld, from.data + j + j * from.ld, (size_t)(from.rows - j) * sizeof(double));
-    }
-}
-
 thiele_status thi_sparse_set(thi_sparse *sparse, thiele_context *ctx, const thi_sparse_sums *sums)
 {
     int64_t M = sparse->shape.M;
     thiele_status status;
-    copy_lower(sums->T, sparse->root);
+    thi_tri_copy(sums->T, sparse->root);
     for (int64_t i = 0; i < M; i++) {
         sparse->root.data[i + i * M] += 1.0;
     }
@@ -198,7 +191,7 @@ thiele_status thi_sparse_set(thi_sparse *sparse, thiele_context *ctx, const thi_
     thi_blas_trsv(THI_N, sparse->root, sparse->m);
     sparse->fit = thi_blas_dot(M, sparse->m, sparse->m);
     thi_blas_trsv(THI_T, sparse->root, sparse->m);
-    copy_lower(sparse->root, sparse->S);
+    thi_tri_copy(sparse->root, sparse->S);
     THI_TRY(thi_chol_inverse(ctx, sparse->S));
     thi_symmetrise(sparse->S);
 out:

@@ -7,14 +7,6 @@
 
 #include "posterior/sparse.h"
 
-/* The factor of B into a matrix of its own, zeros above the diagonal. */
-static void copy_lower(thi_matrix from, thi_matrix to)
-{
-    for (int64_t j = 0; j < from.cols; j++) {
-        memcpy(to.data + j + j * to.ld, from.data + j + j * from.ld, (size_t)(from.rows - j) * sizeof(double));
-    }
-}
-
 /* Lower triangle of `to` = that of J A J, A symmetric with its lower triangle given. */
 static void reverse(thi_matrix A, thi_matrix to)
 {
@@ -47,7 +39,7 @@ static thiele_status fill_root(const thi_sparse *sparse, thiele_context *ctx, th
     thiele_status status;
     THI_TRY(thi_matrix_alloc(&B, ctx, M, M));
     THI_TRY(thi_matrix_alloc(&root, ctx, M, M));
-    copy_lower(sparse->root, root);
+    thi_tri_copy(sparse->root, root);
     THI_TRY(thi_multiply(ctx, THI_N, THI_T, 1.0, root, root, 0.0, B, true));
     THI_TRY(thi_sparse_inverse_root(ctx, B, Ls));
 out:
@@ -64,7 +56,7 @@ thiele_status thi_sparse_freeze(const thi_sparse *sparse, thiele_context *ctx, t
     THI_TRY(thi_predictor_begin(out, ctx, &sparse->prior, M, sparse->Z, 1));
     out->conditional = conditional;
     out->plus = THI_PLUS_TRIANGLE;
-    copy_lower(sparse->L, out->L);
+    thi_tri_copy(sparse->L, out->L);
     memcpy(out->a, sparse->m, (size_t)M * sizeof *out->a);
     thi_blas_trsv(THI_T, sparse->L, out->a);
     THI_TRY(thi_alloc(ctx, &out->R, 1, sizeof *out->R));

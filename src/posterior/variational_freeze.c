@@ -7,18 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-static void copy_lower(thi_matrix from, thi_matrix to)
-{
-    for (int64_t j = 0; j < from.cols; j++) {
-        memcpy(to.data + j + j * to.ld, from.data + j + j * from.ld, (size_t)(from.rows - j) * sizeof(double));
-    }
-}
-
 /* R of one component, zeroed before. */
 static void fill_root(const thi_variational *v, const thi_group *group, const thi_member *member, thi_matrix R)
 {
     if (thi_is_full(v)) {
-        copy_lower(member->Ls, R);
+        thi_tri_copy(member->Ls, R);
         return;
     }
     for (int64_t i = 0; i < R.rows; i++) {
@@ -44,7 +37,7 @@ thiele_status thi_variational_freeze(const thi_variational *v, thiele_context *c
     THI_TRY(thi_predictor_begin(predictor, ctx, &group->prior, M, group->Z, K));
     THI_TRY(thi_alloc(ctx, &predictor->R, (size_t)K, sizeof *predictor->R));
     predictor->plus = thi_is_full(v) ? THI_PLUS_TRIANGLE : THI_PLUS_WHITE;
-    copy_lower(group->L, predictor->L);
+    thi_tri_copy(group->L, predictor->L);
     for (int k = 0; k < K; k++) {
         const thi_member *member = &v->member[k * v->shape.latents + latent];
         double *a = predictor->a + k * M;

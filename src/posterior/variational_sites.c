@@ -33,15 +33,6 @@ void thi_sites_free(thi_sites *sites)
     *sites = (thi_sites){0};
 }
 
-/* The lower triangle, zeros above. */
-static void copy_lower(thi_matrix from, thi_matrix to)
-{
-    for (int64_t j = 0; j < from.cols; j++) {
-        memset(to.data + j * to.ld, 0, (size_t)j * sizeof(double));
-        memcpy(to.data + j + j * to.ld, from.data + j + j * from.ld, (size_t)(from.rows - j) * sizeof(double));
-    }
-}
-
 static bool same_lower(thi_matrix A, thi_matrix B)
 {
     bool same = true;
@@ -71,7 +62,7 @@ static thiele_status move(thi_variational *v, thiele_context *ctx, thi_sites *si
     thi_matrix C = v->work[0], TC = v->work[1];
     thi_matrix t = thi_matrix_view(sites->t, L.rows, 1, L.rows);
     thiele_status status = THIELE_OK;
-    copy_lower(L, C);
+    thi_tri_copy_clean(L, C);
     THI_TRY(thi_tri_solve(ctx, THI_N, sites->L, C));
     THI_TRY(thi_mirror(ctx, sites->T));
     THI_TRY(thi_multiply(ctx, THI_N, THI_N, 1.0, sites->T, C, 0.0, TC, false));
@@ -143,7 +134,7 @@ thiele_status thi_sites_take(thi_variational *v, thiele_context *ctx, thi_sites 
             if (status != THIELE_OK) {
                 return status;
             }
-            copy_lower(L, sites[i].L);
+            thi_tri_copy_clean(L, sites[i].L);
         }
         status = solve(v, ctx, &sites[i], &v->member[i]);
     }
