@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 BUILD  ?= build
 
-.PHONY: all setup build test demo install check sanitize fuzz format clean
+.PHONY: all setup build test demo install check sanitize races fuzz format clean
 
 all: setup build
 
@@ -34,6 +34,13 @@ sanitize: setup
 	@cmake --build --preset sanitize
 	@ctest --preset sanitize
 
+# The pool of threads, contexts and caches that threads share, with ThreadSanitizer.
+RACES = test_pool test_blas_threads test_local
+races: setup
+	@cmake --preset races --log-level=WARNING >/dev/null
+	@cmake --build --preset races --target $(RACES)
+	@for test in $(RACES); do build-races/tests/$$test || exit 1; done
+
 # Longer fuzzing than the tests do: make fuzz SECONDS=600
 SECONDS ?= 60
 fuzz: setup
@@ -43,4 +50,4 @@ format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean:
-	@rm -rf build build-debug build-sanitize build-check build-fuzz demo
+	@rm -rf build build-debug build-sanitize build-races build-check build-fuzz demo

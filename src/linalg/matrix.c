@@ -1,6 +1,5 @@
 /* Matrices: making one, copying a triangle onto the other, and the product of two in tiles on all threads. */
 #include <limits.h>
-
 #include <string.h>
 
 #include "linalg/tiles.h"

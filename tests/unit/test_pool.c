@@ -95,6 +95,10 @@ static thiele_status await_all(void *arg, int64_t block, int thread)
 static void test_fork(void **state)
 {
     (void)state;
+#ifdef __SANITIZE_THREAD__
+    print_message("skipped: ThreadSanitizer knows no threads of a forked child\n");
+    skip();
+#endif
     thiele_context *ctx = test_context(THREADS);
     assert_int_equal(thi_parallel(ctx, THREADS, await_all, &(tally){0}), THIELE_OK);
     assert_true(context_works(ctx));
