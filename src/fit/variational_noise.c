@@ -25,6 +25,7 @@ typedef struct profile {
     double n, energy; /* N, e */
     thi_matrix work;
     double *t;
+    double share; /* of all rows, that were seen before a deadline */
 } profile;
 
 static double noise_of(const thi_vfit *fit)
@@ -158,6 +159,7 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
     }
     thi_budget_took(fit->problem.driver, (double)fit->at.seen * M * (3.0 * M + 2.0 * fit->problem.source->dims),
                     thi_seconds() - begun);
+    p->share = (double)order.t / (double)order.batches.per_epoch;
     if (fit->at.seen == 0) {
         return thi_fail(fit->problem.ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
     }
@@ -198,7 +200,8 @@ thiele_status thi_vfit_profile(thi_vfit *fit, bool learn)
     }
     THI_TRY(objective(&p, best, &bound));
     fit->at.log_prior = log_prior_of(fit);
-    fit->at.bound = bound - fit->at.log_prior;
+    /* Of rows that stand for all: no less than this by the whole divergence. */
+    fit->at.bound = (bound - fit->at.log_prior) / p.share;
     THI_TRY(adopt(&p, best));
     THI_TRY(thi_vfit_begin(fit));
     thi_vfit_report(fit, bound, NAN, fit->at.seen);

@@ -310,8 +310,7 @@ out:
 /* Whether the user left the fit a choice: what was asked for is not replaced. */
 static bool may_replace(const thi_fitting *f)
 {
-    return f->options->set == NULL && f->options->iterations == 0 && f->spec.lik->spec == NULL && !f->each &&
-           (f->method->can & THI_CAN_LEAVE_OUT) == 0;
+    return f->options->set == NULL && f->options->iterations == 0 && f->spec.lik->spec == NULL && !f->each;
 }
 
 /* A dense method on some of the rows in place of a model that no row speaks for. */
@@ -347,25 +346,57 @@ out:
     return status;
 }
 
-/* A model that is worse than a constant at its own rows is replaced or, where that does not help, refused. */
+/* Exact regression of some rows by a prior that explains next to nothing: a constant, and how far targets are from it.
+ */
+static thiele_status settle(thi_fitting *f)
+{
+    enum { FEW = 100 };
+    static const double NEXT_TO_NOTHING = 1e-6; /* of the targets' variance, 1 */
+    thi_rows few = f->rows;
+    thiele_status status;
+    f->method = &thi_method_exact;
+    thi_budget_extend(&f->driver, THI_SHARE_REPLACE);
+    THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
+    for (int i = 0; i < f->hypers.count; i++) {
+        thi_hyper *h = &f->hypers.hyper[i];
+        bool signal = strstr(h->name, "variance") != NULL;
+        h->value = signal ? log(NEXT_TO_NOTHING) : i == f->hypers.noise ? 0.0 : h->value;
+    }
+    THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
+    few.n = thi_least(few.n, FEW);
+    THI_TRY(run_method(f, &few, false, NULL, NULL));
+    f->result.stop = THIELE_STOP_FIXED;
+    thi_log(
+        f->ctx, THIELE_LOG_WARNING,
+        "nothing was found that predicts the rows better than a constant does, and the model is one: targets far from "
+        "all others may be in the way (--likelihood student-t), or the inputs say nothing of the target");
+out:
+    return status;
+}
+
+/* A model that is worse than a constant at its own rows is replaced or, where nothing may be changed, warned of. */
 static thiele_status check_worth(thi_fitting *f)
 {
-    bool worse;
-    thiele_status status = thi_is_worse_than_constant(f, &worse);
-    if (status == THIELE_OK && worse && may_replace(f)) {
-        status = replace(f);
-        if (status == THIELE_OK) {
-            status = thi_is_worse_than_constant(f, &worse);
-        }
-        if (status == THIELE_OK && worse) {
-            status = thi_fail(f->ctx, THIELE_ERROR_NUMERIC,
-                              "no model was found that predicts its own rows better than a constant does: another "
-                              "likelihood or kernel may suit them, or fewer inputs");
-        }
-    } else if (status == THIELE_OK && worse) {
+    bool worse, open = may_replace(f);
+    thiele_status status;
+    THI_TRY(thi_is_worse_than_constant(f, &worse));
+    if (worse && !open) {
         thi_log(f->ctx, THIELE_LOG_WARNING,
                 "the model is worse than a constant at its own rows: what was set or limited does not suit them");
+        return THIELE_OK;
     }
+    if (worse && (f->method->can & THI_CAN_LEAVE_OUT) == 0) {
+        THI_TRY(replace(f));
+        THI_TRY(thi_is_worse_than_constant(f, &worse));
+    }
+    if (worse && f->hypers.noise >= 0 && !f->hypers.hyper[f->hypers.noise].fixed && !f->streamed) {
+        THI_TRY(settle(f));
+    } else if (worse) {
+        status = thi_fail(f->ctx, THIELE_ERROR_NUMERIC,
+                          "no model was found that predicts its own rows better than a constant does: another "
+                          "likelihood or kernel may suit them, or fewer inputs");
+    }
+out:
     return status;
 }
 

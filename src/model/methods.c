@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fit/blocks.h"
+#include "fit/budget.h"
 #include "likelihood/augment.h"
 #include "model/specify.h"
 
@@ -195,6 +196,20 @@ static bool understands(const thi_fitting *f, const thi_method *method)
     return (asked_for(f->options) & SPARSE & ~method->takes) == 0;
 }
 
+/* Seconds that so many evaluations of all rows take, at the speed of one cautious thread. */
+static double seconds_of(const thi_fitting *f, const thi_method *method, int64_t n, double evaluations)
+{
+    double cubes = method->objective != NULL ? method->objective->cubes * f->spec.lik->latents : 0.0;
+    return thi_budget_seconds(&f->driver, evaluations * cubes * pow((double)n, 3.0));
+}
+
+/* Whether a deadline leaves a method on all rows at once time to learn anything. */
+static bool has_time(const thi_fitting *f, const thi_method *method, int64_t n)
+{
+    enum { EVALUATIONS = 20 };
+    return !(f->driver.deadline > 0.0) || seconds_of(f, method, n, EVALUATIONS) < f->driver.deadline;
+}
+
 /* The last one takes what no other does. */
 static bool suits(const thi_fitting *f, int i, int64_t n)
 {
@@ -224,19 +239,25 @@ static double bytes_left(const thi_fitting *f)
     return limit > held ? (double)(limit - held) : 0.0;
 }
 
-/* *crowded: the first one that suits the table, which memory forbids; NULL: none. */
-static const thi_method *choose(const thi_fitting *f, int64_t n, const char **crowded)
+/* A method that suits the table and was passed over all the same. */
+typedef struct passed_over {
+    const char *name, *why; /* NULL: none */
+} passed_over;
+
+static const thi_method *choose(const thi_fitting *f, int64_t n, passed_over *first)
 {
-    *crowded = NULL;
     for (int i = 0; i < thi_method_count; i++) {
         const thi_method *method = thi_methods[i];
         if (!suits(f, i, n)) {
             continue;
         }
-        if (bytes_needed(f, method, n) <= bytes_left(f)) {
+        const char *why = bytes_needed(f, method, n) > bytes_left(f) ? "take more memory than is allowed"
+                          : !has_time(f, method, n)                  ? "need more time than the deadline leaves"
+                                                                     : NULL;
+        if (why == NULL) {
             return method;
         }
-        *crowded = *crowded == NULL ? method->name : *crowded;
+        *first = first->name == NULL ? (passed_over){method->name, why} : *first;
     }
     return NULL;
 }
@@ -333,6 +354,14 @@ static thiele_status check_method(const thi_fitting *f, int64_t n)
     THI_TRY(check_augmented(f));
     THI_TRY(check_groups(f));
     THI_TRY(check_each(f));
+    double once = seconds_of(f, f->method, n, 1.0);
+    if (f->driver.deadline > 0.0 && once > 5.0 * f->driver.deadline) {
+        return thi_fail(
+            f->ctx, THIELE_ERROR_LIMIT,
+            "%lld rows are too many for method %s by this deadline: a single step takes some %.0f seconds; use a "
+            "sparse method (--method variational), or leave the deadline out",
+            (long long)n, f->method->name, once);
+    }
     if (bytes_needed(f, f->method, n) > bytes_left(f)) {
         status = too_many(f, n);
     }
@@ -362,28 +391,32 @@ static thiele_status unknown(thi_fitting *f, const char *name)
 }
 
 /* Why this one, for those who read the summary. */
-static thiele_status give_reason(thi_fitting *f, bool asked, const char *crowded)
+static thiele_status give_reason(thi_fitting *f, bool asked, const passed_over *first)
 {
     const thiele_fit_options *o = f->options;
     bool together = has_gaussian_noise(f) && o->shared_kernel && f->spec.lik->outputs > 1;
     const char *why = asked                          ? "it was asked for"
-                      : (asked_for(o) & SPARSE) != 0 ? "inducing inputs were asked for"
+                      : (asked_for(o) & SPARSE) != 0 ? "options of sparse methods were given"
                       : together                     ? "targets that share a kernel are fitted together"
                                                      : f->method->why;
     thi_text reason;
     thi_text_init(&reason, f->ctx);
-    thi_text_add(&reason, crowded != NULL ? "method %s would take more memory than is allowed" : "%s",
-                 crowded != NULL ? crowded : why);
+    if (first->name != NULL) {
+        thi_text_add(&reason, "method %s would %s", first->name, first->why);
+    } else {
+        thi_text_add(&reason, "%s", why);
+    }
     return thi_text_take(&reason, &f->model->why);
 }
 
 thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
 {
     const thiele_fit_options *o = f->options;
-    const char *name = o->method != NULL ? o->method : "auto", *crowded = NULL;
+    const char *name = o->method != NULL ? o->method : "auto";
+    passed_over first = {0};
     bool asked = strcmp(name, "auto") != 0;
     thiele_status status;
-    f->method = asked ? find(f, name, table->rows) : choose(f, table->rows, &crowded);
+    f->method = asked ? find(f, name, table->rows) : choose(f, table->rows, &first);
     if (f->method == NULL) {
         return unknown(f, name);
     }
@@ -404,7 +437,7 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
         THI_TRY(f->method->configure(f));
     }
     THI_TRY(thi_strdup(f->ctx, &f->model->method, asked ? name : f->method->name));
-    THI_TRY(give_reason(f, asked, crowded));
+    THI_TRY(give_reason(f, asked, &first));
 out:
     return status;
 }
