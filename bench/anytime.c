@@ -159,8 +159,8 @@ static void choose_basis(study *s)
                                   s->sparse.inducing, &fit->Z, &fit->M, NULL));
     s->basis_seconds = now(s->ctx) - started;
     if (fit->sums.t == NULL) {
-        check(s->ctx, thi_sparse_sums_open(&fit->sums, s->ctx, fit->M));
-        check(s->ctx, thi_sparse_sums_open(&fit->step, s->ctx, fit->M));
+        check(s->ctx, thi_natural_open(&fit->sums, s->ctx, fit->M));
+        check(s->ctx, thi_natural_open(&fit->step, s->ctx, fit->M));
     }
 }
 
@@ -266,7 +266,7 @@ static void project_local(study *s)
 {
     thi_bfit *fit = &s->fit;
     thi_predictor predictor = {0};
-    thi_sparse_sums_zero(&fit->sums);
+    thi_natural_zero(&fit->sums);
     check(s->ctx, thi_sparse_set(&fit->engine, s->ctx, &fit->sums));
     check(s->ctx, thi_sparse_freeze(&fit->engine, s->ctx, s->settings.form.conditional, &predictor));
     thi_local_renew(fit->local, fit->engine.noise);
@@ -318,7 +318,7 @@ static void score(study *s, double *rmse, double *mnlp)
 }
 
 /* Makes q of the sums and prints a line; what lines begin with is printed before. */
-static void report(study *s, const thi_sparse_sums *sums, double seconds)
+static void report(study *s, const thi_natural *sums, double seconds)
 {
     double rmse, mnlp, started = now(s->ctx);
     check(s->ctx, thi_sparse_set(&s->fit.engine, s->ctx, sums));
@@ -353,7 +353,7 @@ static void run_exact(study *s)
     double started = now(s->ctx);
     thi_bfit *fit = &s->fit;
     int64_t P = fit->partition.blocks, rows, block[THI_SPARSE_LANES];
-    thi_sparse_sums_zero(&fit->sums);
+    thi_natural_zero(&fit->sums);
     for (int64_t done = 0; done < P; done += THI_SPARSE_LANES) {
         int64_t lanes = P - done < THI_SPARSE_LANES ? P - done : THI_SPARSE_LANES;
         for (int64_t i = 0; i < lanes; i++) {
@@ -384,14 +384,14 @@ static double rho_at(const options *o, int64_t t)
 }
 
 /* The step of each variant from the sums over one block; returns its seconds. */
-static double move(const study *s, int variant, int64_t t, thi_sparse_sums *sums)
+static double move(const study *s, int variant, int64_t t, thi_natural *sums)
 {
     double started = now(s->ctx), P = (double)s->fit.partition.blocks;
     double rho = rho_at(&s->o, t);
     if (variant == SUM) {
-        thi_sparse_sums_mix(sums, 1.0, &s->fit.step, 1.0);
+        thi_natural_mix(sums, 1.0, &s->fit.step, 1.0);
     } else {
-        thi_sparse_sums_mix(sums, 1.0 - rho, &s->fit.step, rho * P);
+        thi_natural_mix(sums, 1.0 - rho, &s->fit.step, rho * P);
     }
     return now(s->ctx) - started;
 }
@@ -400,18 +400,18 @@ static void run_anytime(study *s)
 {
     thi_bfit *fit = &s->fit;
     int64_t P = fit->partition.blocks, last = s->o.most > 0.0 && s->o.most < (double)P ? (int64_t)s->o.most : P, rows;
-    thi_sparse_sums sums[VARIANTS];
+    thi_natural sums[VARIANTS];
     double seconds[VARIANTS] = {0.0};
     thi_shuffle order;
     thi_shuffle_open(&order, (thi_stream){s->ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_BLOCKS + 1}, P);
     for (int v = 0; v < VARIANTS; v++) {
-        check(s->ctx, thi_sparse_sums_open(&sums[v], s->ctx, fit->M));
+        check(s->ctx, thi_natural_open(&sums[v], s->ctx, fit->M));
     }
     for (int64_t t = 0; t < last; t++) {
         double started = now(s->ctx);
         int64_t block = thi_shuffle_at(&order, t);
         check(s->ctx, thi_bfit_load(fit, 1, &block, &rows));
-        thi_sparse_sums_zero(&fit->step);
+        thi_natural_zero(&fit->step);
         check(s->ctx, thi_sparse_sum(&fit->engine, s->ctx, 1, fit->block, 1.0, &fit->step));
         double both = now(s->ctx) - started;
         for (int v = 0; v < VARIANTS; v++) {
@@ -424,7 +424,7 @@ static void run_anytime(study *s)
         }
     }
     for (int v = 0; v < VARIANTS; v++) {
-        thi_sparse_sums_close(&sums[v]);
+        thi_natural_close(&sums[v]);
     }
 }
 
@@ -465,8 +465,8 @@ static void close_study(study *s)
     thi_bfit *fit = &s->fit;
     thi_partition_clear(&fit->partition);
     thi_sparse_close(&fit->engine);
-    thi_sparse_sums_close(&fit->sums);
-    thi_sparse_sums_close(&fit->step);
+    thi_natural_close(&fit->sums);
+    thi_natural_close(&fit->step);
     thi_rows_free(&fit->buffer);
     thi_local_destroy(fit->local);
     thi_free(fit->Z);

@@ -106,8 +106,8 @@ static void open_fit(bench *b, const thi_blocks_settings *settings, thi_bfit *fi
     memcpy(shape.weight, settings->form.weight, sizeof shape.weight);
     *fit = (thi_bfit){
         .problem = {.ctx = b->ctx, .spec = &b->spec}, .settings = settings, .Z = b->Z, .M = M, .buffer = b->buffer};
-    check(b->ctx, thi_sparse_sums_open(&fit->sums, b->ctx, M));
-    check(b->ctx, thi_sparse_sums_open(&fit->step, b->ctx, M));
+    check(b->ctx, thi_natural_open(&fit->sums, b->ctx, M));
+    check(b->ctx, thi_natural_open(&fit->step, b->ctx, M));
     check(b->ctx, thi_sparse_open(&fit->engine, b->ctx, &shape, D));
     check(b->ctx, thi_bfit_prepare(fit));
 }
@@ -115,8 +115,8 @@ static void open_fit(bench *b, const thi_blocks_settings *settings, thi_bfit *fi
 static void close_fit(thi_bfit *fit)
 {
     thi_sparse_close(&fit->engine);
-    thi_sparse_sums_close(&fit->sums);
-    thi_sparse_sums_close(&fit->step);
+    thi_natural_close(&fit->sums);
+    thi_natural_close(&fit->step);
 }
 
 /* --- steps -------------------------------------------------------------------------------------------------------- */
@@ -136,10 +136,10 @@ static void step(bench *b, thi_bfit *fit, int size, int64_t t, double *part)
     at[0] = now(b->ctx);
     check(b->ctx, thi_bfit_load(fit, 1, &block, &rows));
     at[1] = now(b->ctx);
-    thi_sparse_sums_zero(&fit->step);
+    thi_natural_zero(&fit->step);
     check(b->ctx, thi_sparse_sum(&fit->engine, b->ctx, 1, fit->block, 1.0, &fit->step));
     at[2] = now(b->ctx);
-    thi_sparse_sums_mix(&fit->sums, 1.0, &fit->step, 1.0);
+    thi_natural_mix(&fit->sums, 1.0, &fit->step, 1.0);
     at[3] = now(b->ctx);
     for (int p = 0; p < PARTS; p++) {
         part[p] = at[p + 1] - at[p];

@@ -20,7 +20,7 @@ typedef struct world {
     thi_block block[BLOCKS];
     thi_block single[ROWS]; /* each row by itself */
     thi_sparse sparse;
-    thi_sparse_sums sums;
+    thi_natural sums;
 } world;
 
 static inline thiele_status world_fetch(void *arg, thiele_context *ctx, int64_t count, const int64_t *row, double *X)
@@ -83,16 +83,16 @@ static inline void world_engine(world *w, thiele_context *ctx, double none, doub
 {
     thi_sparse_shape shape = {.M = w->M, .largest = ROWS, .weight = {none, diagonal, block}, .gradients = true};
     thi_sparse_close(&w->sparse);
-    thi_sparse_sums_close(&w->sums);
+    thi_natural_close(&w->sums);
     assert_ok(ctx, thi_sparse_open(&w->sparse, ctx, &shape, DIMS));
-    assert_ok(ctx, thi_sparse_sums_open(&w->sums, ctx, w->M));
+    assert_ok(ctx, thi_natural_open(&w->sums, ctx, w->M));
     world_prepare(w, ctx);
 }
 
 /* Sums over all blocks, q* from them, and the log evidence. */
 static inline double world_fit(world *w, thiele_context *ctx)
 {
-    thi_sparse_sums_zero(&w->sums);
+    thi_natural_zero(&w->sums);
     assert_ok(ctx, thi_sparse_sum(&w->sparse, ctx, BLOCKS, w->block, 1.0, &w->sums));
     assert_ok(ctx, thi_sparse_set(&w->sparse, ctx, &w->sums));
     return thi_sparse_evidence(&w->sparse, &w->sums);
@@ -101,7 +101,7 @@ static inline double world_fit(world *w, thiele_context *ctx)
 static inline void world_close(world *w)
 {
     thi_sparse_close(&w->sparse);
-    thi_sparse_sums_close(&w->sums);
+    thi_natural_close(&w->sums);
     thi_partition_clear(&w->partition);
     thiele_kernel_destroy(w->kernel);
 }

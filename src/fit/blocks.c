@@ -17,7 +17,7 @@ static const double LOOK_EVERY = 20.0;
 thiele_status thi_bfit_freeze(thi_bfit *fit, thi_fitted *fitted)
 {
     /* The sums of plain gradients are those that q would be the posterior of; what the data say is in the last step. */
-    const thi_sparse_sums *told = fit->settings->gradient ? &fit->step : &fit->sums;
+    const thi_natural *told = fit->settings->gradient ? &fit->step : &fit->sums;
     thiele_status status;
     THI_TRY(thi_sparse_set(&fit->engine, fit->problem.ctx, &fit->sums));
     THI_TRY(thi_sparse_freeze(&fit->engine, fit->problem.ctx, fit->settings->form.conditional, fitted->latent));
@@ -130,8 +130,8 @@ static thiele_status first_phases(thi_bfit *fit)
     fit->result->learn_seconds = thi_seconds() - started;
     int64_t wanted = s->inducing > 0 ? s->inducing : thi_first_inducing(fit->problem.driver, fit->problem.source, 1);
     THI_TRY(thi_first_basis(&fit->problem, s, wanted, &fit->Z, &fit->M, NULL));
-    THI_TRY(thi_sparse_sums_open(&fit->sums, fit->problem.ctx, fit->M));
-    THI_TRY(thi_sparse_sums_open(&fit->step, fit->problem.ctx, fit->M));
+    THI_TRY(thi_natural_open(&fit->sums, fit->problem.ctx, fit->M));
+    THI_TRY(thi_natural_open(&fit->step, fit->problem.ctx, fit->M));
     fit->result->inducing = fit->M;
     THI_TRY(open_blocks(fit));
     thi_bfit_plan(fit);
@@ -172,8 +172,8 @@ static void close_fit(thi_bfit *fit)
 {
     thi_partition_clear(&fit->partition);
     thi_sparse_close(&fit->engine);
-    thi_sparse_sums_close(&fit->sums);
-    thi_sparse_sums_close(&fit->step);
+    thi_natural_close(&fit->sums);
+    thi_natural_close(&fit->step);
     thi_rows_free(&fit->buffer);
     thi_rows_free(&fit->held);
     thi_local_destroy(fit->local);

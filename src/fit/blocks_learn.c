@@ -54,7 +54,7 @@ static thiele_status add_sums(const chosen_blocks *c)
     thiele_status status = THIELE_OK;
     double begun = thi_seconds();
     int64_t rows;
-    thi_sparse_sums_zero(&fit->sums);
+    thi_natural_zero(&fit->sums);
     for (int64_t first = 0; first < c->count; first += THI_SPARSE_LANES) {
         int64_t lanes = lanes_from(c, first);
         THI_TRY(thi_bfit_load(fit, lanes, c->block + first, &rows));

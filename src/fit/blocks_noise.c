@@ -32,9 +32,9 @@ static thiele_status leave_block(thi_bfit *fit, int64_t n, double *error2, doubl
     thi_predictor rest = {0};
     int64_t clipped = 0;
     thiele_status status;
-    thi_sparse_sums_zero(&fit->step);
+    thi_natural_zero(&fit->step);
     THI_TRY(thi_sparse_sum(&fit->engine, fit->problem.ctx, 1, fit->block, 1.0, &fit->step));
-    thi_sparse_sums_mix(&fit->step, fit->settings->rho_0 > 0.0 ? 0.0 : -1.0, &fit->sums, 1.0);
+    thi_natural_mix(&fit->step, fit->settings->rho_0 > 0.0 ? 0.0 : -1.0, &fit->sums, 1.0);
     THI_TRY(thi_sparse_set(&fit->engine, fit->problem.ctx, &fit->step));
     THI_TRY(thi_sparse_freeze(&fit->engine, fit->problem.ctx, fit->settings->form.conditional, &rest));
     THI_TRY(thi_predictor_marginals(&rest, fit->problem.ctx, n, fit->block->X, error2, v, &clipped));

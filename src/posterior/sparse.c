@@ -6,45 +6,6 @@
 
 #include "posterior/sparse_internal.h"
 
-/* --- sums ------------------------------------------------------------------------------------------------------------
- */
-
-thiele_status thi_sparse_sums_open(thi_sparse_sums *sums, thiele_context *ctx, int64_t M)
-{
-    *sums = (thi_sparse_sums){0};
-    thiele_status status = thi_matrix_alloc(&sums->T, ctx, M, M);
-    return status == THIELE_OK ? thi_alloc(ctx, &sums->t, (size_t)M, sizeof *sums->t) : status;
-}
-
-void thi_sparse_sums_zero(thi_sparse_sums *sums)
-{
-    int64_t M = sums->T.rows;
-    memset(sums->T.data, 0, (size_t)(M * M) * sizeof(double));
-    memset(sums->t, 0, (size_t)M * sizeof(double));
-    sums->constant = 0.0;
-}
-
-void thi_sparse_sums_mix(thi_sparse_sums *sums, double keep, const thi_sparse_sums *other, double gain)
-{
-    int64_t M = sums->T.rows;
-    for (int64_t j = 0; j < M; j++) {
-        double *own = sums->T.data + j * M;
-        const double *added = other->T.data + j * M;
-        for (int64_t i = j; i < M; i++) {
-            own[i] = keep * own[i] + gain * added[i];
-        }
-        sums->t[j] = keep * sums->t[j] + gain * other->t[j];
-    }
-    sums->constant = keep * sums->constant + gain * other->constant;
-}
-
-void thi_sparse_sums_close(thi_sparse_sums *sums)
-{
-    thi_free(sums->T.data);
-    thi_free(sums->t);
-    *sums = (thi_sparse_sums){0};
-}
-
 /* --- state -----------------------------------------------------------------------------------------------------------
  */
 
@@ -104,7 +65,7 @@ static thiele_status space_open(thi_sparse_space *space, thiele_context *ctx, co
         THI_TRY(desk_open(&space->desk[i], ctx, shape));
     }
     for (int i = 0; i < THI_SPARSE_LANES; i++) {
-        THI_TRY(thi_sparse_sums_open(&space->lane[i].sums, ctx, shape->M));
+        THI_TRY(thi_natural_open(&space->lane[i].sums, ctx, shape->M));
         if (shape->gradients) {
             THI_TRY(thi_matrix_alloc(&space->lane[i].VV, ctx, shape->M, shape->M));
         }
@@ -139,7 +100,7 @@ void thi_sparse_close(thi_sparse *sparse)
         desk_close(&space->desk[i]);
     }
     for (int i = 0; space != NULL && i < THI_SPARSE_LANES; i++) {
-        thi_sparse_sums_close(&space->lane[i].sums);
+        thi_natural_close(&space->lane[i].sums);
         thi_free(space->lane[i].VV.data);
         thi_free(space->lane[i].numbers);
     }
@@ -177,7 +138,7 @@ out:
 /* --- q ---------------------------------------------------------------------------------------------------------------
  */
 
-thiele_status thi_sparse_set(thi_sparse *sparse, thiele_context *ctx, const thi_sparse_sums *sums)
+thiele_status thi_sparse_set(thi_sparse *sparse, thiele_context *ctx, const thi_natural *sums)
 {
     int64_t M = sparse->shape.M;
     thiele_status status;
@@ -208,12 +169,12 @@ double thi_sparse_divergence(const thi_sparse *sparse)
     return 0.5 * (trace + thi_blas_dot(M, sparse->m, sparse->m) - (double)M + sparse->log_det);
 }
 
-double thi_sparse_evidence(const thi_sparse *sparse, const thi_sparse_sums *sums)
+double thi_sparse_evidence(const thi_sparse *sparse, const thi_natural *sums)
 {
     return sums->constant + 0.5 * (sparse->fit - sparse->log_det);
 }
 
-double thi_sparse_expected(const thi_sparse *sparse, const thi_sparse_sums *sums)
+double thi_sparse_expected(const thi_sparse *sparse, const thi_natural *sums)
 {
     int64_t M = sparse->shape.M;
     const double *m = sparse->m;

@@ -13,6 +13,7 @@
 #ifndef THI_SPARSE_H
 #define THI_SPARSE_H
 
+#include "posterior/natural.h"
 #include "posterior/predictor.h"
 
 typedef enum thi_residual {
@@ -34,18 +35,6 @@ typedef struct thi_sparse_shape {
     bool penalised; /* the bounds of kind NONE lose tr(R)/(2 noise): that is Titsias' bound, which learns well */
     bool gradients; /* thi_sparse_pull will be called */
 } thi_sparse_shape;
-
-/* Sums over blocks. */
-typedef struct thi_sparse_sums {
-    thi_matrix T;    /* M x M, lower triangle */
-    double *t;       /* M */
-    double constant; /* of the log evidence: -sum_i [r_i' Gamma_i^-1 r_i + log|2 pi Gamma_i|] / 2 */
-} thi_sparse_sums;
-thiele_status thi_sparse_sums_open(thi_sparse_sums *sums, thiele_context *ctx, int64_t M);
-void thi_sparse_sums_zero(thi_sparse_sums *sums);
-/* sums = keep * sums + gain * other */
-void thi_sparse_sums_mix(thi_sparse_sums *sums, double keep, const thi_sparse_sums *other, double gain);
-void thi_sparse_sums_close(thi_sparse_sums *sums);
 
 /* Adjoints; each is added to. */
 typedef struct thi_sparse_bar {
@@ -87,15 +76,15 @@ thiele_status thi_sparse_prepare(thi_sparse *sparse, thiele_context *ctx, const 
  * n^3/3 + 2 M n^2 more.
  */
 thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
-                             double scale, thi_sparse_sums *sums);
+                             double scale, thi_natural *sums);
 /* q from sums. M^3 flops. NUMERIC when B is not positive definite. */
-thiele_status thi_sparse_set(thi_sparse *sparse, thiele_context *ctx, const thi_sparse_sums *sums);
+thiele_status thi_sparse_set(thi_sparse *sparse, thiele_context *ctx, const thi_natural *sums);
 /* KL(q || p) of the present q. */
 double thi_sparse_divergence(const thi_sparse *sparse);
 /* log N(y; m, Q + Gamma) when q is that of the sums over all blocks. */
-double thi_sparse_evidence(const thi_sparse *sparse, const thi_sparse_sums *sums);
+double thi_sparse_evidence(const thi_sparse *sparse, const thi_natural *sums);
 /* The blocks' share of the bound at the present q, from their sums alone: M^2 flops. The bound is this less the KL. */
-double thi_sparse_expected(const thi_sparse *sparse, const thi_sparse_sums *sums);
+double thi_sparse_expected(const thi_sparse *sparse, const thi_natural *sums);
 /*
  * Adds scale times the blocks' share of the bound at the present q to *value, and of its gradient to bar. 6 M^2 n flops
  * a block and, with kind BLOCK, n^3 + 6 M n^2 more.

@@ -128,7 +128,7 @@ out:
 
 /* Kind BLOCK: W = V C^-T, Gamma = C C'. */
 static thiele_status add_whole(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
-                               const thi_block *block, thi_sparse_sums *sums)
+                               const thi_block *block, thi_natural *sums)
 {
     int64_t n = block->n, M = sparse->shape.M;
     double weight = sparse->shape.weight[THI_RESIDUAL_BLOCK];
@@ -149,7 +149,7 @@ out:
 
 /* Kinds NONE and DIAGONAL in one product: V is overwritten by V diag(lambda)^1/2. */
 static thiele_status add_columns(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
-                                 const thi_block *block, thi_sparse_sums *sums)
+                                 const thi_block *block, thi_natural *sums)
 {
     int64_t n = block->n, M = sparse->shape.M;
     double noise = sparse->noise;
@@ -179,7 +179,8 @@ static thiele_status sum_part(const thi_sparse *sparse, thiele_context *ctx, thi
 {
     const double *weight = sparse->shape.weight;
     thiele_status status;
-    thi_sparse_sums_zero(&lane->sums);
+    thi_natural_zero(&lane->sums);
+    lane->sums.rows = (double)block->n;
     THI_TRY(thi_sparse_load(sparse, ctx, desk, block));
     if (weight[THI_RESIDUAL_BLOCK] != 0.0) {
         THI_TRY(add_whole(sparse, ctx, desk, block, &lane->sums));
@@ -192,7 +193,7 @@ out:
 }
 
 thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
-                             double scale, thi_sparse_sums *sums)
+                             double scale, thi_natural *sums)
 {
     for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
         int64_t lanes = count - first < THI_SPARSE_LANES ? count - first : THI_SPARSE_LANES;
@@ -201,7 +202,7 @@ thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t co
             return status;
         }
         for (int64_t i = 0; i < lanes; i++) {
-            thi_sparse_sums_mix(sums, 1.0, &sparse->space->lane[i].sums, scale);
+            thi_natural_mix(sums, 1.0, &sparse->space->lane[i].sums, scale);
         }
     }
     return THIELE_OK;

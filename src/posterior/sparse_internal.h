@@ -16,7 +16,7 @@ typedef struct thi_sparse_desk {
 
 /* Of one lane: the share of its block. */
 typedef struct thi_sparse_lane {
-    thi_sparse_sums sums;
+    thi_natural sums;
     thi_matrix VV;   /* M x M: sum of Vbar V' */
     double *numbers; /* the three below, one after the other */
     double *theta_bar, *mean_bar, *log_noise_bar, *Z_bar;

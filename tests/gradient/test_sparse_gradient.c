@@ -88,7 +88,7 @@ static void check_all(world *w, thiele_context *ctx, bool best)
     double evidence = world_fit(w, ctx);
     if (!best) {
         /* q of one block that counts twice */
-        thi_sparse_sums_zero(&w->sums);
+        thi_natural_zero(&w->sums);
         assert_ok(ctx, thi_sparse_sum(&w->sparse, ctx, 1, w->block, 2.0, &w->sums));
         assert_ok(ctx, thi_sparse_set(&w->sparse, ctx, &w->sums));
     }

@@ -20,7 +20,7 @@ typedef struct regression {
     thi_conditional conditional;
     bool local;
     thi_sparse sparse;
-    thi_sparse_sums sums;
+    thi_natural sums;
 } regression;
 
 /* --- inputs ------------------------------------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static thiele_status regression_open(oracle_case *c, regression *r)
     thiele_status status = THIELE_OK;
     THI_TRY(read_rows(c, r));
     THI_TRY(open_method(c, r));
-    THI_TRY(thi_sparse_sums_open(&r->sums, c->ctx, r->Z.cols));
+    THI_TRY(thi_natural_open(&r->sums, c->ctx, r->Z.cols));
     thi_prior prior = {r->kernel, THI_MEAN_ZERO, NULL};
     THI_TRY(thi_sparse_prepare(&r->sparse, c->ctx, &prior, r->Z.data, r->noise));
 out:
@@ -139,7 +139,7 @@ out:
 static void regression_close(regression *r)
 {
     thi_sparse_close(&r->sparse);
-    thi_sparse_sums_close(&r->sums);
+    thi_natural_close(&r->sums);
     thi_free(r->X.data);
     thi_free(r->y.data);
     thi_free(r->Z.data);
@@ -348,10 +348,10 @@ out:
 }
 
 /* (T, t) = (1 - rho)(T, t) + rho P/n sum over the drawn blocks. */
-static thiele_status take_step(oracle_case *c, regression *r, const json_t *drawn, double rho, thi_sparse_sums *part)
+static thiele_status take_step(oracle_case *c, regression *r, const json_t *drawn, double rho, thi_natural *part)
 {
     size_t n = json_array_size(drawn);
-    thi_sparse_sums_zero(part);
+    thi_natural_zero(part);
     for (size_t i = 0; i < n; i++) {
         double b = json_number_value(json_array_get(drawn, i));
         if (!(b >= 0.0 && b < (double)r->blocks)) {
@@ -363,20 +363,20 @@ static thiele_status take_step(oracle_case *c, regression *r, const json_t *draw
             return status;
         }
     }
-    thi_sparse_sums_mix(&r->sums, 1.0 - rho, part, rho);
+    thi_natural_mix(&r->sums, 1.0 - rho, part, rho);
     return THIELE_OK;
 }
 
 thiele_status oracle_sparse_steps(oracle_case *c)
 {
     regression r;
-    thi_sparse_sums part = {0};
+    thi_natural part = {0};
     thi_matrix rho = {0};
     const json_t *drawn = json_object_get(c->inputs, "block_samples");
     json_t *steps = json_object_get(c->expected, "steps");
     thiele_status status;
     THI_TRY(regression_open(c, &r));
-    THI_TRY(thi_sparse_sums_open(&part, c->ctx, r.Z.cols));
+    THI_TRY(thi_natural_open(&part, c->ctx, r.Z.cols));
     THI_TRY(oracle_read(c, c->inputs, "step_sizes", ORACLE_VECTOR, &rho));
     if (json_array_size(drawn) != (size_t)rho.rows || json_array_size(steps) != (size_t)rho.rows) {
         THI_TRY(thi_fail(c->ctx, THIELE_ERROR_FORMAT, "the case has not as many steps as step sizes"));
@@ -389,7 +389,7 @@ thiele_status oracle_sparse_steps(oracle_case *c)
     }
     json_object_del(c->expected, "steps");
 out:
-    thi_sparse_sums_close(&part);
+    thi_natural_close(&part);
     thi_free(rho.data);
     regression_close(&r);
     return status;

@@ -157,7 +157,7 @@ static void test_project(void **state)
     assert_ok(ctx, thi_partition_find(&w.partition, ctx, TESTS, w.Xtest, block));
     for (int round = 0; round < 2; round++) {
         if (round == 1) {
-            thi_sparse_sums_mix(&w.sums, 0.5, &w.sums, 0.0);
+            thi_natural_mix(&w.sums, 0.5, &w.sums, 0.0);
             assert_ok(ctx, thi_sparse_set(&w.sparse, ctx, &w.sums));
         }
         assert_ok(ctx, thi_sparse_freeze(&w.sparse, ctx, THI_CONDITIONAL_FULL, &second));

@@ -11,7 +11,7 @@
 /* The world's posterior before any row: q(w) = N(0, I), and what thi_sparse finds for all of them. */
 static void prior_of(world *w, thi_predictor *p)
 {
-    thi_sparse_sums_zero(&w->sums);
+    thi_natural_zero(&w->sums);
     assert_ok(ctx, thi_sparse_set(&w->sparse, ctx, &w->sums));
     assert_ok(ctx, thi_sparse_freeze(&w->sparse, ctx, THI_CONDITIONAL_FULL, p));
 }
@@ -287,7 +287,7 @@ static void test_forgetting(void **state)
     learn_rows(&o, ctx, &w, w.y, NULL, 10);
     for (int64_t first = 0; first < ROWS; first += 10) {
         thi_block block = {10, w.X + first * DIMS, w.y + first};
-        thi_sparse_sums_zero(&w.sums);
+        thi_natural_zero(&w.sums);
         assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, 1, &block, 1.0, &w.sums));
         for (int64_t i = 0; i < w.M * w.M; i++) {
             want[i] += exp(-(double)(ROWS - 10 - first) / 25.0) * w.sums.T.data[i];

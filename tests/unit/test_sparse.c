@@ -122,7 +122,7 @@ static void test_exact(void **state)
     thiele_context_destroy(ctx);
 }
 
-static void near_sums(const thi_sparse_sums *got, const thi_sparse_sums *want, double tolerance)
+static void near_sums(const thi_natural *got, const thi_natural *want, double tolerance)
 {
     int64_t M = got->T.rows;
     for (int64_t j = 0; j < M; j++) {
@@ -138,15 +138,15 @@ static void test_single_rows(void **state)
     (void)state;
     thiele_context *ctx = test_context(2);
     world w;
-    thi_sparse_sums other;
+    thi_natural other;
     world_open(&w, ctx, KERNEL, THI_MEAN_CONSTANT);
-    assert_ok(ctx, thi_sparse_sums_open(&other, ctx, w.M));
+    assert_ok(ctx, thi_natural_open(&other, ctx, w.M));
     world_engine(&w, ctx, 0.0, 0.0, 1.0);
     assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, ROWS, w.single, 1.0, &other));
     world_engine(&w, ctx, 0.0, 1.0, 0.0);
     world_fit(&w, ctx);
     near_sums(&other, &w.sums, 1e-11);
-    thi_sparse_sums_close(&other);
+    thi_natural_close(&other);
     world_close(&w);
     thiele_context_destroy(ctx);
 }
@@ -159,18 +159,18 @@ static void test_combination(void **state)
     thiele_context *ctx = test_context(2);
     for (int i = 0; i < 2; i++) {
         world w;
-        thi_sparse_sums want;
+        thi_natural want;
         world_open(&w, ctx, KERNEL, THI_MEAN_CONSTANT);
-        assert_ok(ctx, thi_sparse_sums_open(&want, ctx, w.M));
+        assert_ok(ctx, thi_natural_open(&want, ctx, w.M));
         for (int kind = 0; kind < THI_RESIDUAL_KINDS; kind++) {
             one_kind(&w, ctx, (thi_residual)kind);
             world_fit(&w, ctx);
-            thi_sparse_sums_mix(&want, 1.0, &w.sums, weights[i][kind]);
+            thi_natural_mix(&want, 1.0, &w.sums, weights[i][kind]);
         }
         world_engine(&w, ctx, weights[i][0], weights[i][1], weights[i][2]);
         world_fit(&w, ctx);
         near_sums(&w.sums, &want, 1e-11);
-        thi_sparse_sums_close(&want);
+        thi_natural_close(&want);
         world_close(&w);
     }
     thiele_context_destroy(ctx);
@@ -203,7 +203,7 @@ static void test_bound(void **state)
         pull(&w, ctx, BLOCKS, w.block, 1.0, &g);
         assert_near(g.value - thi_sparse_divergence(&w.sparse), evidence, 1e-11, 1e-11);
         /* and below it elsewhere */
-        thi_sparse_sums_mix(&w.sums, 0.6, &w.sums, 0.0);
+        thi_natural_mix(&w.sums, 0.6, &w.sums, 0.0);
         assert_ok(ctx, thi_sparse_set(&w.sparse, ctx, &w.sums));
         pull(&w, ctx, BLOCKS, w.block, 1.0, &less);
         assert_true(less.value - thi_sparse_divergence(&w.sparse) < evidence - 1e-3);
@@ -218,15 +218,15 @@ static void test_fixed_point(void **state)
     (void)state;
     thiele_context *ctx = test_context(2);
     world w;
-    thi_sparse_sums from;
+    thi_natural from;
     world_open(&w, ctx, KERNEL, THI_MEAN_CONSTANT);
     world_engine(&w, ctx, 0.0, 0.0, 1.0);
-    assert_ok(ctx, thi_sparse_sums_open(&from, ctx, w.M));
+    assert_ok(ctx, thi_natural_open(&from, ctx, w.M));
     assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, 2, w.block, 1.7, &from));
     world_fit(&w, ctx);
-    thi_sparse_sums_mix(&from, 0.0, &w.sums, 1.0);
+    thi_natural_mix(&from, 0.0, &w.sums, 1.0);
     near_sums(&from, &w.sums, 0.0);
-    thi_sparse_sums_close(&from);
+    thi_natural_close(&from);
     world_close(&w);
     thiele_context_destroy(ctx);
 }
@@ -238,24 +238,24 @@ static void test_unbiased(void **state)
     thiele_context *ctx = test_context(2);
     for (int kind = 0; kind < THI_RESIDUAL_KINDS; kind++) {
         world w;
-        thi_sparse_sums average;
+        thi_natural average;
         gradient all = {0}, mean = {0};
         world_open(&w, ctx, KERNEL, THI_MEAN_LINEAR);
         one_kind(&w, ctx, (thi_residual)kind);
-        assert_ok(ctx, thi_sparse_sums_open(&average, ctx, w.M));
+        assert_ok(ctx, thi_natural_open(&average, ctx, w.M));
         /* q is not q*: it is that of two blocks. */
         assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, 2, w.block, 2.0, &w.sums));
         assert_ok(ctx, thi_sparse_set(&w.sparse, ctx, &w.sums));
-        thi_sparse_sums_zero(&w.sums);
+        thi_natural_zero(&w.sums);
         assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, BLOCKS, w.block, 1.0, &w.sums));
         pull(&w, ctx, BLOCKS, w.block, 1.0, &all);
         for (int b = 0; b < BLOCKS; b++) {
             gradient one = {0};
-            thi_sparse_sums part;
-            assert_ok(ctx, thi_sparse_sums_open(&part, ctx, w.M));
+            thi_natural part;
+            assert_ok(ctx, thi_natural_open(&part, ctx, w.M));
             assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, 1, &w.block[b], BLOCKS, &part));
-            thi_sparse_sums_mix(&average, 1.0, &part, 1.0 / BLOCKS);
-            thi_sparse_sums_close(&part);
+            thi_natural_mix(&average, 1.0, &part, 1.0 / BLOCKS);
+            thi_natural_close(&part);
             pull(&w, ctx, 1, &w.block[b], BLOCKS, &one);
             for (size_t i = 0; i < sizeof one / sizeof(double); i++) {
                 ((double *)&mean)[i] += ((double *)&one)[i] / BLOCKS;
@@ -263,7 +263,7 @@ static void test_unbiased(void **state)
         }
         near_sums(&average, &w.sums, 1e-12);
         assert_all_near((double *)&mean, (double *)&all, sizeof all / sizeof(double), 1e-10, 1e-10);
-        thi_sparse_sums_close(&average);
+        thi_natural_close(&average);
         world_close(&w);
     }
     assert_int_equal(thi_memory_held(ctx), 0);
@@ -391,13 +391,13 @@ static thiele_status attempt(world *w, thiele_context *ctx)
     thi_sparse_shape shape = {.M = w->M, .largest = ROWS, .weight = {0.5, 0.0, 0.5}, .gradients = true};
     thi_prior prior = world_prior(w);
     thi_sparse sparse = {0};
-    thi_sparse_sums sums = {0};
+    thi_natural sums = {0};
     thi_predictor predictor = {0};
     gradient g = {0};
     thi_sparse_bar bar = {g.theta, g.mean, &g.log_noise, g.Z};
     thiele_status status;
     THI_TRY(thi_sparse_open(&sparse, ctx, &shape, DIMS));
-    THI_TRY(thi_sparse_sums_open(&sums, ctx, w->M));
+    THI_TRY(thi_natural_open(&sums, ctx, w->M));
     THI_TRY(thi_sparse_prepare(&sparse, ctx, &prior, w->Z, w->noise));
     THI_TRY(thi_sparse_sum(&sparse, ctx, BLOCKS, w->block, 1.0, &sums));
     THI_TRY(thi_sparse_set(&sparse, ctx, &sums));
@@ -405,7 +405,7 @@ static thiele_status attempt(world *w, thiele_context *ctx)
     THI_TRY(thi_sparse_freeze(&sparse, ctx, THI_CONDITIONAL_FULL, &predictor));
 out:
     thi_predictor_clear(&predictor);
-    thi_sparse_sums_close(&sums);
+    thi_natural_close(&sums);
     thi_sparse_close(&sparse);
     return status;
 }
