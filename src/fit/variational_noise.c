@@ -46,12 +46,12 @@ static thiele_status value_at(const profile *p, double s2, double *value)
     int64_t M = p->work.rows;
     double factor = p->s2 / s2;
     for (int64_t j = 0; j < M; j++) {
-        const double *from = sites->T.data + j * sites->T.ld;
+        const double *from = sites->sum.T.data + j * sites->sum.T.ld;
         double *to = p->work.data + j * p->work.ld;
         for (int64_t i = j; i < M; i++) {
             to[i] = factor * from[i] + (i == j ? 1.0 : 0.0);
         }
-        p->t[j] = factor * sites->t[j];
+        p->t[j] = factor * sites->sum.t[j];
     }
     thiele_status status = thi_chol(p->fit->problem.ctx, p->work);
     *value = -INFINITY;
@@ -152,7 +152,7 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
                      fit->problem.source->n, fit->shape.capacity, fit->problem.source->run);
     fit->white = true;
     thi_sites_clear(fit);
-    double M = (double)fit->sites->T.rows, begun = thi_seconds();
+    double M = (double)fit->sites->sum.T.rows, begun = thi_seconds();
     thiele_status status = thi_vfit_pull_some(fit, next_rows, &order);
     if (status != THIELE_OK) {
         return status;
@@ -165,8 +165,8 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
     }
     double n = (double)fit->at.seen, s2 = noise_of(fit);
     thi_variational_step(fit->engine, 1.0, fit->sites);
-    for (int64_t j = 0; j < sites->T.rows; j++) {
-        trace += s2 * sites->T.data[j + j * sites->T.ld];
+    for (int64_t j = 0; j < sites->sum.T.rows; j++) {
+        trace += s2 * sites->sum.T.data[j + j * sites->sum.T.ld];
     }
     p->s2 = s2;
     p->n = n;

@@ -24,12 +24,12 @@ static void walk(const thi_vfit *fit, double *copy, void (*visit)(double *own, d
 {
     int64_t M = fit->shape.inducing;
     for (int q = 0; q < fit->shape.latents; q++) {
-        thi_matrix T = fit->sites[q].T;
+        thi_matrix T = fit->sites[q].sum.T;
         for (int64_t j = 0; j < M; j++) {
             visit(T.data + j + j * T.ld, copy, M - j);
             copy += M - j;
         }
-        visit(fit->sites[q].t, copy, M);
+        visit(fit->sites[q].sum.t, copy, M);
         copy += M;
     }
 }
@@ -56,23 +56,15 @@ void thi_sites_put(thi_vfit *fit, const double *copy)
 
 void thi_sites_clear(thi_vfit *fit)
 {
-    int64_t M = fit->shape.inducing;
     for (int q = 0; q < fit->shape.latents; q++) {
-        memset(fit->sites[q].T.data, 0, (size_t)(M * M) * sizeof(double));
-        memset(fit->sites[q].t, 0, (size_t)M * sizeof(double));
+        thi_natural_zero(&fit->sites[q].sum);
     }
 }
 
 void thi_sites_scale(thi_vfit *fit, double factor)
 {
-    int64_t M = fit->shape.inducing;
     for (int q = 0; q < fit->shape.latents; q++) {
-        for (int64_t i = 0; i < M * M; i++) {
-            fit->sites[q].T.data[i] *= factor;
-        }
-        for (int64_t i = 0; i < M; i++) {
-            fit->sites[q].t[i] *= factor;
-        }
+        thi_natural_mix(&fit->sites[q].sum, factor, &fit->sites[q].sum, 0.0);
     }
 }
 

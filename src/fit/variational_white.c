@@ -77,13 +77,13 @@ static void pack(thi_matrix N, const double *t, double *q)
 static thiele_status take_full(thi_vfit *fit, int latent)
 {
     thi_matrix C = fit->whitened.work;
-    reverse(fit->sites[latent].T, C);
+    reverse(fit->sites[latent].sum.T, C);
     thiele_status status = thi_chol(fit->problem.ctx, C);
     if (status == THIELE_OK) {
         status = thi_tri_inverse(fit->problem.ctx, C);
     }
     if (status == THIELE_OK) {
-        pack(C, fit->sites[latent].t, fit->whitened.q + thi_variational_offset(&fit->shape, 0, latent));
+        pack(C, fit->sites[latent].sum.t, fit->whitened.q + thi_variational_offset(&fit->shape, 0, latent));
     }
     return status;
 }
@@ -110,11 +110,11 @@ static thiele_status solve(thi_vfit *fit, const thi_sites *sites, thi_matrix C, 
 {
     int64_t M = C.rows;
     for (int64_t j = 0; j < M; j++) {
-        memcpy(C.data + j + j * M, sites->T.data + j + j * sites->T.ld, (size_t)(M - j) * sizeof(double));
+        memcpy(C.data + j + j * M, sites->sum.T.data + j + j * sites->sum.T.ld, (size_t)(M - j) * sizeof(double));
         C.data[j + j * M] += 1.0;
     }
     thiele_status status = thi_chol(fit->problem.ctx, C);
-    memcpy(m, sites->t, (size_t)M * sizeof *m);
+    memcpy(m, sites->sum.t, (size_t)M * sizeof *m);
     if (status == THIELE_OK) {
         thi_blas_trsv(THI_N, C, m);
         thi_blas_trsv(THI_T, C, m);

@@ -20,6 +20,7 @@
 #ifndef THI_VARIATIONAL_H
 #define THI_VARIATIONAL_H
 
+#include "posterior/natural.h"
 #include "posterior/predictor.h"
 
 typedef struct thi_shape {
@@ -44,8 +45,8 @@ typedef struct thi_shape {
 
 /* Sites of one latent: S^-1 = I + T, S^-1 m = t in the coordinates w = L^-1 u of the factor L. T: lower triangle. */
 typedef struct thi_sites {
-    thi_matrix T, L;
-    double *t;
+    thi_natural sum;
+    thi_matrix L;
 } thi_sites;
 
 /* What a gradient is wanted for; NULL: not wanted. Everything is added to. */

@@ -16,9 +16,8 @@ thiele_status thi_sites_alloc(thi_sites *sites, thiele_context *ctx, int64_t M)
 {
     *sites = (thi_sites){0};
     thiele_status status;
-    THI_TRY(thi_matrix_alloc(&sites->T, ctx, M, M));
+    THI_TRY(thi_natural_open(&sites->sum, ctx, M));
     THI_TRY(thi_matrix_alloc(&sites->L, ctx, M, M));
-    THI_TRY(thi_alloc(ctx, &sites->t, (size_t)M, sizeof *sites->t));
     return THIELE_OK;
 out:
     thi_sites_free(sites);
@@ -27,9 +26,8 @@ out:
 
 void thi_sites_free(thi_sites *sites)
 {
-    thi_free(sites->T.data);
+    thi_natural_close(&sites->sum);
     thi_free(sites->L.data);
-    thi_free(sites->t);
     *sites = (thi_sites){0};
 }
 
@@ -45,12 +43,12 @@ static bool same_lower(thi_matrix A, thi_matrix B)
 /* T = 0 and t = 0 are the same in any coordinates, and need no factor to have come with. */
 static bool is_zero(const thi_sites *sites)
 {
-    int64_t M = sites->T.rows;
+    int64_t M = sites->sum.T.rows;
     bool zero = true;
     for (int64_t j = 0; j < M && zero; j++) {
-        zero = sites->t[j] == 0.0;
+        zero = sites->sum.t[j] == 0.0;
         for (int64_t i = j; i < M && zero; i++) {
-            zero = sites->T.data[i + j * sites->T.ld] == 0.0;
+            zero = sites->sum.T.data[i + j * sites->sum.T.ld] == 0.0;
         }
     }
     return zero;
@@ -60,13 +58,13 @@ static bool is_zero(const thi_sites *sites)
 static thiele_status move(thi_variational *v, thiele_context *ctx, thi_sites *sites, thi_matrix L)
 {
     thi_matrix C = v->work[0], TC = v->work[1];
-    thi_matrix t = thi_matrix_view(sites->t, L.rows, 1, L.rows);
+    thi_matrix t = thi_matrix_view(sites->sum.t, L.rows, 1, L.rows);
     thiele_status status = THIELE_OK;
     thi_tri_copy_clean(L, C);
     THI_TRY(thi_tri_solve(ctx, THI_N, sites->L, C));
-    THI_TRY(thi_mirror(ctx, sites->T));
-    THI_TRY(thi_multiply(ctx, THI_N, THI_N, 1.0, sites->T, C, 0.0, TC, false));
-    THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, C, TC, 0.0, sites->T, true));
+    THI_TRY(thi_mirror(ctx, sites->sum.T));
+    THI_TRY(thi_multiply(ctx, THI_N, THI_N, 1.0, sites->sum.T, C, 0.0, TC, false));
+    THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, C, TC, 0.0, sites->sum.T, true));
     thi_blas_trmm(THI_LEFT, THI_T, 1.0, C, t);
 out:
     return status;
@@ -105,7 +103,7 @@ static thiele_status solve(thi_variational *v, thiele_context *ctx, const thi_si
 {
     thi_matrix C = v->work[0], m = thi_matrix_view(member->m, C.rows, 1, C.rows);
     thiele_status status = THIELE_OK;
-    THI_TRY(flip(ctx, sites->T, 1.0, C));
+    THI_TRY(flip(ctx, sites->sum.T, 1.0, C));
     status = thi_chol(ctx, C);
     if (status == THIELE_ERROR_NUMERIC) {
         return thi_fail(ctx, status,
@@ -116,7 +114,7 @@ static thiele_status solve(thi_variational *v, thiele_context *ctx, const thi_si
     THI_TRY(status);
     THI_TRY(thi_tri_inverse(ctx, C));
     THI_TRY(flip(ctx, C, 0.0, member->Ls));
-    memcpy(member->m, sites->t, (size_t)C.rows * sizeof(double));
+    memcpy(member->m, sites->sum.t, (size_t)C.rows * sizeof(double));
     thi_blas_trmm(THI_LEFT, THI_T, 1.0, member->Ls, m);
     thi_blas_trmm(THI_LEFT, THI_N, 1.0, member->Ls, m);
 out:
@@ -159,8 +157,8 @@ void thi_variational_step(thi_variational *v, double rho, thi_sites *sites)
     double by = v->pulled ? -2.0 * rho : 0.0; /* without pulls nothing is in T */
     for (int i = 0; i < v->members; i++) {
         const thi_member *member = &v->member[i];
-        double *t = sites[i].t;
-        blend(sites[i].T, rho, by, member->T);
+        double *t = sites[i].sum.t;
+        blend(sites[i].sum.T, rho, by, member->T);
         for (int64_t r = 0; r < M; r++) {
             t[r] = (1.0 - rho) * t[r] + rho * member->g_sum[r];
         }

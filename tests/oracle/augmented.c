@@ -241,13 +241,13 @@ out:
 /* S^-1 m and -S^-1/2 of q(u), from sites in w = L^-1 u: L^-T t and -L^-T (I + T) L^-1 / 2. */
 static thiele_status check_natural(oracle_case *c, const thi_sites *sites, const char *first, const char *second)
 {
-    int64_t M = sites->T.rows;
+    int64_t M = sites->sum.T.rows;
     thi_matrix eta1 = {0}, eta2 = {0};
     thiele_status status = THIELE_OK;
     THI_TRY(thi_matrix_alloc(&eta1, c->ctx, M, 1));
     THI_TRY(thi_matrix_alloc(&eta2, c->ctx, M, M));
-    memcpy(eta1.data, sites->t, (size_t)M * sizeof(double));
-    memcpy(eta2.data, sites->T.data, (size_t)(M * M) * sizeof(double));
+    memcpy(eta1.data, sites->sum.t, (size_t)M * sizeof(double));
+    memcpy(eta2.data, sites->sum.T.data, (size_t)(M * M) * sizeof(double));
     thi_symmetrise(eta2);
     for (int64_t i = 0; i < M; i++) {
         eta2.data[i + i * M] += 1.0;

@@ -146,9 +146,9 @@ out:
 
 static void clear_sites(thi_sites *sites)
 {
-    int64_t M = sites->T.rows;
-    memset(sites->T.data, 0, (size_t)(M * M) * sizeof(double));
-    memset(sites->t, 0, (size_t)M * sizeof(double));
+    int64_t M = sites->sum.T.rows;
+    memset(sites->sum.T.data, 0, (size_t)(M * M) * sizeof(double));
+    memset(sites->sum.t, 0, (size_t)M * sizeof(double));
 }
 
 /* From zero sites, where m = 0, a step of size 1 with g = nu and h = -lambda/2 has these sites. */

@@ -174,16 +174,16 @@ static double step_sites(thi_variational *v, int Q, thi_sites *sites)
 {
     double T[MOST][M * M], t[MOST][M], largest = 0.0;
     for (int q = 0; q < Q; q++) {
-        memcpy(T[q], sites[q].T.data, sizeof T[q]);
-        memcpy(t[q], sites[q].t, sizeof t[q]);
+        memcpy(T[q], sites[q].sum.T.data, sizeof T[q]);
+        memcpy(t[q], sites[q].sum.t, sizeof t[q]);
     }
     thi_variational_step(v, 1.0, sites);
     for (int q = 0; q < Q; q++) {
         for (int j = 0; j < M; j++) {
             for (int i = j; i < M; i++) {
-                largest = fmax(largest, 0.5 * fabs(sites[q].T.data[i + j * M] - T[q][i + j * M]));
+                largest = fmax(largest, 0.5 * fabs(sites[q].sum.T.data[i + j * M] - T[q][i + j * M]));
             }
-            largest = fmax(largest, fabs(sites[q].t[j] - t[q][j]));
+            largest = fmax(largest, fabs(sites[q].sum.t[j] - t[q][j]));
         }
     }
     return largest;

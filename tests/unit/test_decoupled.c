@@ -74,9 +74,9 @@ static void ask_variational(const world *w, const double *Lb, answer *a, thi_pre
     const double *Z = w->beta;
     assert_ok(ctx, thi_variational_open(&v, ctx, &shape));
     assert_ok(ctx, thi_sites_alloc(&sites, ctx, BETA));
-    memcpy(sites.T.data, w->factor, sizeof w->factor);
+    memcpy(sites.sum.T.data, w->factor, sizeof w->factor);
     memcpy(sites.L.data, Lb, sizeof w->factor);
-    memcpy(sites.t, w->t, sizeof w->t);
+    memcpy(sites.sum.t, w->t, sizeof w->t);
     assert_ok(ctx, thi_variational_begin(v, ctx, &prior, &Z, NULL, &sites, true));
     assert_ok(ctx, thi_variational_marginals(v, ctx, ROWS, w->X, a->mu, a->v));
     assert_ok(ctx, thi_variational_end(v, ctx, NULL, &a->kl, NULL));

@@ -264,17 +264,17 @@ static void test_plain_is_whitened(void **state)
 /* q as packed numbers from sites: S = (I + T)^-1 the long way. */
 static void pack_sites(thiele_context *ctx, const thi_sites *sites, double *q)
 {
-    int64_t M = sites->T.rows;
+    int64_t M = sites->sum.T.rows;
     thi_matrix S;
     assert_ok(ctx, thi_matrix_alloc(&S, ctx, M, M));
-    memcpy(S.data, sites->T.data, (size_t)(M * M) * sizeof(double));
+    memcpy(S.data, sites->sum.T.data, (size_t)(M * M) * sizeof(double));
     for (int64_t i = 0; i < M; i++) {
         S.data[i + i * M] += 1.0;
     }
     assert_ok(ctx, thi_chol(ctx, S));
     assert_ok(ctx, thi_chol_inverse(ctx, S));
     thi_symmetrise(S);
-    thi_blas_gemv(THI_N, 1.0, S, sites->t, 0.0, q);
+    thi_blas_gemv(THI_N, 1.0, S, sites->sum.t, 0.0, q);
     assert_ok(ctx, thi_chol(ctx, S));
     double *packed = q + M;
     for (int64_t c = 0; c < M; c++, packed += M - c + 1) {
@@ -303,7 +303,7 @@ static void test_sites(void **state)
     assert_near(world_bound(&w, ctx, NULL, NULL), bound, 1e-10, 0.0);
     /* A bound that grows with h > 0 far enough has no proper posterior. */
     for (int64_t i = 0; i < 130; i++) {
-        sites.T.data[i + i * 130] -= 10.0;
+        sites.sum.T.data[i + i * 130] -= 10.0;
     }
     thi_prior prior[WORLD_GROUPS];
     world_prior(&w, prior);
@@ -338,8 +338,8 @@ static void test_sites_move(void **state)
         double was[M * M + M];
         factor_of(&w, ctx, 0, L);
         for (int after = 0; after < 2; after++) {
-            memcpy(T.data, sites.T.data, sizeof(double) * M * M);
-            memcpy(t, sites.t, sizeof t);
+            memcpy(T.data, sites.sum.T.data, sizeof(double) * M * M);
+            memcpy(t, sites.sum.t, sizeof t);
             thi_symmetrise(T);
             thi_blas_trsm(THI_LEFT, THI_T, 1.0, L, T);
             thi_blas_trsm(THI_RIGHT, THI_N, 1.0, L, T);
