@@ -113,7 +113,7 @@ static thiele_status recover(thi_online_latent *l, thiele_context *ctx)
     const thi_predictor *p = l->basis;
     int64_t M = p->n;
     thi_matrix m = thi_matrix_view(l->m, M, 1, M);
-    thiele_status status = invert_posterior(p, ctx, l->T);
+    thiele_status status = invert_posterior(p, ctx, l->sum.T);
     if (status == THIELE_ERROR_NUMERIC) {
         return thi_fail_in(ctx, status, "the posterior over the %lld inducing inputs", (long long)M);
     }
@@ -123,24 +123,24 @@ static thiele_status recover(thi_online_latent *l, thiele_context *ctx)
     memcpy(l->m, p->a + outside(p), (size_t)M * sizeof *l->m);
     thi_blas_trmm(THI_LEFT, THI_T, 1.0, p->L, m);
     thi_blas_axpy(M, 1.0, l->c, l->m);
-    thi_blas_symm(THI_LEFT, 1.0, l->T, m, 0.0, thi_matrix_view(l->t, M, 1, M));
+    thi_blas_symm(THI_LEFT, 1.0, l->sum.T, m, 0.0, thi_matrix_view(l->sum.t, M, 1, M));
     for (int64_t i = 0; i < M; i++) {
-        l->T.data[i + i * M] -= 1.0;
+        l->sum.T.data[i + i * M] -= 1.0;
     }
     return THIELE_OK;
 }
 
 thiele_status thi_online_sites(const thi_predictor *latent, thiele_context *ctx, thi_matrix T, double *t)
 {
-    thi_online_latent l = {.basis = latent, .t = t};
+    thi_online_latent l = {.basis = latent, .sum.t = t};
     thiele_status status;
-    THI_TRY(thi_matrix_alloc(&l.T, ctx, latent->n, latent->n));
+    THI_TRY(thi_matrix_alloc(&l.sum.T, ctx, latent->n, latent->n));
     THI_TRY(thi_alloc(ctx, &l.m, 2 * (size_t)latent->n, sizeof *l.m));
     l.c = l.m + latent->n;
     THI_TRY(recover(&l, ctx));
-    thi_tri_copy(l.T, T);
+    thi_tri_copy(l.sum.T, T);
 out:
-    thi_free(l.T.data);
+    thi_free(l.sum.T.data);
     thi_free(l.m);
     return status;
 }
@@ -166,13 +166,11 @@ static thiele_status latent_open(thi_online_latent *l, thiele_context *ctx, cons
     int64_t M = p->n;
     thiele_status status;
     l->basis = p;
-    THI_TRY(thi_matrix_alloc(&l->T, ctx, M, M));
-    THI_TRY(thi_matrix_alloc(&l->next, ctx, M, M));
+    THI_TRY(thi_natural_open(&l->sum, ctx, M));
+    THI_TRY(thi_natural_open(&l->next, ctx, M));
     THI_TRY(thi_matrix_alloc(&l->root, ctx, M, M));
     THI_TRY(thi_matrix_alloc(&l->V, ctx, M, capacity));
     THI_TRY(thi_matrix_alloc(&l->W, ctx, M, capacity));
-    THI_TRY(thi_alloc(ctx, &l->t, (size_t)M, sizeof *l->t));
-    THI_TRY(thi_alloc(ctx, &l->t_next, (size_t)M, sizeof *l->t_next));
     THI_TRY(thi_alloc(ctx, &l->m, (size_t)M, sizeof *l->m));
     THI_TRY(thi_alloc(ctx, &l->old, (size_t)M, sizeof *l->old));
     THI_TRY(thi_alloc(ctx, &l->left, (size_t)capacity, sizeof *l->left));
@@ -182,20 +180,18 @@ static thiele_status latent_open(thi_online_latent *l, thiele_context *ctx, cons
         THI_TRY(project(l, ctx));
     }
     THI_TRY(recover(l, ctx));
-    THI_TRY(thi_online_factor(l, ctx, l->T, l->t));
+    THI_TRY(thi_online_factor(l, ctx, l->sum.T, l->sum.t));
 out:
     return status;
 }
 
 static void latent_close(thi_online_latent *l)
 {
-    thi_free(l->T.data);
-    thi_free(l->next.data);
+    thi_natural_close(&l->sum);
+    thi_natural_close(&l->next);
     thi_free(l->root.data);
     thi_free(l->V.data);
     thi_free(l->W.data);
-    thi_free(l->t);
-    thi_free(l->t_next);
     thi_free(l->m);
     thi_free(l->old);
     thi_free(l->left);
@@ -329,13 +325,13 @@ out:
 thiele_status thi_online_freeze(const thi_online *o, thiele_context *ctx, int latent, thi_predictor *out)
 {
     const thi_online_latent *l = &o->latent[latent];
-    int64_t M = l->T.rows;
+    int64_t M = l->sum.T.rows;
     double *a = out->a + outside(out);
     thi_matrix B = {0}, Ls = {0};
     thiele_status status;
     THI_TRY(thi_matrix_alloc(&B, ctx, M, M));
     THI_TRY(thi_matrix_alloc(&Ls, ctx, M, M));
-    thi_tri_copy(l->T, B);
+    thi_tri_copy(l->sum.T, B);
     for (int64_t i = 0; i < M; i++) {
         B.data[i + i * M] += 1.0;
     }

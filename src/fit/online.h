@@ -36,15 +36,15 @@ typedef struct thi_online_settings {
 
 /* One latent function. */
 typedef struct thi_online_latent {
-    const thi_predictor *basis;   /* kernel, mean, Z, L, what o is made of; borrowed */
-    thi_matrix T, next;           /* lower triangles; next: with the batch */
-    double *t, *t_next, *m, *old; /* old: m without the batch */
-    thi_matrix root;              /* chol(I + T) */
-    double log_det;               /* log|I + T| without the batch */
-    thi_matrix V, W;              /* M x capacity: L^-1 k(Z, X), and work */
-    double *left;                 /* capacity: k(x, x) - |V|^2 */
-    double *c;                    /* M; 0 unless decoupled */
-    double *room;                 /* decoupled: capacity x THI_PREDICT_PORTION */
+    const thi_predictor *basis; /* kernel, mean, Z, L, what o is made of; borrowed */
+    thi_natural sum, next;      /* what the rows so far say; next: with the batch */
+    double *m, *old;            /* old: m without the batch */
+    thi_matrix root;            /* chol(I + T) */
+    double log_det;             /* log|I + T| without the batch */
+    thi_matrix V, W;            /* M x capacity: L^-1 k(Z, X), and work */
+    double *left;               /* capacity: k(x, x) - |V|^2 */
+    double *c;                  /* M; 0 unless decoupled */
+    double *room;               /* decoupled: capacity x THI_PREDICT_PORTION */
 } thi_online_latent;
 
 typedef struct thi_online {

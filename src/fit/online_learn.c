@@ -23,7 +23,7 @@ static const double ROUNDING = 1e-10;
 static thiele_status add_sites(thi_online *o, thiele_context *ctx, int j, const double *lambda, const double *nu)
 {
     thi_online_latent *l = &o->latent[j];
-    int64_t M = l->T.rows, n = o->n;
+    int64_t M = l->sum.T.rows, n = o->n;
     thi_matrix V = thi_matrix_view(l->V.data, M, n, M), U = thi_matrix_view(l->W.data, M, n, M);
     for (int64_t i = 0; i < n; i++) {
         double site = lambda[i * o->latents + j];
@@ -32,11 +32,11 @@ static thiele_status add_sites(thi_online *o, thiele_context *ctx, int j, const 
         }
         o->E[i] = nu[i * o->latents + j];
     }
-    memcpy(l->next.data, l->T.data, (size_t)(M * M) * sizeof(double));
-    memcpy(l->t_next, l->t, (size_t)M * sizeof *l->t);
-    thi_blas_gemv(THI_N, 1.0, V, o->E, 1.0, l->t_next);
-    thiele_status status = thi_multiply(ctx, THI_N, THI_T, 1.0, U, V, 1.0, l->next, true);
-    return status == THIELE_OK ? thi_online_factor(l, ctx, l->next, l->t_next) : status;
+    memcpy(l->next.T.data, l->sum.T.data, (size_t)(M * M) * sizeof(double));
+    memcpy(l->next.t, l->sum.t, (size_t)M * sizeof *l->sum.t);
+    thi_blas_gemv(THI_N, 1.0, V, o->E, 1.0, l->next.t);
+    thiele_status status = thi_multiply(ctx, THI_N, THI_T, 1.0, U, V, 1.0, l->next.T, true);
+    return status == THIELE_OK ? thi_online_factor(l, ctx, l->next.T, l->next.t) : status;
 }
 
 static thiele_status set_all(thi_online *o, thiele_context *ctx, const double *lambda, const double *nu)
@@ -55,12 +55,9 @@ static void commit(thi_online *o)
 {
     for (int j = 0; j < o->latents; j++) {
         thi_online_latent *l = &o->latent[j];
-        thi_matrix T = l->T;
-        double *t = l->t;
-        l->T = l->next;
-        l->t = l->t_next;
-        l->next = T;
-        l->t_next = t;
+        thi_natural before = l->sum;
+        l->sum = l->next;
+        l->next = before;
     }
 }
 
@@ -72,7 +69,7 @@ static void fall_back(thi_online *o, thiele_context *ctx)
         char message[THI_MESSAGE_MAX];
         memcpy(message, ctx->message, sizeof message);
         /* It had a factor before. */
-        (void)thi_online_factor(l, ctx, l->T, l->t);
+        (void)thi_online_factor(l, ctx, l->sum.T, l->sum.t);
         memcpy(ctx->message, message, sizeof message);
     }
 }
@@ -81,14 +78,7 @@ static void forget(thi_online *o)
 {
     double keep = exp(-(double)o->n / o->settings.forget);
     for (int j = 0; j < o->latents; j++) {
-        thi_online_latent *l = &o->latent[j];
-        int64_t M = l->T.rows;
-        for (int64_t k = 0; k < M * M; k++) {
-            l->T.data[k] *= keep;
-        }
-        for (int64_t k = 0; k < M; k++) {
-            l->t[k] *= keep;
-        }
+        thi_natural_mix(&o->latent[j].sum, keep, &o->latent[j].sum, 0.0);
     }
 }
 
@@ -145,7 +135,7 @@ static void aim(thi_online *o)
 static double divergence(const thi_online *o, int j, const double *lambda)
 {
     const thi_online_latent *l = &o->latent[j];
-    int64_t M = l->T.rows;
+    int64_t M = l->sum.T.rows;
     bool conditional = l->basis->conditional != THI_CONDITIONAL_NONE;
     double trace = 0.0, square = 0.0;
     for (int64_t i = 0; i < o->n; i++) {
@@ -154,9 +144,9 @@ static double divergence(const thi_online *o, int j, const double *lambda)
     }
     for (int64_t k = 0; k < M; k++) {
         double dk = l->m[k] - l->old[k];
-        square += dk * dk * (1.0 + l->T.data[k + k * M]);
+        square += dk * dk * (1.0 + l->sum.T.data[k + k * M]);
         for (int64_t i = k + 1; i < M; i++) {
-            square += 2.0 * dk * (l->m[i] - l->old[i]) * l->T.data[i + k * M];
+            square += 2.0 * dk * (l->m[i] - l->old[i]) * l->sum.T.data[i + k * M];
         }
     }
     return 0.5 * (trace + square + thi_chol_logdet(l->root) - l->log_det);
@@ -215,8 +205,8 @@ static thiele_status begin(thi_online *o, thiele_context *ctx, const question *a
     memset(o->nu, 0, numbers * sizeof *o->nu);
     for (int j = 0; j < o->latents; j++) {
         thi_online_latent *l = &o->latent[j];
-        THI_TRY(thi_online_factor(l, ctx, l->T, l->t));
-        memcpy(l->old, l->m, (size_t)l->T.rows * sizeof *l->old);
+        THI_TRY(thi_online_factor(l, ctx, l->sum.T, l->sum.t));
+        memcpy(l->old, l->m, (size_t)l->sum.T.rows * sizeof *l->old);
         l->log_det = thi_chol_logdet(l->root);
     }
     THI_TRY(evaluate(o, ctx, ask, o->lambda, bound));

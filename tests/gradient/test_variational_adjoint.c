@@ -21,9 +21,9 @@ static thi_sites *copy_sites(thiele_context *ctx, const thi_sites *from, int cou
     thi_sites *sites = calloc((size_t)count, sizeof *sites);
     for (int j = 0; from != NULL && j < count; j++) {
         assert_ok(ctx, thi_sites_alloc(&sites[j], ctx, M));
-        memcpy(sites[j].T.data, from[j].T.data, M * M * sizeof(double));
+        memcpy(sites[j].sum.T.data, from[j].sum.T.data, M * M * sizeof(double));
         memcpy(sites[j].L.data, from[j].L.data, M * M * sizeof(double));
-        memcpy(sites[j].t, from[j].t, M * sizeof(double));
+        memcpy(sites[j].sum.t, from[j].sum.t, M * sizeof(double));
     }
     return sites;
 }
@@ -153,7 +153,7 @@ static void test_sites(void **state)
     thi_shape shape = {
         .latents = 3, .components = 1, .inducing = M, .capacity = CAPACITY, .whitened = true, .group = shared};
     world_open(&w, ctx, shape, ROWS);
-    thi_sites sites[3] = {{{0}, {0}, NULL}};
+    thi_sites sites[3] = {0};
     for (int j = 0; j < 3; j++) {
         assert_ok(ctx, thi_sites_alloc(&sites[j], ctx, M));
     }

@@ -73,9 +73,9 @@ static void check_gaussian(double none, double diagonal)
         learn_rows(&o, ctx, &w, w.y, i > 0 ? order : NULL, sizes[i]);
         /* Both hold the sums themselves. */
         for (int64_t c = 0; c < w.M; c++) {
-            assert_all_near(o.latent->T.data + c + c * w.M, w.sums.T.data + c + c * w.M, w.M - c, 1e-9, 1e-9);
+            assert_all_near(o.latent->sum.T.data + c + c * w.M, w.sums.T.data + c + c * w.M, w.M - c, 1e-9, 1e-9);
         }
-        assert_all_near(o.latent->t, w.sums.t, w.M, 1e-9, 1e-9);
+        assert_all_near(o.latent->sum.t, w.sums.t, w.M, 1e-9, 1e-9);
         thi_predictor frozen = {0};
         thi_prior p = world_prior(&w);
         assert_ok(ctx, thi_predictor_begin(&frozen, ctx, &p, w.M, w.Z, 1));
@@ -211,9 +211,10 @@ static void test_frozen_and_back(void **state)
     assert_ok(ctx, thi_online_freeze(&o, ctx, 0, &prior));
     assert_ok(ctx, thi_online_open(&again, ctx, 1, &prior, lik, &settings));
     for (int64_t c = 0; c < w.M; c++) {
-        assert_all_near(again.latent->T.data + c + c * w.M, o.latent->T.data + c + c * w.M, w.M - c, 1e-9, 1e-9);
+        assert_all_near(again.latent->sum.T.data + c + c * w.M, o.latent->sum.T.data + c + c * w.M, w.M - c, 1e-9,
+                        1e-9);
     }
-    assert_all_near(again.latent->t, o.latent->t, w.M, 1e-9, 1e-9);
+    assert_all_near(again.latent->sum.t, o.latent->sum.t, w.M, 1e-9, 1e-9);
     assert_all_near(again.latent->m, o.latent->m, w.M, 1e-9, 1e-9);
     thi_online_close(&again);
     /* The same S as a matrix on w that is no triangle. */
@@ -228,7 +229,7 @@ static void test_frozen_and_back(void **state)
     prior.R[0] = R;
     prior.plus = THI_PLUS_WHITE;
     assert_ok(ctx, thi_online_open(&again, ctx, 1, &prior, lik, &settings));
-    assert_all_near(again.latent->T.data, o.latent->T.data, w.M, 1e-8, 1e-8);
+    assert_all_near(again.latent->sum.T.data, o.latent->sum.T.data, w.M, 1e-8, 1e-8);
     thi_online_close(&again);
     thi_online_close(&o);
     thi_predictor_clear(&prior);
@@ -258,7 +259,7 @@ static void test_threads(void **state)
             assert_ok(own, thi_online_open(&o, own, 1, &prior, lik, &settings));
             learn_rows(&o, own, &w, y, NULL, 17);
             memcpy(m[threads - 1], o.latent->m, sizeof m[0]);
-            memcpy(T[threads - 1], o.latent->T.data, sizeof T[0]);
+            memcpy(T[threads - 1], o.latent->sum.T.data, sizeof T[0]);
             thi_online_close(&o);
             thiele_context_destroy(own);
         }
@@ -294,7 +295,7 @@ static void test_forgetting(void **state)
         }
     }
     for (int64_t c = 0; c < w.M; c++) {
-        assert_all_near(o.latent->T.data + c + c * w.M, want + c + c * w.M, w.M - c, 1e-9, 1e-9);
+        assert_all_near(o.latent->sum.T.data + c + c * w.M, want + c + c * w.M, w.M - c, 1e-9, 1e-9);
     }
     thi_online_close(&o);
     thi_predictor_clear(&prior);

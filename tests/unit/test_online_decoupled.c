@@ -316,10 +316,10 @@ static void test_frozen_and_back(void **state)
         learn_rows(&o, &w, order, 13, &p);
         assert_ok(ctx, thi_online_open(&again, ctx, 1, &p, lik, &settings));
         for (int c = 0; c < BETA; c++) {
-            assert_all_near(again.latent->T.data + c * (BETA + 1), o.latent->T.data + c * (BETA + 1), BETA - c, 1e-9,
-                            1e-9);
+            assert_all_near(again.latent->sum.T.data + c * (BETA + 1), o.latent->sum.T.data + c * (BETA + 1), BETA - c,
+                            1e-9, 1e-9);
         }
-        assert_all_near(again.latent->t, o.latent->t, BETA, 1e-9, 1e-9);
+        assert_all_near(again.latent->sum.t, o.latent->sum.t, BETA, 1e-9, 1e-9);
         assert_memory_equal(again.latent->c, o.latent->c, BETA * sizeof(double));
         thi_online_close(&again);
         thi_online_close(&o);

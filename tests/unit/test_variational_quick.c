@@ -78,7 +78,7 @@ static void compare(int64_t M, int components, bool whitened, bool by_sites, dou
     assert_near(bound[0], bound[1], tolerance, 0.0);
     assert_same_gradient(&w[0], &bar[0], &bar[1], tolerance);
     for (int j = 0; by_sites && j < LATENTS; j++) {
-        assert_same(M, sites[0][j].t, sites[1][j].t, tolerance);
+        assert_same(M, sites[0][j].sum.t, sites[1][j].sum.t, tolerance);
     }
     for (int i = 0; i < 2; i++) {
         for (int j = 0; j < LATENTS; j++) {
