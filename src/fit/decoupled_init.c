@@ -14,7 +14,7 @@
 #include "fit/online.h"
 #include "fit/start.h"
 
-enum { JUDGED = 2000 /* rows, at most */ };
+enum { JUDGED = 2000 /* rows, at most */, LARGE = 10000 /* rows */ };
 
 bool thi_dfit_only_fills(const thi_dfit *fit)
 {
@@ -128,8 +128,12 @@ static thiele_status better_of_two(thi_dfit *fit)
         THI_TRY(set_values(fit, k == 0 ? explored : learned));
         THI_TRY(judge(fit, &sample, &error[k]));
     }
-    /* The variational posterior is that of its own values: others need sweeps to be of use. */
-    if (error[0] < error[1] && thi_dfit_swept(fit) > fit->most_beta) {
+    /*
+     * The variational posterior is that of its own values: others need sweeps to be of use, and leave a poor bound, for
+     * which small tables have no need.
+     */
+    bool large = fit->problem.source->n >= LARGE;
+    if (large && error[0] < error[1] && thi_dfit_swept(fit) > fit->most_beta) {
         THI_TRY(set_values(fit, explored));
         fit->bound_noise = false;
     }

@@ -35,7 +35,7 @@ reaches() {
 for method in dense 'variational --inducing 40'; do
     for how in quadrature mc:200 qmc:256; do
         # shellcheck disable=SC2086
-        reaches 100 square y --likelihood plugin:./square.so --method $method --expectation $how --deadline 8
+        reaches 100 square y --likelihood plugin:./square.so --method $method --expectation $how --deadline 6
     done
 done
 reaches 90 square y --likelihood plugin:./square.so --method decoupled --inducing 40 --expectation quadrature
