@@ -4,6 +4,7 @@
  * whole block is left out, as if it were new.
  */
 #include <math.h>
+#include <string.h>
 
 #include "data/batches.h"
 #include "fit/blocks_state.h"
@@ -13,6 +14,30 @@
 static bool counts_once(const thi_blocks_form *form)
 {
     return form->weight[THI_RESIDUAL_DIAGONAL] == 1.0 || form->weight[THI_RESIDUAL_BLOCK] == 1.0;
+}
+
+/* Whether a row stands in its block more than once, target and all. */
+static bool has_twin(const thi_block *block, int D, int64_t row)
+{
+    size_t bytes = (size_t)D * sizeof(double);
+    for (int64_t i = 0; i < block->n; i++) {
+        if (i != row && block->y[i] == block->y[row] && memcmp(block->X + i * D, block->X + row * D, bytes) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Rows that are left out while their twins stay tell nothing: what others do is moved to the front. */
+static int64_t drop_twins(const thi_bfit *fit, int64_t n, double *error2, double *v)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i++) {
+        error2[kept] = error2[i];
+        v[kept] = v[i];
+        kept += !has_twin(fit->block, fit->problem.source->dims, i);
+    }
+    return kept;
 }
 
 /* Squared errors and latent variances of a block's rows, each of them left out of its block. */
@@ -47,26 +72,45 @@ out:
     return status;
 }
 
-thiele_status thi_bfit_noise(thi_bfit *fit, thi_fitted *fitted)
+/* Rows of the first blocks of a pass, which are among the sums wherever the steps ended; *told: those that tell. */
+static thiele_status look(thi_bfit *fit, bool alone, thi_left_out *out, double *told)
 {
-    const thi_blocks_form *form = &fit->settings->form;
-    bool alone = form->weight[THI_RESIDUAL_BLOCK] == 0.0 || form->local;
     double seen = fmin(1.0, fit->result->passes) * (double)fit->partition.blocks;
-    int64_t most = llround(fmin((double)fit->looked_at, seen)), rows;
-    thi_left_out out = {0};
+    int64_t most = llround(fmin((double)fit->looked_at, seen)), rows, all = 0;
     thi_shuffle order;
     thiele_status status = THIELE_OK;
-    if (!counts_once(form) || fit->settings->gradient || (!alone && fit->partition.blocks == 1)) {
-        return THIELE_OK;
-    }
-    thi_bfit_order(fit, 0, &order); /* the first are among the sums, wherever the steps ended */
-    THI_TRY(thi_alloc(fit->problem.ctx, &out.error2, (size_t)(most * fit->result->largest), sizeof *out.error2));
-    THI_TRY(thi_alloc(fit->problem.ctx, &out.v, (size_t)(most * fit->result->largest), sizeof *out.v));
+    thi_bfit_order(fit, 0, &order);
+    out->n = 0;
     for (int64_t i = 0; i < most; i++) {
         int64_t block = thi_shuffle_at(&order, i);
+        double *error2 = out->error2 + out->n, *v = out->v + out->n;
         THI_TRY(thi_bfit_load(fit, 1, &block, &rows));
-        THI_TRY((alone ? leave_rows : leave_block)(fit, rows, out.error2 + out.n, out.v + out.n));
-        out.n += rows;
+        THI_TRY((alone ? leave_rows : leave_block)(fit, rows, error2, v));
+        out->n += alone ? drop_twins(fit, rows, error2, v) : rows;
+        all += rows;
+    }
+    *told = (double)out->n / (double)thi_most(all, 1);
+out:
+    return status;
+}
+
+thiele_status thi_bfit_noise(thi_bfit *fit, thi_fitted *fitted)
+{
+    static const double ENOUGH = 0.1; /* of the rows */
+    const thi_blocks_form *form = &fit->settings->form;
+    bool alone = form->weight[THI_RESIDUAL_BLOCK] == 0.0 || form->local, several = fit->partition.blocks > 1;
+    size_t room = (size_t)thi_least(fit->looked_at, fit->partition.blocks) * (size_t)fit->result->largest;
+    thi_left_out out = {0};
+    double told;
+    thiele_status status;
+    if (!counts_once(form) || fit->settings->gradient || (!alone && !several)) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_alloc(fit->problem.ctx, &out.error2, room, sizeof *out.error2));
+    THI_TRY(thi_alloc(fit->problem.ctx, &out.v, room, sizeof *out.v));
+    THI_TRY(look(fit, alone, &out, &told));
+    if (alone && told < ENOUGH && several) {
+        THI_TRY(look(fit, false, &out, &told));
     }
     THI_TRY(thi_predictive_choose(fit->problem.ctx, &out, fit->problem.spec, fit->problem.hypers, fitted->latent));
 out:

@@ -38,6 +38,15 @@ for how in '' '--method pic'; do
     run score m.thiele fresh.csv --json
     expect_that "$out" 'd["nlpd"] < 12 and d["coverage90"] > 0.8'
 done
+
+# Rows that all stand there twice: left out one by one they have their twins beside them.
+rows once 1500 6 'sin(2 * x0) + x1 / 2 + 0.5 * e'
+{ cat once.csv; tail -n +2 once.csv; } >twice.csv
+rows new 500 7 'sin(2 * x0) + x1 / 2 + 0.5 * e'
+run fit twice.csv --target y --method pic --deadline 3 --quiet -o m.thiele
+expect_status 0
+run score m.thiele new.csv --json
+expect_that "$out" 'd["msll"] < -0.2 and d["coverage90"] > 0.75'
 rows nothing 6000 5 'sin(3.14159 * (rand() - 0.5)) / cos(3.14159 * (rand() - 0.5))'
 run fit nothing.csv --target y --deadline 1 --quiet -o m.thiele
 expect_status 0
