@@ -14,7 +14,7 @@
 #include "fit/online.h"
 #include "fit/start.h"
 
-enum { JUDGED = 2000 /* rows, at most */, LARGE = 10000 /* rows */ };
+enum { JUDGED = 2000 /* rows, at most */, LARGE = 10000 /* rows */, FEWEST_BETA = 250 };
 
 bool thi_dfit_only_fills(const thi_dfit *fit)
 {
@@ -45,7 +45,7 @@ static thiele_status variational_first(thi_dfit *fit)
     double deadline = thi_budget_lend(fit->problem.driver, THI_SHARE_VALUES);
     thiele_status status;
     if (fit->settings->beta == 0) {
-        int64_t affordable = thi_first_inducing(fit->problem.driver, fit->problem.source, 1);
+        int64_t affordable = thi_most(FEWEST_BETA, thi_first_inducing(fit->problem.driver, fit->problem.source, 1));
         fit->most_beta = affordable < fit->most_beta ? affordable : fit->most_beta;
     }
     settings.inducing = fit->most_beta;
