@@ -380,24 +380,13 @@ thiele_status thi_expect_block(thi_expect *expect, thiele_context *ctx, int64_t 
 
 /* --- all rows ----------------------------------------------------------------------------------------------------- */
 
-typedef struct job {
-    const double *y, *mu, *v;
-    answer to;
-} job;
-
-static thiele_status run_block(thi_expect *expect, thiele_context *ctx, int64_t row, int64_t n, const void *arg)
-{
-    const job *j = arg;
-    int64_t Q = expect->lik->latents, P = expect->lik->outputs, p = expect->lik->parameters;
-    return thi_expect_block(expect, ctx, row, n, j->y + row * P, j->mu + row * Q, j->v + row * Q, j->to.E + row,
-                            j->to.g + row * Q, j->to.h + row * Q, j->to.dphi == NULL ? NULL : j->to.dphi + row * p);
-}
-
 thiele_status thiele_likelihood_expect(const thiele_likelihood *likelihood, thiele_context *ctx, const char *method,
                                        int64_t n, const double *y, const double *mu, const double *v, double *E,
                                        double *g, double *h, double *dphi)
 {
     THI_NEED(ctx, likelihood && ctx && (n < 1 || (y && mu && v && E && g && h)));
-    job j = {y, mu, v, {E, g, h, dphi}};
-    return thi_expect_rows(likelihood, ctx, method, n, run_block, &j);
+    thi_providers providers = {.lik = likelihood, .method = method};
+    thiele_status status = thi_providers_expect(&providers, ctx, &(thi_asked){0, n, y, mu, v, E, g, h, dphi});
+    thi_providers_close(&providers);
+    return status;
 }

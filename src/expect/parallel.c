@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-typedef struct worker {
+typedef struct thi_expect_worker {
     thiele_context ctx; /* message apart, the caller's */
     thi_expect expect;
     bool open;
@@ -14,25 +14,23 @@ typedef struct worker {
 } worker;
 
 typedef struct job {
-    const thiele_likelihood *lik;
-    const char *method;
+    const thi_providers *providers;
     int64_t n, size; /* rows in all, and in a block */
     thi_expect_rows_fn fn;
     const void *arg;
-    worker *workers;
 } job;
 
 static thiele_status run_block(void *arg, int64_t block, int thread)
 {
     const job *j = arg;
-    worker *w = &j->workers[thread];
+    worker *w = &j->providers->workers[thread];
     int64_t row = block * j->size, left = j->n - row;
     if (block > w->failed) {
         return THIELE_OK;
     }
     thiele_status status = thi_stop_ask(&w->ctx);
     if (status == THIELE_OK && !w->open) {
-        status = thi_expect_open(&w->expect, &w->ctx, j->lik, j->method);
+        status = thi_expect_open(&w->expect, &w->ctx, j->providers->lik, j->providers->method);
         w->open = status == THIELE_OK;
     }
     if (status == THIELE_OK) {
@@ -70,30 +68,73 @@ static double row_cost(const thiele_likelihood *lik, const char *method)
     return strcmp(way, "closed") == 0 || strcmp(way, "augmented") == 0 ? 1000.0 : 20000.0;
 }
 
-thiele_status thi_expect_rows(const thiele_likelihood *lik, thiele_context *ctx, const char *method, int64_t n,
-                              thi_expect_rows_fn fn, const void *arg)
+/* A worker for each thread of the context, which a call after another one may have more of. */
+static thiele_status ready(thi_providers *p, thiele_context *ctx)
+{
+    int threads = ctx->threads > 1 ? ctx->threads : 1;
+    if (threads > p->threads) {
+        thi_providers_close(p);
+        thiele_status status = thi_alloc(ctx, &p->workers, (size_t)threads, sizeof *p->workers);
+        if (status != THIELE_OK) {
+            return status;
+        }
+        p->threads = threads;
+    }
+    for (int t = 0; t < threads; t++) {
+        p->workers[t].ctx = *ctx;
+        p->workers[t].ctx.threads = 1; /* a block is the work of one thread */
+        p->workers[t].failed = INT64_MAX;
+    }
+    return THIELE_OK;
+}
+
+void thi_providers_close(thi_providers *p)
+{
+    for (int t = 0; t < p->threads; t++) {
+        thi_expect_close(&p->workers[t].expect);
+    }
+    thi_free(p->workers);
+    p->workers = NULL;
+    p->threads = 0;
+}
+
+thiele_status thi_providers_rows(thi_providers *p, thiele_context *ctx, int64_t n, thi_expect_rows_fn fn,
+                                 const void *arg)
 {
     if (n < 0) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the number of rows is negative");
     }
-    int threads = ctx->threads > 1 ? ctx->threads : 1;
-    job j = {lik, method, n, block_size(n), fn, arg, NULL};
-    thiele_status status = thi_alloc(ctx, &j.workers, (size_t)threads, sizeof *j.workers);
+    job j = {p, n, block_size(n), fn, arg};
+    thiele_status status = ready(p, ctx);
     if (status != THIELE_OK) {
         return status;
     }
-    for (int t = 0; t < threads; t++) {
-        j.workers[t].ctx = *ctx;
-        j.workers[t].ctx.threads = 1; /* a block is the work of one thread */
-        j.workers[t].failed = INT64_MAX;
-    }
     /* No rows: the method is still checked. */
     int64_t blocks = n > 0 ? (n + j.size - 1) / j.size : 1;
-    status = thi_parallel_work(ctx, blocks, row_cost(lik, method) * (double)n, run_block, &j);
-    keep_message(ctx, j.workers, threads);
-    for (int t = 0; t < threads; t++) {
-        thi_expect_close(&j.workers[t].expect);
-    }
-    thi_free(j.workers);
+    status = thi_parallel_work(ctx, blocks, row_cost(p->lik, p->method) * (double)n, run_block, &j);
+    keep_message(ctx, p->workers, ctx->threads > 1 ? ctx->threads : 1);
     return status;
+}
+
+thiele_status thi_expect_rows(const thiele_likelihood *lik, thiele_context *ctx, const char *method, int64_t n,
+                              thi_expect_rows_fn fn, const void *arg)
+{
+    thi_providers p = {.lik = lik, .method = method};
+    thiele_status status = thi_providers_rows(&p, ctx, n, fn, arg);
+    thi_providers_close(&p);
+    return status;
+}
+
+static thiele_status ask_block(thi_expect *expect, thiele_context *ctx, int64_t row, int64_t n, const void *arg)
+{
+    const thi_asked *a = arg;
+    const thiele_likelihood *lik = expect->lik;
+    int64_t at = row * lik->latents;
+    return thi_expect_block(expect, ctx, a->row + row, n, a->y + row * lik->outputs, a->mu + at, a->v + at, a->E + row,
+                            a->g + at, a->h + at, a->dphi != NULL ? a->dphi + row * lik->parameters : NULL);
+}
+
+thiele_status thi_providers_expect(thi_providers *p, thiele_context *ctx, const thi_asked *asked)
+{
+    return thi_providers_rows(p, ctx, asked->n, ask_block, asked);
 }
