@@ -10,6 +10,7 @@
 
 /* A look at the held-out rows is followed by steps that take this many times as long, at least. */
 static const double LOOK_EVERY = 20.0;
+enum { MOST_RAISES = 3 };
 
 /* --- the present state -----------------------------------------------------------------------------------------------
  */
@@ -139,6 +140,32 @@ out:
     return status;
 }
 
+/*
+ * What some blocks taught may be far off for all, one row beyond all others is enough. Where the rows are less likely
+ * than under a constant and unit variance, their squares are so many times too large for the noise; it rises by as
+ * much, and the sums are taken again.
+ */
+static thiele_status steps_with_enough_noise(thi_bfit *fit)
+{
+    thi_hypers *hypers = fit->problem.hypers;
+    thi_hyper *noise = &hypers->hyper[hypers->noise];
+    bool free = fit->learn && !noise->fixed && !fit->settings->gradient;
+    thiele_status status;
+    for (int tries = 0; tries < MOST_RAISES; tries++) {
+        THI_TRY(thi_bfit_steps(fit));
+        double rows = fit->result->rows, level = thi_hyper_number(noise);
+        double constant = -0.5 * rows * (1.0 + log(2.0 * M_PI));
+        double lack = constant - thi_sparse_expected(&fit->engine, &fit->sums) + thi_sparse_divergence(&fit->engine);
+        if (!free || !(lack > 0.0) || level >= 1.0) {
+            break;
+        }
+        noise->value = log(fmin(1.0, level * (1.0 + 2.0 * lack / rows)));
+        THI_TRY(thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec));
+    }
+out:
+    return status;
+}
+
 static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
 {
     bool whole = fit->settings->form.weight[THI_RESIDUAL_BLOCK] != 0.0;
@@ -157,7 +184,7 @@ static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
     if (fit->settings->form.local) {
         THI_TRY(thi_bfit_gather(fit));
     }
-    THI_TRY(thi_bfit_steps(fit));
+    THI_TRY(steps_with_enough_noise(fit));
     THI_TRY(thi_bfit_freeze(fit, fitted));
     fit->local = NULL; /* the predictor's now */
     THI_TRY(thi_bfit_noise(fit, fitted));
