@@ -38,7 +38,7 @@ static inline thi_decoupled_q world_q(const world *w)
                              .beta = {w->n_beta, w->beta, w->general ? w->log_c_beta : NULL},
                              .a = w->a,
                              .factor = thi_matrix_view((double *)w->factor, BETA, BETA, BETA),
-                             .t = w->t};
+                             .t = (double *)w->t};
 }
 
 static inline void world_open(world *w, thiele_context *ctx, const char *kernel, bool orthogonal, bool general)

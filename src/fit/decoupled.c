@@ -149,6 +149,7 @@ static void limit_alpha(thi_dfit *fit)
 
 static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
 {
+    const thi_pass *pass = &fit->pass;
     int sweeps = fit->settings->sweeps != 0 ? fit->settings->sweeps : SWEEPS;
     thiele_status status;
     THI_TRY(thi_dfit_first_values(fit));
@@ -161,9 +162,9 @@ static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
         THI_TRY(thi_dfit_sweeps(fit, sweeps));
     }
     THI_TRY(thi_dfit_last(fit));
-    THI_TRY(thi_decoupled_freeze(fit->engine, fit->problem.ctx, fitted->latent));
-    fitted->value = fit->at.bound;
-    fitted->jitter = thi_decoupled_jitter(fit->engine);
+    THI_TRY(pass->engine->freeze(pass->self, fit->problem.ctx, 0, fitted->latent));
+    fitted->value = pass->at.bound;
+    fitted->jitter = pass->engine->jitter(pass->self);
     fit->result->alpha = fit->n_alpha;
     fit->result->beta = fit->n_beta;
 out:
@@ -188,6 +189,7 @@ thiele_status thi_fit_decoupled(const thi_problem *problem, const thi_variationa
     }
     plan(&fit);
     status = run(&fit, fitted);
+    result->fit.evaluations += fit.pass.evaluations;
     if (problem->driver->stopped) {
         result->fit.stop = problem->driver->reason;
     }

@@ -15,23 +15,23 @@ static const double TOLERANCE = 1e-6;
 /* The bound over the first batches of the next epoch, as many as there is time for; *rows of them. */
 static thiele_status pass(thi_dfit *fit, int64_t from, int64_t count, bool pull, int64_t *rows)
 {
-    thi_dwanted wanted = {.pull = pull};
+    thi_wanted wanted = {.pull = pull};
     thiele_status status;
     int64_t t = from;
     *rows = 0;
-    THI_TRY(thi_dfit_begin(fit));
+    THI_TRY(thi_dfit_begin(fit, from, wanted));
     for (; t < from + count && (*rows == 0 || !thi_driver_stopped(fit->problem.driver)); t++) {
         THI_TRY(thi_dfit_fetch(fit, t));
-        if (fit->work.rows.n > 0) {
+        if (fit->pass.rows.n > 0) {
             THI_TRY(thi_dfit_rows(fit, t, 1.0, wanted));
-            *rows += fit->work.rows.n;
+            *rows += fit->pass.rows.n;
         }
     }
     if (*rows == 0) {
         return thi_fail(fit->problem.ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
     }
-    fit->at.expected *= (double)fit->problem.source->n / (double)*rows;
-    THI_TRY(thi_dfit_end(fit, from, wanted));
+    fit->pass.at.expected *= (double)fit->problem.source->n / (double)*rows;
+    THI_TRY(thi_dfit_end(fit));
     fit->result->bound_rows = *rows;
 out:
     return status;
@@ -43,7 +43,7 @@ static void step(thi_dfit *fit, int64_t rows, double rho)
     int64_t M = fit->most_beta, square = M * M;
     double weight = (double)fit->problem.source->n / (double)rows;
     memcpy(fit->vector.before, fit->vector.x, (size_t)fit->vector.whole * sizeof *fit->vector.x);
-    thi_decoupled_step(fit->engine, 1.0, thi_matrix_view(fit->vector.T, fit->n_beta, fit->n_beta, M), fit->vector.t);
+    thi_dfit_step(fit, 1.0);
     for (int64_t i = 0; i < square + M; i++) {
         fit->vector.T[i] = (1.0 - rho) * fit->vector.before[fit->vector.size + i] + rho * weight * fit->vector.T[i];
     }
@@ -65,26 +65,26 @@ thiele_status thi_dfit_last(thi_dfit *fit)
     int steps = count == epoch ? STEPS : 1;
     thiele_status status;
     thi_driver_phase(fit->problem.driver, "end", 1 + (sites ? steps : 0));
-    THI_TRY(thi_dfit_begin(fit));
+    THI_TRY(thi_dfit_ready(fit));
     THI_TRY(thi_dfit_know_kl(fit));
     THI_TRY(pass(fit, from, count, sites, &rows));
-    thi_driver_report(fit->problem.driver, fit->at.bound);
+    thi_driver_report(fit->problem.driver, fit->pass.at.bound);
     for (int i = 0; sites && i < steps && (i == 0 || !thi_driver_stopped(fit->problem.driver)); i++) {
-        double bound = fit->at.bound, expected = fit->at.expected, kl = fit->at.kl;
+        double bound = fit->pass.at.bound, expected = fit->pass.at.expected, kl = fit->pass.at.kl;
         step(fit, rows, size_of(fit, rows));
         status = pass(fit, from, count, true, &rows);
-        bool worse = status == THIELE_ERROR_NUMERIC || (status == THIELE_OK && fit->at.bound < bound);
+        bool worse = status == THIELE_ERROR_NUMERIC || (status == THIELE_OK && fit->pass.at.bound < bound);
         if (worse) {
             thi_recover(fit->problem.ctx);
             memcpy(fit->vector.x, fit->vector.before, (size_t)fit->vector.whole * sizeof *fit->vector.x);
-            fit->at.bound = bound;
-            fit->at.expected = expected;
-            fit->at.kl = kl;
-            status = thi_dfit_begin(fit);
+            fit->pass.at.bound = bound;
+            fit->pass.at.expected = expected;
+            fit->pass.at.kl = kl;
+            status = thi_dfit_ready(fit);
         }
         THI_TRY(status);
-        thi_driver_report(fit->problem.driver, fit->at.bound);
-        if (worse || fit->at.bound - bound < TOLERANCE * (double)fit->problem.source->n) {
+        thi_driver_report(fit->problem.driver, fit->pass.at.bound);
+        if (worse || fit->pass.at.bound - bound < TOLERANCE * (double)fit->problem.source->n) {
             break;
         }
     }

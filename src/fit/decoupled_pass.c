@@ -1,58 +1,13 @@
-/* One evaluation of the bound of a decoupled posterior on a minibatch: marginals, expectations, adjoints. */
+/* One evaluation of the bound of a decoupled posterior at the present values: what the pass over rows is given. */
 #include <math.h>
 #include <string.h>
 
-#include "expect/parallel.h"
 #include "fit/decoupled_state.h"
 
 thiele_status thi_dfit_fetch(thi_dfit *fit, int64_t t)
 {
-    int64_t count = thi_batches_rows(&fit->batches, t, fit->work.row);
-    return fit->problem.source->fetch(fit->problem.source->arg, fit->problem.ctx, count, fit->work.row,
-                                      &fit->work.rows);
-}
-
-/* What the likelihood is asked. */
-typedef struct question {
-    const thi_rows *rows;
-    int64_t row, parameters;
-    const double *mu, *v;
-    double *E, *g, *h, *dphi;
-} question;
-
-static thiele_status ask_block(thi_expect *expect, thiele_context *ctx, int64_t row, int64_t n, const void *arg)
-{
-    const question *ask = arg;
-    return thi_expect_block(expect, ctx, ask->row + row, n, ask->rows->y + row * ask->rows->outputs, ask->mu + row,
-                            ask->v + row, ask->E + row, ask->g + row, ask->h + row,
-                            ask->dphi != NULL ? ask->dphi + row * ask->parameters : NULL);
-}
-
-thiele_status thi_dfit_expect(const thi_dfit *fit, const thi_rows *rows, int64_t row, const double *mu, const double *v,
-                              double *E, double *g, double *h, double *dphi)
-{
-    question asked = {rows, row, fit->problem.spec->lik->parameters, mu, v, E, g, h, dphi};
-    return thi_expect_rows(fit->problem.spec->lik, fit->problem.ctx, fit->problem.spec->expectation, rows->n, ask_block,
-                           &asked);
-}
-
-/* E, g, h with the weight; the likelihood's share of the gradient. */
-static thiele_status expect(thi_dfit *fit, int64_t t, double weight)
-{
-    int64_t n = fit->work.rows.n, parameters = fit->problem.spec->lik->parameters;
-    double *phi = fit->work.hyper_bar + fit->problem.hypers->first[fit->problem.hypers->groups];
-    thiele_status status =
-        thi_dfit_expect(fit, &fit->work.rows, t * fit->batches.largest, fit->work.mu, fit->work.v, fit->work.E,
-                        fit->work.g, fit->work.h, parameters > 0 ? fit->work.dphi : NULL);
-    for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
-        fit->at.expected += weight * fit->work.E[i];
-        fit->work.g[i] *= weight;
-        fit->work.h[i] *= weight;
-        for (int64_t p = 0; p < parameters; p++) {
-            phi[p] += weight * fit->work.dphi[p + i * parameters];
-        }
-    }
-    return status;
+    int64_t count = thi_batches_rows(&fit->batches, t, fit->pass.row);
+    return thi_pass_fetch(&fit->pass, count, fit->pass.row);
 }
 
 /* Columns of K_alpha: others for every t; all of them where there are no more than may be taken. */
@@ -66,20 +21,20 @@ static thi_decoupled_columns draw_columns(thi_dfit *fit, int64_t t)
                          fit->n_alpha);
     }
     for (int64_t i = 0; i < count; i++) {
-        fit->work.column[i] = thi_shuffle_at(&order, i);
+        fit->column[i] = thi_shuffle_at(&order, i);
     }
-    return (thi_decoupled_columns){count, fit->work.column};
+    return (thi_decoupled_columns){count, fit->column};
 }
 
-static thi_decoupled_bar make_bar(thi_dfit *fit, thi_dwanted wanted)
+static thi_decoupled_bar make_bar(thi_dfit *fit, thi_wanted wanted)
 {
     bool points = wanted.prior && fit->settings->learn_basis, general = points && fit->settings->generalised;
     double *bar = fit->vector.bar;
     const int64_t *first = fit->vector.first;
     bool hypers = wanted.prior && fit->learn;
-    thi_decoupled_bar out = {.theta = hypers ? fit->work.hyper_bar : NULL,
+    thi_decoupled_bar out = {.theta = hypers ? fit->pass.hyper_bar : NULL,
                              .mean =
-                                 hypers ? fit->work.hyper_bar + fit->problem.spec->latents.kernel[0]->parameters : NULL,
+                                 hypers ? fit->pass.hyper_bar + fit->problem.spec->latents.kernel[0]->parameters : NULL,
                              .a = wanted.q ? bar + first[THI_DPART_A] : NULL,
                              .alpha = points ? bar + first[THI_DPART_ALPHA] : NULL,
                              .log_c_alpha = general ? bar + first[THI_DPART_C_ALPHA] : NULL,
@@ -91,65 +46,45 @@ static thi_decoupled_bar make_bar(thi_dfit *fit, thi_dwanted wanted)
     return out;
 }
 
-/* The gradient in hyperparameters, with that of their log prior, to the vector. */
-static void give_hypers(thi_dfit *fit)
-{
-    double *to = fit->vector.bar + fit->vector.first[THI_DPART_HYPER];
-    thi_hypers_chain(fit->problem.hypers, fit->work.hyper_bar);
-    fit->at.log_prior = thi_hypers_log_prior(fit->problem.hypers, fit->work.hyper_bar);
-    for (int i = 0; fit->learn && i < fit->problem.hypers->count; i++) {
-        if (!fit->problem.hypers->hyper[i].fixed) {
-            *to++ = fit->work.hyper_bar[i];
-        }
-    }
-}
-
-thiele_status thi_dfit_begin(thi_dfit *fit)
+thiele_status thi_dfit_ready(thi_dfit *fit)
 {
     thi_decoupled_q q = thi_dfit_q(fit);
-    memset(fit->vector.bar, 0, (size_t)fit->vector.size * sizeof *fit->vector.bar);
-    memset(fit->work.hyper_bar, 0, (size_t)fit->problem.hypers->count * sizeof *fit->work.hyper_bar);
-    fit->at.expected = 0.0;
-    fit->result->fit.evaluations++;
-    return thi_decoupled_begin(fit->engine, fit->problem.ctx, fit->problem.spec->latents.prior, &q);
+    return thi_pass_ready(&fit->pass, &q);
 }
 
-thiele_status thi_dfit_rows(thi_dfit *fit, int64_t t, double weight, thi_dwanted wanted)
+thiele_status thi_dfit_begin(thi_dfit *fit, int64_t t, thi_wanted wanted)
 {
-    thi_decoupled_bar bar = make_bar(fit, wanted);
-    thiele_status status;
-    THI_TRY(thi_decoupled_marginals(fit->engine, fit->problem.ctx, fit->work.rows.n, fit->work.rows.X, fit->work.mu,
-                                    fit->work.v));
-    for (int64_t i = 0; fit->problem.source->offset && i < fit->work.rows.n; i++) {
-        fit->work.mu[i] += fit->work.rows.offset[i];
+    thi_decoupled_q q = thi_dfit_q(fit);
+    if (isnan(fit->kl_alpha)) {
+        q.columns = draw_columns(fit, t);
     }
-    THI_TRY(expect(fit, t, weight));
-    if (wanted.pull || wanted.q || wanted.prior) {
-        THI_TRY(thi_decoupled_pull(fit->engine, fit->problem.ctx, fit->work.g, fit->work.h, &bar));
+    memset(fit->vector.bar, 0, (size_t)fit->vector.size * sizeof *fit->vector.bar);
+    fit->bar = make_bar(fit, wanted);
+    return thi_pass_begin(&fit->pass, &q, wanted.q || wanted.prior ? &fit->bar : NULL);
+}
+
+thiele_status thi_dfit_rows(thi_dfit *fit, int64_t t, double weight, thi_wanted wanted)
+{
+    wanted.phi = true;
+    return thi_pass_take(&fit->pass, weight, (uint64_t)(t * fit->batches.largest), wanted);
+}
+
+thiele_status thi_dfit_end(thi_dfit *fit)
+{
+    thi_found *at = &fit->pass.at;
+    double *hypers = fit->learn ? fit->vector.bar + fit->vector.first[THI_DPART_HYPER] : NULL;
+    thiele_status status = thi_pass_end(&fit->pass, hypers);
+    if (status == THIELE_OK && !isnan(fit->kl_alpha)) {
+        at->kl += fit->kl_alpha;
+        at->bound = at->expected - at->kl;
     }
-out:
     return status;
 }
 
-thiele_status thi_dfit_end(thi_dfit *fit, int64_t t, thi_dwanted wanted)
+void thi_dfit_step(thi_dfit *fit, double rho)
 {
-    thi_decoupled_bar bar = make_bar(fit, wanted);
-    bool known = !isnan(fit->kl_alpha);
-    thi_decoupled_columns columns = {0};
-    if (!known) {
-        columns = draw_columns(fit, t);
-    }
-    thiele_status status =
-        thi_decoupled_end(fit->engine, fit->problem.ctx, &columns, &fit->at.kl, wanted.q || wanted.prior ? &bar : NULL);
-    if (status != THIELE_OK) {
-        return status;
-    }
-    fit->at.kl += known ? fit->kl_alpha : 0.0;
-    fit->at.bound = fit->at.expected - fit->at.kl;
-    give_hypers(fit);
-    return isfinite(fit->at.bound + fit->at.log_prior)
-               ? THIELE_OK
-               : thi_fail(fit->problem.ctx, THIELE_ERROR_NUMERIC, "the bound is not finite");
+    thi_decoupled_q q = thi_dfit_q(fit);
+    thi_pass_step(&fit->pass, rho, &q);
 }
 
 thiele_status thi_dfit_know_kl(thi_dfit *fit)
@@ -157,13 +92,13 @@ thiele_status thi_dfit_know_kl(thi_dfit *fit)
     double beta, kl, sum = 0.0;
     int64_t done = 0;
     thiele_status status;
-    THI_TRY(thi_decoupled_end(fit->engine, fit->problem.ctx, &(thi_decoupled_columns){0}, &beta, NULL));
+    THI_TRY(thi_decoupled_end(fit->pass.self, fit->problem.ctx, &(thi_decoupled_columns){0}, &beta, NULL));
     while (done < fit->n_alpha && (done == 0 || !thi_driver_stopped(fit->problem.driver))) {
         int64_t left = fit->n_alpha - done, count = left < fit->columns ? left : fit->columns;
         for (int64_t i = 0; i < count; i++) {
-            fit->work.column[i] = done + i;
+            fit->column[i] = done + i;
         }
-        THI_TRY(thi_decoupled_end(fit->engine, fit->problem.ctx, &(thi_decoupled_columns){count, fit->work.column}, &kl,
+        THI_TRY(thi_decoupled_end(fit->pass.self, fit->problem.ctx, &(thi_decoupled_columns){count, fit->column}, &kl,
                                   NULL));
         sum += (double)count * (kl - beta);
         done += count;
@@ -173,12 +108,13 @@ out:
     return status;
 }
 
-thiele_status thi_dfit_evaluate(thi_dfit *fit, int64_t t, thi_dwanted wanted)
+thiele_status thi_dfit_evaluate(thi_dfit *fit, int64_t t, thi_wanted wanted)
 {
+    double weight = (double)fit->problem.source->n / (double)fit->pass.rows.n;
     thiele_status status;
-    THI_TRY(thi_dfit_begin(fit));
-    THI_TRY(thi_dfit_rows(fit, t, (double)fit->problem.source->n / (double)fit->work.rows.n, wanted));
-    THI_TRY(thi_dfit_end(fit, t, wanted));
+    THI_TRY(thi_dfit_begin(fit, t, wanted));
+    THI_TRY(thi_dfit_rows(fit, t, weight, wanted));
+    THI_TRY(thi_dfit_end(fit));
 out:
     return status;
 }

@@ -22,25 +22,6 @@ static int64_t lengths(const thi_dfit *fit, int64_t length[THI_DPARTS])
     return total;
 }
 
-static thiele_status open_rows(thi_dfit *fit)
-{
-    int64_t most = fit->batches.largest;
-    thiele_status status;
-    THI_TRY(thi_rows_alloc(&fit->work.rows, fit->problem.ctx, most, fit->problem.source->dims,
-                           fit->problem.source->outputs, fit->problem.source->offset));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.row, (size_t)most, sizeof *fit->work.row));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.column, (size_t)fit->columns, sizeof *fit->work.column));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.mu, (size_t)(5 * most), sizeof *fit->work.mu));
-    fit->work.v = fit->work.mu + most;
-    fit->work.g = fit->work.v + most;
-    fit->work.h = fit->work.g + most;
-    fit->work.E = fit->work.h + most;
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.dphi, (size_t)(most * fit->problem.spec->lik->parameters),
-                      sizeof *fit->work.dphi));
-out:
-    return status;
-}
-
 thiele_status thi_dfit_open(thi_dfit *fit)
 {
     int64_t length[THI_DPARTS];
@@ -61,7 +42,6 @@ thiele_status thi_dfit_open(thi_dfit *fit)
     THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.bar, (size_t)fit->vector.size, sizeof *fit->vector.bar));
     THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.scale_a, (size_t)fit->most_alpha, sizeof *fit->vector.scale_a));
     THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.scale_L, (size_t)fit->most_beta, sizeof *fit->vector.scale_L));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.hyper_bar, hypers, sizeof *fit->work.hyper_bar));
     THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.base, hypers, sizeof *fit->vector.base));
     fit->vector.T = fit->vector.x + fit->vector.size;
     fit->vector.t = fit->vector.T + (fit->orthogonal ? fit->most_beta * fit->most_beta : 0);
@@ -71,26 +51,22 @@ thiele_status thi_dfit_open(thi_dfit *fit)
     if (fit->learn) {
         thi_hypers_pack(fit->problem.hypers, thi_dfit_part(fit, THI_DPART_HYPER));
     }
-    THI_TRY(open_rows(fit));
-    THI_TRY(thi_decoupled_open(&fit->engine, fit->problem.ctx, &shape));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->column, (size_t)fit->columns, sizeof *fit->column));
+    THI_TRY(thi_pass_open(&fit->pass, &fit->problem, &thi_engine_decoupled, &shape,
+                          &(thi_pass_shape){1, 1, fit->batches.largest}));
 out:
     return status;
 }
 
 void thi_dfit_close(thi_dfit *fit)
 {
-    thi_decoupled_close(fit->engine);
-    thi_rows_free(&fit->work.rows);
-    thi_free(fit->work.row);
-    thi_free(fit->work.column);
-    thi_free(fit->work.mu);
-    thi_free(fit->work.dphi);
+    thi_pass_close(&fit->pass);
+    thi_free(fit->column);
     thi_free(fit->vector.x);
     thi_free(fit->vector.before);
     thi_free(fit->vector.bar);
     thi_free(fit->vector.scale_a);
     thi_free(fit->vector.scale_L);
-    thi_free(fit->work.hyper_bar);
     thi_free(fit->vector.base);
     thi_predictor_clear(&fit->found);
 }

@@ -5,6 +5,7 @@
 #include "data/batches.h"
 #include "fit/decoupled.h"
 #include "fit/explore.h"
+#include "fit/pass.h"
 #include "optim/rules.h"
 #include "posterior/decoupled.h"
 
@@ -36,13 +37,6 @@ typedef struct thi_dfit_vector {
     double *base; /* first guesses of the hyperparameters */
 } thi_dfit_vector;
 
-/* Room for the rows of a batch and what the likelihood says of them. */
-typedef struct thi_dfit_work {
-    thi_rows rows;
-    int64_t *row, *column;
-    double *mu, *v, *g, *h, *E, *dphi, *hyper_bar;
-} thi_dfit_work;
-
 typedef struct thi_dfit {
     thi_problem problem;
     const thi_variational_settings *sparse;
@@ -56,13 +50,11 @@ typedef struct thi_dfit {
     int64_t n_alpha, n_beta;       /* functions so far */
     int64_t added, columns;
     thi_dfit_vector vector;
-    thi_dfit_work work;
-    thi_decoupled *engine;
+    int64_t *column; /* of K_alpha */
+    thi_pass pass;
+    thi_decoupled_bar bar; /* of the present evaluation */
     thi_batches batches;
     double kl_alpha; /* the quadratic term of the KL where it is known: a holds still; NaN: it is estimated */
-    struct {
-        double expected, kl, bound, log_prior;
-    } at; /* the last evaluation */
 } thi_dfit;
 
 /* --- decoupled_init.c --- */
@@ -86,28 +78,24 @@ thiele_status thi_dfit_add(thi_dfit *fit, bool alpha, int64_t count, const doubl
 thiele_status thi_dfit_apply(thi_dfit *fit);
 
 /* --- decoupled_pass.c --- */
-/* (E, g, h) of n rows at marginals mu and v; dphi (parameters x n) unless NULL. row: of the first one, for draws. */
-thiele_status thi_dfit_expect(const thi_dfit *fit, const thi_rows *rows, int64_t row, const double *mu, const double *v,
-                              double *E, double *g, double *h, double *dphi);
-/* Batch number t into fit->rows; there may be none without missing values. */
+/* Batch number t into fit->pass.rows; there may be none without missing values. */
 thiele_status thi_dfit_fetch(thi_dfit *fit, int64_t t);
-/* What is wanted beyond the bound. */
-typedef struct thi_dwanted {
-    bool pull;  /* what a natural step needs */
-    bool q;     /* gradients in a and L */
-    bool prior; /* in hyperparameters, and in points where they are learned */
-} thi_dwanted;
 /*
  * The bound and what is wanted: begin, then the rows at hand as often as there are others, each with the weight given,
- * then end. t names the draws of Monte Carlo and the columns of K_alpha.
+ * then end. t names the draws of Monte Carlo and the columns of K_alpha. wanted.prior: hyperparameters, and points
+ * where they are learned.
  */
-thiele_status thi_dfit_begin(thi_dfit *fit);
-thiele_status thi_dfit_rows(thi_dfit *fit, int64_t t, double weight, thi_dwanted wanted);
-thiele_status thi_dfit_end(thi_dfit *fit, int64_t t, thi_dwanted wanted);
+thiele_status thi_dfit_begin(thi_dfit *fit, int64_t t, thi_wanted wanted);
+thiele_status thi_dfit_rows(thi_dfit *fit, int64_t t, double weight, thi_wanted wanted);
+thiele_status thi_dfit_end(thi_dfit *fit);
+/* The engine at the present q: for freezing, and for marginals. */
+thiele_status thi_dfit_ready(thi_dfit *fit);
+/* A natural step of T and t with what was pulled. */
+void thi_dfit_step(thi_dfit *fit, double rho);
 /* fit->kl_alpha after a begin, from all columns, or those there is time for: M_alpha^2 covariances, once a fit. */
 thiele_status thi_dfit_know_kl(thi_dfit *fit);
 /* All of it for the rows at hand, which stand for all. */
-thiele_status thi_dfit_evaluate(thi_dfit *fit, int64_t t, thi_dwanted wanted);
+thiele_status thi_dfit_evaluate(thi_dfit *fit, int64_t t, thi_wanted wanted);
 
 /* --- decoupled_steps.c --- */
 /* Steps with the rate gamma_0, from t = 0 on; *last: the mean bound of the last quarter of them. */

@@ -30,15 +30,15 @@ static double rho_of(const loop *l)
 /* New functions from the rows of the batch. In the orthogonal form one at a point of beta would add nothing. */
 static thiele_status grow(thi_dfit *fit)
 {
-    int64_t D = fit->problem.source->dims, n = fit->work.rows.n;
+    int64_t D = fit->problem.source->dims, n = fit->pass.rows.n;
     int64_t beta = thi_least(n, thi_least(fit->added, fit->most_beta - fit->n_beta)), from = fit->orthogonal ? beta : 0;
     int64_t alpha = thi_least(n - from, thi_least(fit->added, fit->most_alpha - fit->n_alpha));
     thiele_status status = THIELE_OK;
     if (beta > 0) {
-        THI_TRY(thi_dfit_add(fit, false, beta, fit->work.rows.X));
+        THI_TRY(thi_dfit_add(fit, false, beta, fit->pass.rows.X));
     }
     if (alpha > 0) {
-        THI_TRY(thi_dfit_add(fit, true, alpha, fit->work.rows.X + from * D));
+        THI_TRY(thi_dfit_add(fit, true, alpha, fit->pass.rows.X + from * D));
     }
 out:
     return status;
@@ -70,8 +70,7 @@ static thiele_status move(loop *l, bool prior)
     thiele_status status;
     memcpy(fit->vector.before, fit->vector.x, (size_t)fit->vector.whole * sizeof *fit->vector.x);
     if (fit->orthogonal && fit->n_beta > 0) {
-        thi_decoupled_step(fit->engine, rho_of(l),
-                           thi_matrix_view(fit->vector.T, fit->n_beta, fit->n_beta, fit->most_beta), fit->vector.t);
+        thi_dfit_step(fit, rho_of(l));
     }
     for (int64_t i = 0; i < fit->vector.size; i++) {
         fit->vector.bar[i] *= scale;
@@ -99,13 +98,13 @@ static thiele_status take_back(loop *l)
 static void report(loop *l)
 {
     thi_dfit *fit = l->fit;
-    double log_p = fit->at.bound + fit->at.log_prior;
+    double log_p = fit->pass.at.bound + fit->pass.at.log_prior;
     l->smooth = l->t == 0 ? log_p : l->smooth + 0.1 * (log_p - l->smooth);
     thi_driver_step(fit->problem.driver, &(thi_step){.value = l->smooth,
-                                                     .expected = fit->at.expected,
-                                                     .divergence = fit->at.kl,
+                                                     .expected = fit->pass.at.expected,
+                                                     .divergence = fit->pass.at.kl,
                                                      .size = thi_schedule_rate(&l->rule.schedule, l->t),
-                                                     .rows = fit->work.rows.n});
+                                                     .rows = fit->pass.rows.n});
 }
 
 static thiele_status step(loop *l)
@@ -114,13 +113,13 @@ static thiele_status step(loop *l)
     bool prior = (fit->learn || fit->settings->learn_basis) && l->t >= HOLD;
     thiele_status status;
     THI_TRY(thi_dfit_fetch(fit, l->t));
-    if (fit->work.rows.n == 0) {
+    if (fit->pass.rows.n == 0) {
         return THIELE_OK;
     }
     if (l->failures == 0) {
         THI_TRY(grow(fit));
     }
-    status = thi_dfit_evaluate(fit, l->t, (thi_dwanted){.pull = true, .q = true, .prior = prior});
+    status = thi_dfit_evaluate(fit, l->t, (thi_wanted){.pull = true, .q = true, .prior = prior});
     if (status == THIELE_OK) {
         l->failures = 0;
         l->caution = fmin(1.0, RECOVERY * l->caution);
@@ -159,7 +158,7 @@ thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *
     for (; l.t < steps && (l.t == 0 || !thi_driver_stopped(fit->problem.driver)); l.t++) {
         THI_TRY(step(&l));
         if (4 * (l.t + 1) > 3 * steps) {
-            sum += fit->at.bound + fit->at.log_prior;
+            sum += fit->pass.at.bound + fit->pass.at.log_prior;
             count += 1.0;
         }
     }

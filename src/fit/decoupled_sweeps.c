@@ -186,17 +186,17 @@ static thiele_status first_state(sweep *s)
     thi_dfit *fit = s->fit;
     int64_t n = s->rows.n, most = fit->batches.largest, D = s->rows.dims;
     thiele_status status;
-    THI_TRY(thi_dfit_begin(fit));
+    THI_TRY(thi_dfit_ready(fit));
     for (int64_t first = 0; first < n; first += most) {
-        THI_TRY(thi_decoupled_marginals(fit->engine, fit->problem.ctx, thi_least(most, n - first),
-                                        s->rows.X + first * D, s->f + first, s->at.v + first));
+        THI_TRY(fit->pass.engine->marginals(fit->pass.self, fit->problem.ctx, thi_least(most, n - first),
+                                            s->rows.X + first * D, s->f + first, s->at.v + first));
     }
     for (int64_t i = 0; s->rows.offset != NULL && i < n; i++) {
         s->f[i] += s->rows.offset[i];
     }
     memcpy(s->a, thi_dfit_part(fit, THI_DPART_A), (size_t)fit->n_alpha * sizeof *s->a);
     if (fit->orthogonal && fit->n_beta > 0) {
-        thi_decoupled_weights(fit->engine, s->b);
+        thi_decoupled_weights(fit->pass.self, s->b);
     }
     for (int64_t i = 0; i < blocks_of(s); i++) {
         double *w;
@@ -254,7 +254,8 @@ static void sweep_close(sweep *s)
 static thiele_status look(sweep *s, double *value)
 {
     int64_t n = s->rows.n;
-    thiele_status status = thi_dfit_expect(s->fit, &s->rows, 0, s->f, s->at.v, s->at.E, s->at.g, s->at.h, NULL);
+    const thi_asked asked = {0, n, s->rows.y, s->f, s->at.v, s->at.E, s->at.g, s->at.h, NULL};
+    thiele_status status = thi_providers_expect(&s->fit->pass.providers, s->fit->problem.ctx, &asked);
     double expected = 0.0, largest = 0.0;
     for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
         expected += s->at.E[i];
@@ -482,9 +483,9 @@ static thiele_status sweep_rows(thi_dfit *fit, int64_t rows, int sweeps)
         }
     }
     memcpy(thi_dfit_part(fit, THI_DPART_A), s.a, (size_t)fit->n_alpha * sizeof *s.a);
-    THI_TRY(thi_dfit_begin(fit));
+    THI_TRY(thi_dfit_ready(fit));
     if (fit->orthogonal && fit->n_beta > 0) {
-        thi_decoupled_weigh(fit->engine, s.b, fit->vector.t);
+        thi_decoupled_weigh(fit->pass.self, s.b, fit->vector.t);
     }
 out:
     sweep_close(&s);

@@ -11,16 +11,10 @@
 
 /* Steps below this fraction are not worth a factorisation: what cannot be improved by them is taken as converged. */
 static const double SMALLEST_STEP = 1.0 / 1024.0;
-/* A divergence from the prior that is negative by more than this, beside its terms, is an accident of rounding. */
-static const double ROUNDING = 1e-6;
 /* Sites of the first guess have at least this share of the prior's precision. */
 static const double FIRST_SHARE = 0.01;
 enum { LEAST_STEPS = 8 };
-/*
- * The costly part of the gradient is left out when the sites are this close to their fixed point: nats per unit of a
- * log parameter. (What was left out was mostly below this sum, and never more than 1.4 times it, in the cases tried.)
- */
-static const double RESIDUAL = 1e-3;
+static const thi_engine *const engine = &thi_engine_dense;
 
 double thi_dense_fit_bytes(int64_t n, int groups)
 {
@@ -31,12 +25,11 @@ static thiele_status open_latents(thi_dense_fit *fit, thiele_context *ctx)
 {
     const thi_latents *latents = &fit->spec->latents;
     for (int q = 0; q < latents->count; q++) {
-        const thi_dense *twin = NULL;
-        for (int p = 0; p < q && twin == NULL; p++) {
-            twin = latents->group[p] == latents->group[q] ? &fit->latent[p] : NULL;
+        thi_dense_shape shape = {fit->rows->n, fit->rows->X, q > 0 ? fit->latent[0] : NULL, NULL};
+        for (int p = 0; p < q && shape.twin == NULL; p++) {
+            shape.twin = latents->group[p] == latents->group[q] ? fit->latent[p] : NULL;
         }
-        thiele_status status =
-            thi_dense_open(&fit->latent[q], ctx, fit->rows->n, fit->rows->X, q > 0 ? &fit->latent[0] : NULL, twin);
+        thiele_status status = engine->open(&fit->latent[q], ctx, &shape);
         if (status != THIELE_OK) {
             return status;
         }
@@ -46,7 +39,7 @@ static thiele_status open_latents(thi_dense_fit *fit, thiele_context *ctx)
 
 thiele_status thi_dense_fit_open(thi_dense_fit *fit, thiele_context *ctx, const thi_spec *spec, const thi_rows *rows)
 {
-    *fit = (thi_dense_fit){.spec = spec, .rows = rows};
+    *fit = (thi_dense_fit){.spec = spec, .rows = rows, .providers = {.lik = spec->lik, .method = spec->expectation}};
     int64_t n = rows->n, all = n * spec->latents.count;
     const struct {
         double **vector;
@@ -71,6 +64,7 @@ thiele_status thi_dense_fit_open(thi_dense_fit *fit, thiele_context *ctx, const 
         THI_TRY(thi_alloc(ctx, vectors[i].vector, (size_t)vectors[i].length, sizeof(double)));
     }
     THI_TRY(thi_anderson_open(&fit->anderson, ctx, 2 * all, 2 * all));
+    THI_TRY(thi_alloc(ctx, &fit->fresh, (size_t)spec->latents.count, sizeof *fit->fresh));
     THI_TRY(thi_alloc(ctx, &fit->latent, (size_t)spec->latents.count, sizeof *fit->latent));
     THI_TRY(open_latents(fit, ctx));
 out:
@@ -85,8 +79,10 @@ void thi_dense_fit_close(thi_dense_fit *fit)
     double *const vectors[] = {fit->sites, fit->step, fit->trial, fit->measure, fit->o, fit->mu,  fit->v,
                                fit->f_mu,  fit->f_v,  fit->g,     fit->h,       fit->E, fit->dphi};
     for (int q = fit->latent != NULL ? fit->spec->latents.count - 1 : -1; q >= 0; q--) {
-        thi_dense_close(&fit->latent[q]);
+        engine->close(fit->latent[q]);
     }
+    thi_providers_close(&fit->providers);
+    thi_free(fit->fresh);
     thi_free(fit->latent);
     thi_anderson_close(&fit->anderson);
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
@@ -107,37 +103,48 @@ static int64_t half(const thi_dense_fit *fit)
 /* (E, g, h) of all rows at f_mu, f_v. */
 static thiele_status expect(thi_dense_fit *fit, thiele_context *ctx, double *dphi)
 {
-    return thiele_likelihood_expect(fit->spec->lik, ctx, fit->spec->expectation, fit->rows->n, fit->rows->y, fit->f_mu,
-                                    fit->f_v, fit->E, fit->g, fit->h, dphi);
+    const thi_asked asked = {0, fit->rows->n, fit->rows->y, fit->f_mu, fit->f_v, fit->E, fit->g, fit->h, dphi};
+    return thi_providers_expect(&fit->providers, ctx, &asked);
 }
 
-/* Conditions on these sites: marginals, (E, g, h) and the bound. */
-static thiele_status evaluate(thi_dense_fit *fit, thiele_context *ctx, const double *sites)
+/* Conditions a latent on its part of these sites: marginals of f but for the rows' offsets; its KL is added. */
+static thiele_status condition(thi_dense_fit *fit, thiele_context *ctx, int64_t q, double *sites, double *kl)
 {
-    const double *lambda = sites, *nu = sites + half(fit);
+    const thi_latents *latents = &fit->spec->latents;
+    int64_t n = fit->rows->n;
+    thi_dense_sites at = {sites + q * n, sites + half(fit) + q * n, fit->fresh[q]};
+    double own;
+    thiele_status status;
+    fit->fresh[q] = false;
+    THI_TRY(engine->begin(fit->latent[q], ctx, &latents->prior[latents->group[q]], &at));
+    THI_TRY(engine->end(fit->latent[q], ctx, NULL, &own, NULL));
+    THI_TRY(engine->marginals(fit->latent[q], ctx, n, fit->rows->X, fit->mu + q * n, fit->v + q * n));
+    *kl += own;
+out:
+    return status;
+}
+
+/* All of them: marginals, (E, g, h) and the bound. */
+static thiele_status evaluate(thi_dense_fit *fit, thiele_context *ctx, double *sites)
+{
     int64_t n = fit->rows->n, Q = fit->spec->latents.count;
     double kl = 0.0, expected = 0.0;
+    thiele_status status = THIELE_OK;
     for (int64_t q = 0; q < Q; q++) {
         double *mu = fit->mu + q * n, *v = fit->v + q * n;
-        thiele_status status = thi_dense_condition(&fit->latent[q], ctx, lambda + q * n, nu + q * n, mu, v);
-        if (status != THIELE_OK) {
-            return status;
-        }
-        double own = thi_dense_kl(&fit->latent[q], lambda + q * n, v);
-        if (!(own >= -ROUNDING * fabs(fit->latent[q].log_det) - ROUNDING)) {
-            return thi_fail(ctx, THIELE_ERROR_NUMERIC, "the posterior is lost to rounding");
-        }
-        kl += own;
+        THI_TRY(condition(fit, ctx, q, sites, &kl));
         for (int64_t i = 0; i < n; i++) {
-            fit->f_mu[q + i * Q] = mu[i] + fit->o[i + q * n];
+            fit->f_mu[q + i * Q] = mu[i] + (q == 0 && fit->rows->offset != NULL ? fit->rows->offset[i] : 0.0);
             fit->f_v[q + i * Q] = v[i];
+            mu[i] = fit->f_mu[q + i * Q] - fit->o[i + q * n];
         }
     }
-    thiele_status status = expect(fit, ctx, NULL);
-    for (int64_t i = 0; i < n && status == THIELE_OK; i++) {
+    THI_TRY(expect(fit, ctx, NULL));
+    for (int64_t i = 0; i < n; i++) {
         expected += fit->E[i];
     }
     fit->bound = expected - kl;
+out:
     return status;
 }
 
@@ -164,24 +171,20 @@ static double aim(thi_dense_fit *fit)
 /* --- the beginning ------------------------------------------------------------------------------------------------
  */
 
-/* Kernel matrices and o at the specification's present values. */
-static thiele_status take_priors(thi_dense_fit *fit, thiele_context *ctx)
+/* o at the specification's present values; the engine will make its matrices. */
+static void take_priors(thi_dense_fit *fit)
 {
     const thi_latents *latents = &fit->spec->latents;
     const thi_rows *rows = fit->rows;
     for (int q = 0; q < latents->count; q++) {
         const thi_prior *prior = &latents->prior[latents->group[q]];
         double *o = fit->o + q * rows->n;
-        thiele_status status = thi_dense_prior(&fit->latent[q], ctx, prior);
-        if (status != THIELE_OK) {
-            return status;
-        }
+        fit->fresh[q] = true;
         thi_mean_fill(prior->mean, prior->mean_parameter, rows->n, rows->dims, rows->X, o);
         for (int64_t i = 0; i < rows->n && q == 0 && rows->offset != NULL; i++) {
             o[i] += rows->offset[i];
         }
     }
-    return THIELE_OK;
 }
 
 static bool is_missing(const thi_rows *rows, int64_t i)
@@ -194,9 +197,22 @@ static bool is_missing(const thi_rows *rows, int64_t i)
     return true;
 }
 
-static double prior_variance(const thi_dense_fit *fit, int64_t q, int64_t i)
+/* v (n x Q) becomes k(x, x) of the rows. */
+static thiele_status prior_variances(thi_dense_fit *fit, thiele_context *ctx)
 {
-    return fit->latent[q].K.data[i + i * fit->latent[q].K.ld];
+    const thi_latents *latents = &fit->spec->latents;
+    const thi_rows *rows = fit->rows;
+    thiele_status status = THIELE_OK;
+    for (int q = 0; q < latents->count && status == THIELE_OK; q++) {
+        const thiele_kernel *kernel = latents->kernel[latents->group[q]];
+        thi_inputs inputs = {0};
+        status = thi_inputs_make(&inputs, ctx, kernel, rows->n, rows->X);
+        if (status == THIELE_OK) {
+            status = thi_kernel_fill_diagonal(kernel, ctx, &inputs, fit->v + q * rows->n);
+        }
+        thi_inputs_clear(&inputs);
+    }
+    return status;
 }
 
 /* The step becomes the one from no sites to those at the likelihood's guess of f. */
@@ -204,20 +220,24 @@ static thiele_status guess(thi_dense_fit *fit, thiele_context *ctx)
 {
     const thiele_likelihood *lik = fit->spec->lik;
     int64_t n = fit->rows->n, Q = fit->spec->latents.count;
+    thiele_status status = prior_variances(fit, ctx);
+    if (status != THIELE_OK) {
+        return status;
+    }
     for (int64_t i = 0; i < n; i++) {
         for (int64_t q = 0; q < Q; q++) {
             fit->f_mu[q + i * Q] = fit->o[i + q * n];
-            fit->f_v[q + i * Q] = thi_first_variance(lik, q, prior_variance(fit, q, i));
+            fit->f_v[q + i * Q] = thi_first_variance(lik, q, fit->v[i + q * n]);
         }
         if (lik->ops->guess != NULL && !is_missing(fit->rows, i)) {
             lik->ops->guess(lik, fit->rows->y + i * fit->rows->outputs, fit->f_mu + i * Q);
         }
     }
-    thiele_status status = expect(fit, ctx, NULL);
+    status = expect(fit, ctx, NULL);
     for (int64_t j = 0; j < n * Q && status == THIELE_OK; j++) {
         int64_t q = j / n, i = j % n, at = q + i * Q;
         bool missing = is_missing(fit->rows, i);
-        double lambda = fmax(-2.0 * fit->h[at], FIRST_SHARE / prior_variance(fit, q, i));
+        double lambda = fmax(-2.0 * fit->h[at], FIRST_SHARE / fit->v[j]);
         fit->step[j] = missing ? 0.0 : lambda;
         fit->step[n * Q + j] = missing ? 0.0 : fit->g[at] + lambda * (fit->f_mu[at] - fit->o[j]);
     }
@@ -338,7 +358,7 @@ thiele_status thi_dense_converge(thi_dense_fit *fit, thiele_context *ctx, const 
     *result = (thi_converge_result){0};
     double rho = 1.0;
     thiele_status status;
-    THI_TRY(take_priors(fit, ctx));
+    take_priors(fit);
     THI_TRY(start(fit, ctx, options, result));
     fit->warm = true;
     thi_anderson_reset(&fit->anderson);
@@ -365,28 +385,19 @@ out:
 /* --- the gradient -------------------------------------------------------------------------------------------------
  */
 
-/*
- * Of one latent. The bound at fixed sites is log Z + sum_n R_n, R = E - nu mu + lambda (mu^2 + v)/2, whose slopes
- * vanish at the fixed point: dR/dmu = g - nu + lambda mu, dR/dv = h + lambda/2. The second costs much and is left out
- * where its share is nothing: v's slope in a log parameter is about v.
- */
+/* Of one latent, at the sites that it was conditioned on. */
 static thiele_status pull_latent(thi_dense_fit *fit, thiele_context *ctx, int q, double *gradient)
 {
     const thi_latents *latents = &fit->spec->latents;
-    const thi_prior *prior = &latents->prior[latents->group[q]];
-    const thi_rows *rows = fit->rows;
-    int64_t n = rows->n, Q = latents->count, nu = half(fit);
-    double *g = fit->trial, *h = fit->trial + n, *slope = fit->step, share = 0.0; /* n each */
+    int64_t n = fit->rows->n, Q = latents->count;
+    double *g = fit->step, *h = fit->step + n, kl;
+    thi_dense_bar bar = {gradient, gradient + latents->kernel[latents->group[q]]->parameters};
     for (int64_t i = 0; i < n; i++) {
-        int64_t j = i + q * n;
-        slope[i] = fit->g[q + i * Q];
-        g[i] = slope[i] - fit->sites[nu + j] + fit->sites[j] * fit->mu[j];
-        h[i] = fit->h[q + i * Q] + 0.5 * fit->sites[j];
-        share += fabs(h[i]) * fit->v[j];
+        g[i] = fit->g[q + i * Q];
+        h[i] = fit->h[q + i * Q];
     }
-    thi_mean_pull(prior->mean, prior->mean_parameter, n, rows->dims, rows->X, slope,
-                  gradient + prior->kernel->parameters, NULL);
-    return thi_dense_gradient(&fit->latent[q], ctx, prior, g, share > RESIDUAL ? h : NULL, gradient);
+    thiele_status status = engine->pull(fit->latent[q], ctx, g, h, &bar);
+    return status == THIELE_OK ? engine->end(fit->latent[q], ctx, NULL, &kl, &bar) : status;
 }
 
 thiele_status thi_dense_fit_gradient(thi_dense_fit *fit, thiele_context *ctx, double *gradient)

@@ -7,6 +7,7 @@
 #ifndef THI_FIT_DENSE_H
 #define THI_FIT_DENSE_H
 
+#include "expect/parallel.h"
 #include "fit/spec.h"
 #include "optim/anderson.h"
 #include "posterior/dense.h"
@@ -14,7 +15,9 @@
 typedef struct thi_dense_fit {
     const thi_spec *spec; /* borrowed; its values may change between calls */
     const thi_rows *rows; /* borrowed */
-    thi_dense *latent;    /* Q of them */
+    thi_providers providers;
+    void **latent; /* Q workspaces of the engine */
+    bool *fresh;   /* Q: the values of its prior changed */
     /* lambda and then nu, each n x Q with the latent slowest: the sites, the step to those asked for, what is tried. */
     double *sites, *step, *trial;
     double *measure;    /* 2 n Q: the step in units of what it changes */

@@ -48,7 +48,7 @@ static thiele_status dense_freeze(void *state, thiele_context *ctx, thi_fitted *
     thi_converge_result result;
     thiele_status status = thi_dense_converge(fit, ctx, &converge, &result);
     for (int j = 0; status == THIELE_OK && j < latents->count; j++) {
-        status = thi_dense_freeze(&fit->latent[j], ctx, &latents->prior[latents->group[j]], &fitted->latent[j]);
+        status = thi_engine_dense.freeze(fit->latent[j], ctx, 0, &fitted->latent[j]);
     }
     fitted->value = fit->bound;
     return status;

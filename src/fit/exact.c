@@ -1,22 +1,18 @@
 /* Exact Gaussian-process regression as an objective: the log marginal likelihood. */
-#include "posterior/exact.h"
-
 #include "fit/search.h"
+#include "posterior/engine.h"
 
 typedef struct exact_state {
-    thi_exact exact;
+    void *exact; /* the engine's workspace */
     const thi_spec *spec;
 } exact_state;
 
-static double noise_of(const thi_spec *spec)
-{
-    return spec->lik->value[0];
-}
+static const thi_engine *const engine = &thi_engine_exact;
 
 static void exact_close(void *state)
 {
     exact_state *s = state;
-    thi_exact_close(&s->exact);
+    engine->close(s->exact);
     thi_free(s);
 }
 
@@ -30,7 +26,7 @@ static thiele_status exact_open(void **state, thiele_context *ctx, const thi_spe
     }
     s->spec = spec;
     *state = s;
-    return thi_exact_open(&s->exact, ctx, rows->n, rows->X, rows->y);
+    return engine->open(&s->exact, ctx, &(thi_exact_shape){rows->n, rows->X, rows->y});
 }
 
 static thiele_status exact_evaluate(void *state, thiele_context *ctx, const thi_hypers *hypers, double *value,
@@ -38,28 +34,34 @@ static thiele_status exact_evaluate(void *state, thiele_context *ctx, const thi_
 {
     exact_state *s = state;
     const thi_prior *prior = s->spec->latents.prior;
-    thiele_status status = thi_exact_condition(&s->exact, ctx, prior, noise_of(s->spec));
-    if (status != THIELE_OK) {
-        return status;
+    thi_exact_bar bar = {0};
+    if (gradient != NULL) {
+        bar = (thi_exact_bar){gradient, gradient + prior->kernel->parameters, gradient + hypers->noise};
     }
-    *value = s->exact.log_marginal;
-    return gradient == NULL ? THIELE_OK
-                            : thi_exact_gradient(&s->exact, ctx, prior, gradient, gradient + prior->kernel->parameters,
-                                                 gradient + hypers->noise);
+    double kl;
+    thiele_status status = engine->begin(s->exact, ctx, prior, s->spec->lik->value);
+    if (status == THIELE_OK) {
+        status = engine->end(s->exact, ctx, NULL, &kl, gradient != NULL ? &bar : NULL);
+    }
+    if (status == THIELE_OK) {
+        *value = -kl;
+    }
+    return status;
 }
 
 static thiele_status exact_freeze(void *state, thiele_context *ctx, thi_fitted *fitted)
 {
     exact_state *s = state;
-    const thi_prior *prior = s->spec->latents.prior;
+    double kl;
     thiele_status status;
-    THI_TRY(thi_exact_condition(&s->exact, ctx, prior, noise_of(s->spec)));
-    fitted->value = s->exact.log_marginal;
-    fitted->jitter = s->exact.jitter;
+    THI_TRY(engine->begin(s->exact, ctx, s->spec->latents.prior, s->spec->lik->value));
+    THI_TRY(engine->end(s->exact, ctx, NULL, &kl, NULL));
+    fitted->value = -kl;
+    fitted->jitter = engine->jitter(s->exact);
     if (fitted->loo_mean != NULL) {
-        THI_TRY(thi_exact_loo(&s->exact, ctx, fitted->loo_mean, fitted->loo_variance));
+        THI_TRY(thi_exact_loo(s->exact, ctx, fitted->loo_mean, fitted->loo_variance));
     }
-    THI_TRY(thi_predictor_freeze(fitted->latent, ctx, &s->exact, prior));
+    THI_TRY(engine->freeze(s->exact, ctx, 0, fitted->latent));
 out:
     return status;
 }

@@ -204,7 +204,10 @@ enum { ARRAYS = 11 }; /* of Q x capacity numbers */
 thiele_status thi_online_open(thi_online *o, thiele_context *ctx, int latents, const thi_predictor *latent,
                               const thiele_likelihood *lik, const thi_online_settings *settings)
 {
-    *o = (thi_online){.settings = *settings, .lik = lik, .latents = latents};
+    *o = (thi_online){.settings = *settings,
+                      .lik = lik,
+                      .providers = {.lik = lik, .method = settings->expectation},
+                      .latents = latents};
     size_t numbers = (size_t)settings->capacity * (size_t)latents;
     double **array[ARRAYS] = {&o->shift, &o->mu,         &o->v,      &o->lambda, &o->nu, &o->lambda_to,
                               &o->nu_to, &o->lambda_try, &o->nu_try, &o->g,      &o->h};
@@ -234,6 +237,7 @@ void thi_online_close(thi_online *o)
     for (int i = 0; i < ARRAYS; i++) {
         thi_free(array[i]);
     }
+    thi_providers_close(&o->providers);
     thi_free(o->latent);
     thi_free(o->E);
     *o = (thi_online){0};

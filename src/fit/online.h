@@ -22,7 +22,7 @@
 #ifndef THI_FIT_ONLINE_H
 #define THI_FIT_ONLINE_H
 
-#include "expect/expect.h"
+#include "expect/parallel.h"
 #include "posterior/sparse.h"
 
 typedef struct thi_online_settings {
@@ -50,6 +50,7 @@ typedef struct thi_online_latent {
 typedef struct thi_online {
     thi_online_settings settings;
     const thiele_likelihood *lik; /* borrowed */
+    thi_providers providers;
     int latents;
     thi_online_latent *latent;
     int64_t n; /* rows of the present batch */

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "expect/parallel.h"
 #include "fit/online.h"
 #include "fit/spec.h"
 
@@ -104,21 +103,6 @@ static thiele_status learn_gaussian(thi_online *o, thiele_context *ctx, const do
 /* --- other likelihoods -----------------------------------------------------------------------------------------------
  */
 
-typedef struct question {
-    thi_online *o;
-    const double *y;
-    int64_t row;
-} question;
-
-static thiele_status ask_block(thi_expect *expect, thiele_context *ctx, int64_t row, int64_t n, const void *arg)
-{
-    const question *ask = arg;
-    thi_online *o = ask->o;
-    int64_t at = row * o->latents;
-    return thi_expect_block(expect, ctx, ask->row + row, n, ask->y + row * o->lik->outputs, o->mu + at, o->v + at,
-                            o->E + row, o->g + at, o->h + at, NULL);
-}
-
 /* Sites that the present (g, h) ask for. */
 static void aim(thi_online *o)
 {
@@ -153,12 +137,12 @@ static double divergence(const thi_online *o, int j, const double *lambda)
 }
 
 /* Marginals, expectations and the batch's bound at the present q. */
-static thiele_status evaluate(thi_online *o, thiele_context *ctx, const question *ask, const double *lambda,
+static thiele_status evaluate(thi_online *o, thiele_context *ctx, const thi_asked *asked, const double *lambda,
                               double *bound)
 {
     thiele_status status;
     THI_TRY(thi_online_marginals(o, ctx, o->mu, o->v));
-    THI_TRY(thi_expect_rows(o->lik, ctx, o->settings.expectation, o->n, ask_block, ask));
+    THI_TRY(thi_providers_expect(&o->providers, ctx, asked));
     *bound = 0.0;
     for (int64_t i = 0; i < o->n; i++) {
         *bound += o->E[i];
@@ -178,7 +162,7 @@ static void swap(double **a, double **b)
 }
 
 /* A step of size rho towards the aim. *bound: minus infinity where there is no such q. */
-static thiele_status try_step(thi_online *o, thiele_context *ctx, const question *ask, double rho, double *bound)
+static thiele_status try_step(thi_online *o, thiele_context *ctx, const thi_asked *asked, double rho, double *bound)
 {
     for (int64_t i = 0; i < o->n * o->latents; i++) {
         o->lambda_try[i] = (1.0 - rho) * o->lambda[i] + rho * o->lambda_to[i];
@@ -186,7 +170,7 @@ static thiele_status try_step(thi_online *o, thiele_context *ctx, const question
     }
     thiele_status status = set_all(o, ctx, o->lambda_try, o->nu_try);
     if (status == THIELE_OK) {
-        status = evaluate(o, ctx, ask, o->lambda_try, bound);
+        status = evaluate(o, ctx, asked, o->lambda_try, bound);
     }
     if (status == THIELE_ERROR_NUMERIC || (status == THIELE_OK && !isfinite(*bound))) {
         thi_recover(ctx);
@@ -197,7 +181,7 @@ static thiele_status try_step(thi_online *o, thiele_context *ctx, const question
 }
 
 /* The old posterior as the point to begin at. */
-static thiele_status begin(thi_online *o, thiele_context *ctx, const question *ask, double *bound)
+static thiele_status begin(thi_online *o, thiele_context *ctx, const thi_asked *asked, double *bound)
 {
     size_t numbers = (size_t)(o->n * o->latents);
     thiele_status status = THIELE_OK;
@@ -209,7 +193,7 @@ static thiele_status begin(thi_online *o, thiele_context *ctx, const question *a
         memcpy(l->old, l->m, (size_t)l->sum.T.rows * sizeof *l->old);
         l->log_det = thi_chol_logdet(l->root);
     }
-    THI_TRY(evaluate(o, ctx, ask, o->lambda, bound));
+    THI_TRY(evaluate(o, ctx, asked, o->lambda, bound));
     aim(o);
 out:
     return status;
@@ -217,13 +201,13 @@ out:
 
 static thiele_status learn_rounds(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
 {
-    question ask = {o, y, row};
+    const thi_asked asked = {row, o->n, y, o->mu, o->v, o->E, o->g, o->h, NULL};
     double bound, trial, rho = 1.0;
     bool present = true; /* q is that of the sites */
     thiele_status status;
-    THI_TRY(begin(o, ctx, &ask, &bound));
+    THI_TRY(begin(o, ctx, &asked, &bound));
     for (int round = 0; round < ROUNDS; round++) {
-        THI_TRY(try_step(o, ctx, &ask, rho, &trial));
+        THI_TRY(try_step(o, ctx, &asked, rho, &trial));
         present = trial >= bound - ROUNDING * fabs(bound);
         if (!present) {
             rho *= 0.5;

@@ -131,7 +131,7 @@ static thiele_status first_block(thi_vfit *fit, double *seconds)
     const thi_source *all = fit->problem.source;
     thi_source some;
     thi_rows sample = {0};
-    double passes = fit->passes, done = fit->rows_done,
+    double passes = fit->passes, done = fit->pass.rows_done,
            deadline = thi_budget_lend(fit->problem.driver, THI_SHARE_FIRST);
     thiele_status status;
     THI_TRY(thi_source_sample(all, fit->problem.ctx, fit->shape.capacity, THI_SAMPLE_PHI, &sample));
@@ -140,13 +140,13 @@ static thiele_status first_block(thi_vfit *fit, double *seconds)
     fit->passes = INFINITY;
     double begun = thi_seconds();
     THI_TRY(thi_vfit_first_phi(fit));
-    *seconds = (thi_seconds() - begun) / (fit->rows_done - done);
+    *seconds = (thi_seconds() - begun) / (fit->pass.rows_done - done);
     thi_sites_scale(fit, (double)all->n / (double)some.n);
 out:
     thi_budget_restore(fit->problem.driver, deadline);
     fit->problem.source = all;
     fit->passes = passes;
-    fit->rows_done = done;
+    fit->pass.rows_done = done;
     thi_rows_free(&sample);
     return status;
 }
@@ -195,7 +195,7 @@ out:
     fit->problem.source = all;
     fit->passes = passes;
     fit->result->fit.iterations = 0;
-    fit->rows_done = all_rows ? fit->rows_done : 0.0;
+    fit->pass.rows_done = all_rows ? fit->pass.rows_done : 0.0;
     thi_rows_free(&sample);
     return status;
 }
@@ -230,16 +230,17 @@ static thiele_status optimise(thi_vfit *fit, int optimizer, bool all_rows)
 
 static thiele_status freeze(thi_vfit *fit, thi_fitted *fitted)
 {
+    const thi_pass *pass = &fit->pass;
     thiele_status status = THIELE_OK;
     for (int j = 0; j < fit->shape.latents && status == THIELE_OK; j++) {
-        status = thi_variational_freeze(fit->engine, fit->problem.ctx, j, &fitted->latent[j]);
+        status = pass->engine->freeze(pass->self, fit->problem.ctx, j, &fitted->latent[j]);
     }
     if (fitted->weight != NULL) {
-        memcpy(fitted->weight, thi_variational_weights(fit->engine),
+        memcpy(fitted->weight, pass->engine->weights(pass->self),
                (size_t)fit->shape.components * sizeof *fitted->weight);
     }
-    fitted->value = fit->at.bound;
-    fitted->jitter = thi_variational_jitter(fit->engine);
+    fitted->value = pass->at.bound;
+    fitted->jitter = pass->engine->jitter(pass->self);
     return status;
 }
 
@@ -306,8 +307,8 @@ static thiele_status begin_by_sites(thi_vfit *fit, int64_t M, const double *Z, b
     *Z_of = first.Z;
     first.whitened.q = first.Z = NULL;
 out:
-    fit->evaluations = first.evaluations;
-    fit->rows_done = first.rows_done;
+    fit->pass.evaluations = first.pass.evaluations;
+    fit->pass.rows_done = first.pass.rows_done;
     thi_vfit_close(&first);
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(fit->problem.ctx);
@@ -383,8 +384,8 @@ thiele_status thi_fit_variational(const thi_problem *problem, const thi_variatio
     if (status == THIELE_OK) {
         status = run(&fit, &own, gaussian, fitted);
     }
-    result->fit.evaluations += fit.evaluations;
-    result->epochs = fit.rows_done / (double)problem->source->n;
+    result->fit.evaluations += fit.pass.evaluations;
+    result->epochs = fit.pass.rows_done / (double)problem->source->n;
     if (problem->driver->stopped) {
         result->fit.stop = problem->driver->reason;
     }

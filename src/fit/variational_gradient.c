@@ -44,14 +44,14 @@ static thiele_status evaluate(climb *c, thi_wanted wanted, double *log_p)
     thiele_status status;
     THI_TRY(thi_vfit_take(fit, c->trial));
     THI_TRY(thi_vfit_evaluate(fit, &thi_all_rows, wanted));
-    *log_p = fit->at.bound + fit->at.log_prior;
+    *log_p = fit->pass.at.bound + fit->pass.at.log_prior;
     if (*log_p > c->best_value) {
         c->best_value = *log_p;
-        c->best_bound = fit->at.bound;
+        c->best_bound = fit->pass.at.bound;
     }
     thi_vfit_report(fit, *log_p, NAN, fit->problem.source->n);
     /* The first evaluation of a stretch must end well; any further one may be given up. */
-    fit->may_stop = true;
+    fit->pass.may_stop = true;
 out:
     return status;
 }
@@ -103,7 +103,7 @@ static thiele_status climb_stretch(climb *c, int64_t from, int64_t to, int itera
     thiele_status status;
     c->from = from;
     c->to = to;
-    fit->may_stop = false;
+    fit->pass.may_stop = false;
     THI_TRY(thi_alloc(fit->problem.ctx, &stretch, (size_t)(to - from), sizeof *stretch));
     for (int64_t i = from; i < to; i++) {
         stretch[i - from] = c->x[i] / c->scale[i];
@@ -163,19 +163,19 @@ out:
 static thiele_status climb_end(climb *c)
 {
     thi_vfit *fit = c->fit;
-    fit->may_stop = false;
+    fit->pass.may_stop = false;
     thiele_status status = thi_vfit_take(fit, c->x);
     if (status == THIELE_OK) {
         status = thi_vfit_begin(fit);
     }
-    fit->at.bound = c->best_bound;
+    fit->pass.at.bound = c->best_bound;
     fit->result->bound_rows = fit->problem.source->n;
     return status;
 }
 
 static void climb_close(climb *c)
 {
-    c->fit->may_stop = false;
+    c->fit->pass.may_stop = false;
     thi_free(c->x);
     thi_free(c->trial);
     thi_free(c->before);

@@ -54,10 +54,10 @@ static thiele_status objective(void *arg, const double *x, double *value, double
     thiele_status status;
     THI_TRY(thi_vfit_take(fit, x));
     THI_TRY(evaluate(n, gradient_too));
-    double log_p = fit->at.bound + fit->at.log_prior;
+    double log_p = fit->pass.at.bound + fit->pass.at.log_prior;
     if (log_p > n->best_value) {
         n->best_value = log_p;
-        n->best_bound = fit->at.bound;
+        n->best_bound = fit->pass.at.bound;
         thi_sites_keep(fit, n->best);
     }
     *value = -log_p;
@@ -66,7 +66,7 @@ static thiele_status objective(void *arg, const double *x, double *value, double
     }
     thi_vfit_report(fit, log_p, NAN, fit->problem.source->n);
     /* The first evaluation gives a state to end with; any further one may be given up. */
-    fit->may_stop = true;
+    fit->pass.may_stop = true;
 out:
     return status;
 }
@@ -92,13 +92,13 @@ static thiele_status climb(nested *n, int iterations)
     THI_TRY(thi_alloc(fit->problem.ctx, &x, size, sizeof *x));
     memcpy(x, fit->vector.x, size * sizeof *x);
     THI_TRY(thi_lbfgs(fit->problem.ctx, (int)size, x, objective, n, &options, &run));
-    fit->may_stop = false;
+    fit->pass.may_stop = false;
     fit->result->fit.iterations += run.iterations;
     fit->result->fit.stop = run.converged ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS;
     THI_TRY(thi_vfit_take(fit, x));
     THI_TRY(thi_sites_return(fit, n->best));
     THI_TRY(thi_vfit_begin(fit));
-    fit->at.bound = n->best_bound;
+    fit->pass.at.bound = n->best_bound;
 out:
     thi_free(x);
     return status;
@@ -117,12 +117,12 @@ thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations, 
         THI_TRY(climb(&n, iterations));
     } else {
         THI_TRY(evaluate(&n, value_only));
-        thi_vfit_report(fit, fit->at.bound + fit->at.log_prior, NAN, fit->problem.source->n);
+        thi_vfit_report(fit, fit->pass.at.bound + fit->pass.at.log_prior, NAN, fit->problem.source->n);
         fit->result->fit.stop = THIELE_STOP_FIXED;
     }
     fit->result->bound_rows = fit->problem.source->n;
 out:
-    fit->may_stop = false;
+    fit->pass.may_stop = false;
     thi_free(n.best);
     thi_sites_work_close(&n.work);
     return status;

@@ -35,8 +35,8 @@ static double noise_of(const thi_vfit *fit)
 
 static double log_prior_of(thi_vfit *fit)
 {
-    memset(fit->work.hyper_bar, 0, (size_t)fit->problem.hypers->count * sizeof *fit->work.hyper_bar);
-    return thi_hypers_log_prior(fit->problem.hypers, fit->work.hyper_bar);
+    memset(fit->pass.hyper_bar, 0, (size_t)fit->problem.hypers->count * sizeof *fit->pass.hyper_bar);
+    return thi_hypers_log_prior(fit->problem.hypers, fit->pass.hyper_bar);
 }
 
 /* -infinity where I + G/s2 cannot be factored. */
@@ -135,7 +135,7 @@ static int64_t next_rows(void *arg, int64_t most, int64_t *row)
 {
     row_order *o = arg;
     (void)most; /* the batches are of as many */
-    bool late = o->fit->at.seen > 0 && thi_driver_stopped(o->fit->problem.driver);
+    bool late = o->fit->pass.at.seen > 0 && thi_driver_stopped(o->fit->problem.driver);
     return late || o->t == o->batches.per_epoch ? 0 : thi_batches_rows(&o->batches, o->t++, row);
 }
 
@@ -157,22 +157,22 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
     if (status != THIELE_OK) {
         return status;
     }
-    thi_budget_took(fit->problem.driver, (double)fit->at.seen * M * (3.0 * M + 2.0 * fit->problem.source->dims),
+    thi_budget_took(fit->problem.driver, (double)fit->pass.at.seen * M * (3.0 * M + 2.0 * fit->problem.source->dims),
                     thi_seconds() - begun);
     p->share = (double)order.t / (double)order.batches.per_epoch;
-    if (fit->at.seen == 0) {
+    if (fit->pass.at.seen == 0) {
         return thi_fail(fit->problem.ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
     }
-    double n = (double)fit->at.seen, s2 = noise_of(fit);
-    thi_variational_step(fit->engine, 1.0, fit->sites);
+    double n = (double)fit->pass.at.seen, s2 = noise_of(fit);
+    thi_vfit_step(fit, 1.0);
     for (int64_t j = 0; j < sites->sum.T.rows; j++) {
         trace += s2 * sites->sum.T.data[j + j * sites->sum.T.ld];
     }
     p->s2 = s2;
     p->n = n;
-    p->energy = -2.0 * s2 * (fit->at.expected + 0.5 * n * log(TWO_PI * s2)) - trace;
+    p->energy = -2.0 * s2 * (fit->pass.at.expected + 0.5 * n * log(TWO_PI * s2)) - trace;
     p->energy = fmax(p->energy, 0.0);
-    fit->result->bound_rows = fit->at.seen;
+    fit->result->bound_rows = fit->pass.at.seen;
     return THIELE_OK;
 }
 
@@ -199,12 +199,12 @@ thiele_status thi_vfit_profile(thi_vfit *fit, bool learn)
         THI_TRY(search(&p, low, high, &best));
     }
     THI_TRY(objective(&p, best, &bound));
-    fit->at.log_prior = log_prior_of(fit);
+    fit->pass.at.log_prior = log_prior_of(fit);
     /* Of rows that stand for all: no less than this by the whole divergence. */
-    fit->at.bound = (bound - fit->at.log_prior) / p.share;
+    fit->pass.at.bound = (bound - fit->pass.at.log_prior) / p.share;
     THI_TRY(adopt(&p, best));
     THI_TRY(thi_vfit_begin(fit));
-    thi_vfit_report(fit, bound, NAN, fit->at.seen);
+    thi_vfit_report(fit, bound, NAN, fit->pass.at.seen);
 out:
     thi_free(p.work.data);
     thi_free(p.t);

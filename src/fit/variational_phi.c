@@ -34,7 +34,7 @@ static thiele_status objective(void *arg, const double *phi, double *value, doub
     memcpy(c->x + first, phi, (size_t)count * sizeof *phi);
     THI_TRY(thi_vfit_take(fit, c->x));
     THI_TRY(thi_vfit_expect_again(fit));
-    *value = -fit->at.expected - fit->at.log_prior;
+    *value = -fit->pass.at.expected - fit->pass.at.log_prior;
     for (int64_t i = 0; i < count; i++) {
         gradient[i] = -fit->vector.bar[first + i];
     }

@@ -118,14 +118,14 @@ static const thi_wanted for_step = {.pull = true};
 
 static bool was_stopped(const thi_vfit *fit, thiele_status status)
 {
-    return status == THIELE_ERROR_NUMERIC && fit->may_stop && fit->problem.driver->stopped;
+    return status == THIELE_ERROR_NUMERIC && fit->pass.may_stop && fit->problem.driver->stopped;
 }
 
 /* An evaluation that may fail: *good when it did not, and the bound is at least `least`. */
 static thiele_status try_sites(thi_vfit *fit, const thi_part *part, double least, bool *good)
 {
     thiele_status status = thi_vfit_evaluate(fit, part, for_step);
-    *good = status == THIELE_OK && fit->at.bound >= least;
+    *good = status == THIELE_OK && fit->pass.at.bound >= least;
     if (status == THIELE_ERROR_NUMERIC && !was_stopped(fit, status)) {
         thi_recover(fit->problem.ctx);
         status = THIELE_OK;
@@ -137,10 +137,10 @@ static thiele_status try_sites(thi_vfit *fit, const thi_part *part, double least
 static thiele_status step(thi_vfit *fit, const thi_part *part, const thi_sites_work *work, double tolerance,
                           double *rho)
 {
-    double least = fit->at.bound - tolerance;
+    double least = fit->pass.at.bound - tolerance;
     bool good = false;
     thi_sites_keep(fit, work->from);
-    thi_variational_step(fit->engine, 1.0, fit->sites);
+    thi_vfit_step(fit, 1.0);
     thi_sites_keep(fit, work->to);
     set_between(fit, work, *rho);
     while (*rho >= SMALLEST_STEP) {
@@ -166,13 +166,13 @@ static thiele_status start_at_guesses(thi_vfit *fit, const thi_part *part)
 {
     enum { HALVINGS = 30 };
     bool good = false;
-    fit->guessing = true;
+    fit->pass.guessing = true;
     thiele_status status = thi_vfit_evaluate(fit, part, for_step);
-    fit->guessing = false;
+    fit->pass.guessing = false;
     if (status != THIELE_OK) {
         return status;
     }
-    thi_variational_step(fit->engine, 1.0, fit->sites);
+    thi_vfit_step(fit, 1.0);
     for (int i = 0; i < HALVINGS && status == THIELE_OK && !good; i++) {
         status = try_sites(fit, part, -INFINITY, &good);
         if (!good) {
@@ -210,15 +210,15 @@ thiele_status thi_sites_converge(thi_vfit *fit, const thi_part *part, const thi_
     }
     THI_TRY(status);
     if (fit->conjugate) {
-        thi_variational_step(fit->engine, 1.0, fit->sites);
+        thi_vfit_step(fit, 1.0);
         return THIELE_OK;
     }
     for (int taken = 0; taken < steps; taken++) {
-        double before = fit->at.bound, tried = rho;
+        double before = fit->pass.at.bound, tried = rho;
         THI_TRY(step(fit, part, work, tolerance, &rho));
         /* A stop is heard once there is something to keep: what the first steps gain is most of it. */
-        bool enough = fit->may_stop || taken >= LEAST_STEPS;
-        if (rho == 0.0 || fabs(fit->at.bound - before) < tolerance * rho || (enough && thi_vfit_stopped(fit))) {
+        bool enough = fit->pass.may_stop || taken >= LEAST_STEPS;
+        if (rho == 0.0 || fabs(fit->pass.at.bound - before) < tolerance * rho || (enough && thi_vfit_stopped(fit))) {
             break;
         }
         rho = rho < tried ? rho : fmin(1.0, 2.0 * rho);

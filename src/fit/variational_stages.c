@@ -62,7 +62,7 @@ static thiele_status climb(stages *s, int64_t rows, bool last)
     thi_rows sample = {0};
     thi_source some;
     thi_driver *driver = fit->problem.driver;
-    double deadline = thi_budget_keep(driver, closing(s)), tolerance = fit->tolerance, done = fit->rows_done;
+    double deadline = thi_budget_keep(driver, closing(s)), tolerance = fit->tolerance, done = fit->pass.rows_done;
     double begun = thi_seconds();
     thiele_status status;
     if (!last) {
@@ -76,7 +76,7 @@ static thiele_status climb(stages *s, int64_t rows, bool last)
     }
     THI_TRY(thi_vfit_profile(fit, true));
     THI_TRY(thi_vfit_nested(fit, last ? "fit" : "warm", iterations_of(fit), false));
-    s->a_row = (thi_seconds() - begun) / (fit->rows_done - done);
+    s->a_row = (thi_seconds() - begun) / (fit->pass.rows_done - done);
     s->converged = fit->result->fit.stop == THIELE_STOP_CONVERGED && !driver->stopped;
 out:
     fit->problem.source = s->all;

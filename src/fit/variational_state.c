@@ -33,9 +33,8 @@ static void lay_out(thi_vfit *fit, bool learn_prior)
     }
 }
 
-static thiele_status open_vectors(thi_vfit *fit, int64_t capacity)
+static thiele_status open_vectors(thi_vfit *fit)
 {
-    int64_t members = (int64_t)fit->shape.latents * fit->shape.components * capacity;
     int64_t Z = fit->shape.dims * fit->shape.inducing * fit->problem.spec->latents.groups;
     const struct {
         double **vector;
@@ -44,15 +43,7 @@ static thiele_status open_vectors(thi_vfit *fit, int64_t capacity)
         {&fit->vector.x, thi_vfit_size(fit)},
         {&fit->vector.bar, thi_vfit_size(fit)},
         {&fit->vector.base, fit->problem.hypers->count},
-        {&fit->work.hyper_bar, fit->problem.hypers->count},
         {&fit->Z, Z},
-        {&fit->work.mu, members},
-        {&fit->work.v, members},
-        {&fit->work.g, members},
-        {&fit->work.h, members},
-        {&fit->work.E, capacity},
-        {&fit->work.dphi, capacity * fit->problem.spec->lik->parameters},
-        {&fit->work.expected_of, fit->shape.components},
     };
     thiele_status status = THIELE_OK;
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors && status == THIELE_OK; i++) {
@@ -66,16 +57,16 @@ static thiele_status open_pointers(thi_vfit *fit)
     size_t groups = (size_t)fit->problem.spec->latents.groups;
     thiele_status status;
     THI_TRY(thi_alloc(fit->problem.ctx, &fit->Z_of, groups, sizeof *fit->Z_of));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.theta_bars, groups, sizeof *fit->work.theta_bars));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.mean_bars, groups, sizeof *fit->work.mean_bars));
-    THI_TRY(thi_alloc(fit->problem.ctx, &fit->work.Z_bars, groups, sizeof *fit->work.Z_bars));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->bars.theta, groups, sizeof *fit->bars.theta));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->bars.mean, groups, sizeof *fit->bars.mean));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->bars.Z, groups, sizeof *fit->bars.Z));
     bool learned = fit->vector.first[THI_PART_Z] < fit->vector.first[THI_PARTS];
     for (size_t g = 0; g < groups; g++) {
         size_t at = g * (size_t)(fit->shape.dims * fit->shape.inducing);
         fit->Z_of[g] = fit->Z + at;
-        fit->work.theta_bars[g] = fit->work.hyper_bar + fit->problem.hypers->first[g];
-        fit->work.mean_bars[g] = fit->work.theta_bars[g] + fit->problem.spec->latents.kernel[g]->parameters;
-        fit->work.Z_bars[g] = learned ? fit->vector.bar + fit->vector.first[THI_PART_Z] + at : NULL;
+        fit->bars.theta[g] = fit->pass.hyper_bar + fit->problem.hypers->first[g];
+        fit->bars.mean[g] = fit->bars.theta[g] + fit->problem.spec->latents.kernel[g]->parameters;
+        fit->bars.Z[g] = learned ? fit->vector.bar + fit->vector.first[THI_PART_Z] + at : NULL;
     }
 out:
     return status;
@@ -133,7 +124,6 @@ enum { LEAST_CAPACITY = 1024 };
 thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t batch, bool learn_prior)
 {
     const thi_latents *latents = &fit->problem.spec->latents;
-    thiele_context *ctx = fit->problem.ctx;
     int64_t least = fit->problem.source->n < LEAST_CAPACITY ? fit->problem.source->n : LEAST_CAPACITY;
     int64_t capacity = batch > least ? batch : least;
     fit->batch = batch;
@@ -151,12 +141,10 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t b
                              .group = latents->group};
     lay_out(fit, learn_prior);
     thiele_status status;
-    THI_TRY(open_vectors(fit, capacity));
+    THI_TRY(open_vectors(fit));
+    THI_TRY(thi_pass_open(&fit->pass, &fit->problem, &thi_engine_variational, &fit->shape,
+                          &(thi_pass_shape){fit->shape.latents, fit->shape.components, capacity}));
     THI_TRY(open_pointers(fit));
-    THI_TRY(thi_rows_alloc(&fit->work.rows, ctx, capacity, fit->problem.source->dims, fit->problem.source->outputs,
-                           fit->problem.source->offset));
-    THI_TRY(thi_alloc(ctx, &fit->work.row, (size_t)capacity, sizeof *fit->work.row));
-    THI_TRY(thi_variational_open(&fit->engine, ctx, &fit->shape));
     if (fit->natural) {
         THI_TRY(open_sites(fit));
     }
@@ -167,11 +155,8 @@ out:
 
 void thi_vfit_close(thi_vfit *fit)
 {
-    void *const blocks[] = {fit->vector.x,   fit->vector.bar, fit->vector.base,     fit->work.hyper_bar,
-                            fit->Z,          fit->work.mu,    fit->work.v,          fit->work.g,
-                            fit->work.h,     fit->work.E,     fit->work.dphi,       fit->work.expected_of,
-                            fit->Z_of,       fit->work.row,   fit->work.theta_bars, fit->work.mean_bars,
-                            fit->work.Z_bars};
+    void *const blocks[] = {fit->vector.x, fit->vector.bar, fit->vector.base, fit->Z,
+                            fit->Z_of,     fit->bars.theta, fit->bars.mean,   fit->bars.Z};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         thi_free(blocks[i]);
     }
@@ -185,8 +170,7 @@ void thi_vfit_close(thi_vfit *fit)
         thi_free(fit->whitened.L[g].data);
     }
     thi_free(fit->whitened.L);
-    thi_rows_free(&fit->work.rows);
-    thi_variational_close(fit->engine);
+    thi_pass_close(&fit->pass);
 }
 
 /* Hypers and Z of fit->vector.x to the model. */

@@ -17,26 +17,12 @@
 #ifndef THI_FIT_VARIATIONAL_STATE_H
 #define THI_FIT_VARIATIONAL_STATE_H
 
+#include "fit/pass.h"
 #include "fit/variational.h"
 #include "posterior/variational.h"
 
 /* Parts of the optimiser's vector, in this order. */
 enum { THI_PART_Q, THI_PART_KERNEL, THI_PART_PHI, THI_PART_Z, THI_PARTS };
-
-/* Some rows, standing for all of them: what they give is weighted by n / count. row NULL: all rows in their order. */
-typedef struct thi_part {
-    int64_t count;
-    const int64_t *row;
-    uint64_t draws; /* Monte Carlo numbers its draws from here */
-} thi_part;
-
-/*
- * What an evaluation is to give beyond the bound. pull: what a natural step needs; q, prior (kernels, means, Z), phi
- * (of the likelihood): gradients, of which the first two need a pull.
- */
-typedef struct thi_wanted {
-    bool pull, q, prior, phi;
-} thi_wanted;
 
 /* The optimiser's vector: q (none with sites), free hypers of kernels and means, of the likelihood, Z unless fixed. */
 typedef struct thi_vfit_vector {
@@ -45,22 +31,10 @@ typedef struct thi_vfit_vector {
     double *base;    /* first guesses of all hypers */
 } thi_vfit_vector;
 
-/* Room for the rows of a block, what the likelihood says of them, and gradients. */
-typedef struct thi_vfit_work {
-    thi_rows rows;
-    int64_t *row;
-    double *mu, *v, *g, *h, *E, *dphi;
-    double *hyper_bar; /* all hypers */
-    double **theta_bars, **mean_bars, **Z_bars;
-    double *expected_of; /* K: of each component without its weight */
-} thi_vfit_work;
-
-/* What the last evaluation found. */
-typedef struct thi_vfit_found {
-    double expected, kl, bound, log_prior;
-    int64_t seen; /* rows without missing values */
-    bool empty;   /* there were none, which is no fault of q */
-} thi_vfit_found;
+/* Where gradients in kernels, means and Z go, one a group. */
+typedef struct thi_vfit_bars {
+    double **theta, **mean, **Z;
+} thi_vfit_bars;
 
 typedef struct thi_vfit {
     thi_problem problem;
@@ -73,14 +47,15 @@ typedef struct thi_vfit {
 
     int64_t batch; /* rows a step; the capacity may be larger */
     thi_shape shape;
-    thi_variational *engine;
     double *Z; /* D x M x groups */
     const double **Z_of;
     bool fresh;   /* kernels or Z changed since the last begin */
     bool applied; /* kernels, likelihood and Z are those of x */
+    bool narrow;  /* no gradient in kernels, means and Z was asked for last */
     thi_vfit_vector vector;
-    thi_vfit_work work;
-    thi_vfit_found at;
+    thi_vfit_bars bars;
+    thi_adjoints bar; /* of the present evaluation */
+    thi_pass pass;
 
     thi_sites *sites; /* Q, or NULL */
     bool white;       /* they stay in w as kernels and Z move, else in u */
@@ -90,11 +65,7 @@ typedef struct thi_vfit {
         thi_matrix *L; /* factors of each group's Kzz, where q is diagonal in u; else NULL */
     } whitened;
 
-    int64_t evaluations; /* so far */
-    double rows_done;
     double passes; /* over the rows, at most */
-    bool guessing; /* (g, h) are taken at the likelihood's guesses of f: for first sites where q = p gives none */
-    bool may_stop; /* a pass over all rows may be given up when the driver says so */
 } thi_vfit;
 
 /* --- variational_state.c --- */
@@ -111,7 +82,6 @@ thiele_status thi_vfit_take(thi_vfit *fit, const double *x);
 void thi_vfit_confine(const thi_vfit *fit, double *x);
 
 /* --- variational_pass.c --- */
-extern const thi_part thi_all_rows;
 /* Bound, its parts and what is wanted at the present values. NUMERIC where it is not finite. */
 thiele_status thi_vfit_evaluate(thi_vfit *fit, const thi_part *part, thi_wanted wanted);
 /* Readies q without looking at rows: for freezing. */
@@ -119,15 +89,17 @@ thiele_status thi_vfit_begin(thi_vfit *fit);
 /* The next rows, at most so many; 0: there are no more. */
 typedef int64_t (*thi_next_rows)(void *arg, int64_t most, int64_t *row);
 /*
- * What a natural step needs from as many rows as `next` has, each with the weight 1: fit->at.seen of them were whole.
- * The bound is of no use then.
+ * What a natural step needs from as many rows as `next` has, each with the weight 1: fit->pass.at.seen of them were
+ * whole. The bound is of no use then.
  */
 thiele_status thi_vfit_pull_some(thi_vfit *fit, thi_next_rows next, void *arg);
 /*
  * E of the rows that were looked at last, which stand for all, at the same marginals and the present parameters of the
- * likelihood: fit->at.expected, and the gradient in those parameters.
+ * likelihood: fit->pass.at.expected, and the gradient in those parameters.
  */
 thiele_status thi_vfit_expect_again(thi_vfit *fit);
+/* A natural step of the sites with what was pulled. */
+void thi_vfit_step(thi_vfit *fit, double rho);
 /* True when the deadline, the progress callback or the number of passes ends the fit. */
 bool thi_vfit_stopped(const thi_vfit *fit);
 /* Progress after an evaluation. value: what is shown; size: of the step, NaN for none. */

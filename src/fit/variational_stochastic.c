@@ -117,7 +117,7 @@ static int64_t most_steps(const loop *l)
     const thi_vfit *fit = l->fit;
     int64_t epoch = l->batches.per_epoch, given = fit->settings->iterations;
     if (given > 0 || !isinf(fit->passes)) {
-        double left = (fit->passes - fit->rows_done / (double)fit->problem.source->n) * (double)epoch;
+        double left = (fit->passes - fit->pass.rows_done / (double)fit->problem.source->n) * (double)epoch;
         return (int64_t)fmax(1.0, given > 0 ? fmin((double)given, left) : left);
     }
     if (fit->problem.driver->deadline > 0.0) {
@@ -177,7 +177,7 @@ static thiele_status move(loop *l)
     memcpy(l->before, fit->vector.x, (size_t)size * sizeof *l->before);
     if (fit->natural) {
         thi_sites_keep(fit, l->work.from);
-        thi_variational_step(fit->engine, rho_of(l), fit->sites);
+        thi_vfit_step(fit, rho_of(l));
     }
     for (int64_t i = 0; i < size; i++) {
         l->descent[i] = -l->scale * fit->vector.bar[i];
@@ -194,7 +194,7 @@ static thiele_status move(loop *l)
 
 static bool usable(const loop *l, thiele_status status)
 {
-    return status == THIELE_OK && l->fit->at.bound + l->fit->at.log_prior >= l->floor;
+    return status == THIELE_OK && l->fit->pass.at.bound + l->fit->pass.at.log_prior >= l->floor;
 }
 
 /* Back to before the last step. */
@@ -271,7 +271,7 @@ static thiele_status step(loop *l, bool *ended)
         return status;
     }
     l->t++;
-    if (status != THIELE_OK && fit->at.empty) {
+    if (status != THIELE_OK && fit->pass.at.empty) {
         thi_recover(fit->problem.ctx);
         return THIELE_OK;
     }
@@ -281,7 +281,7 @@ static thiele_status step(loop *l, bool *ended)
     l->failures = 0;
     l->caution = fmin(1.0, RECOVERY * l->caution);
     fit->white = fit->white || (fit->natural && thi_white_needed(fit));
-    double log_p = fit->at.bound + fit->at.log_prior;
+    double log_p = fit->pass.at.bound + fit->pass.at.log_prior;
     bool returned;
     status = judge(l, -log_p, ended, &returned);
     thi_vfit_report(fit, -l->monitor.smoothed, size, part.count);
@@ -310,12 +310,13 @@ static thiele_status begin(loop *l)
 {
     thi_vfit *fit = l->fit;
     thiele_status status = THIELE_ERROR_NUMERIC;
-    fit->at.empty = true;
-    for (int64_t tried = 0; status == THIELE_ERROR_NUMERIC && fit->at.empty && tried < l->batches.per_epoch; tried++) {
+    fit->pass.at.empty = true;
+    for (int64_t tried = 0; status == THIELE_ERROR_NUMERIC && fit->pass.at.empty && tried < l->batches.per_epoch;
+         tried++) {
         l->t = tried;
         thi_part part = next_batch(l);
         status = thi_vfit_evaluate(fit, &part, (thi_wanted){0});
-        if (status == THIELE_ERROR_NUMERIC && !fit->at.empty && fit->natural) {
+        if (status == THIELE_ERROR_NUMERIC && !fit->pass.at.empty && fit->natural) {
             /* The sites of other rows may be of no use for these. */
             thi_sites_clear(fit);
             status = thi_vfit_evaluate(fit, &part, (thi_wanted){0});
@@ -326,7 +327,7 @@ static thiele_status begin(loop *l)
         return status;
     }
     thi_recover(fit->problem.ctx);
-    l->floor = fit->at.bound + fit->at.log_prior - fabs(fit->at.bound) - (double)fit->problem.source->n;
+    l->floor = fit->pass.at.bound + fit->pass.at.log_prior - fabs(fit->pass.at.bound) - (double)fit->problem.source->n;
     memcpy(l->before, fit->vector.x, (size_t)thi_vfit_size(fit) * sizeof *l->before);
     return fit->natural ? settle_sites(l) : THIELE_OK;
 }
@@ -342,7 +343,7 @@ static thiele_status settle(loop *l)
     if (status != THIELE_OK && status != THIELE_ERROR_NUMERIC) {
         return status;
     }
-    bool good = usable(l, status) || l->fit->at.empty;
+    bool good = usable(l, status) || l->fit->pass.at.empty;
     thi_recover(l->fit->problem.ctx);
     return good ? THIELE_OK : take_back(l);
 }
@@ -356,14 +357,14 @@ static thiele_status estimate(loop *l)
     for (int b = 0; b < ESTIMATE_BATCHES; b++, l->t++) {
         thi_part part = next_batch(l);
         thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){0});
-        if (status != THIELE_OK && !fit->at.empty) {
+        if (status != THIELE_OK && !fit->pass.at.empty) {
             return status;
         }
-        expected += fit->at.expected / ESTIMATE_BATCHES;
+        expected += fit->pass.at.expected / ESTIMATE_BATCHES;
         rows += part.count;
     }
     thi_recover(fit->problem.ctx);
-    fit->at.bound = expected - fit->at.kl;
+    fit->pass.at.bound = expected - fit->pass.at.kl;
     fit->result->bound_rows = rows;
     return THIELE_OK;
 }
@@ -379,7 +380,7 @@ static int64_t next_rows(void *arg, int64_t most, int64_t *row)
     last_rows *last = arg;
     const thi_batches *batches = &last->l->batches;
     int64_t count = 0;
-    bool late = last->l->fit->at.seen > 0 && thi_driver_stopped(last->l->fit->problem.driver);
+    bool late = last->l->fit->pass.at.seen > 0 && thi_driver_stopped(last->l->fit->problem.driver);
     while (!late && last->t < last->end && count + batches->largest <= most) {
         count += thi_batches_rows(batches, last->t++, row + count);
     }
@@ -397,12 +398,12 @@ static thiele_status last_step(loop *l)
     last_rows last = {l, first, first + epoch};
     double rho = rho_of(l), averaged = (double)l->batches.largest * (2.0 - rho) / rho;
     thiele_status status = thi_vfit_pull_some(fit, next_rows, &last);
-    if (status != THIELE_OK || fit->at.seen == 0) {
+    if (status != THIELE_OK || fit->pass.at.seen == 0) {
         return status;
     }
-    double seen = (double)fit->at.seen;
+    double seen = (double)fit->pass.at.seen;
     thi_sites_keep(fit, l->work.from);
-    thi_variational_step(fit->engine, 1.0, fit->sites);
+    thi_vfit_step(fit, 1.0);
     thi_sites_scale(fit, (double)fit->problem.source->n / seen);
     thi_sites_mix(fit, &l->work, last.t == last.end ? 1.0 : seen / (seen + averaged));
     return THIELE_OK;
@@ -463,9 +464,9 @@ static thiele_status finish(loop *l)
     if (!few && thi_driver_stopped(fit->problem.driver)) {
         return estimate(l);
     }
-    fit->may_stop = !few;
+    fit->pass.may_stop = !few;
     status = all_rows(l);
-    fit->may_stop = false;
+    fit->pass.may_stop = false;
     if (status == THIELE_ERROR_NUMERIC && fit->problem.driver->stopped) {
         thi_recover(fit->problem.ctx);
         status = estimate(l);

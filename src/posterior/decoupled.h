@@ -25,7 +25,7 @@
 #define THI_DECOUPLED_H
 
 #include "basis/functions.h"
-#include "posterior/predictor.h"
+#include "posterior/engine.h"
 
 enum { THI_DECOUPLED_PORTION = 512 };
 
@@ -43,12 +43,19 @@ typedef struct thi_decoupled_basis {
     const double *X, *log_c;
 } thi_decoupled_basis;
 
+/* Some columns of K_alpha, distinct. */
+typedef struct thi_decoupled_columns {
+    int64_t count;
+    const int64_t *index;
+} thi_decoupled_columns;
+
 /* The parameters of q, borrowed from begin to end. */
 typedef struct thi_decoupled_q {
     thi_decoupled_basis alpha, beta; /* both generalised, or none; each may be empty */
     const double *a;                 /* alpha.n */
     thi_matrix factor;               /* beta.n x beta.n, lower triangle: L, or T */
-    const double *t;                 /* beta.n; orthogonal */
+    double *t;                       /* beta.n; orthogonal; moved by steps alone */
+    thi_decoupled_columns columns;   /* that the engine's end takes the KL term from */
 } thi_decoupled_q;
 
 /* Adjoints; each is added to, NULL (or NULL data): not wanted. */
@@ -59,12 +66,6 @@ typedef struct thi_decoupled_bar {
     double *beta, *log_c_beta;   /* D x beta.n */
     thi_matrix L;                /* plain: lower triangle */
 } thi_decoupled_bar;
-
-/* Some columns of K_alpha, distinct. */
-typedef struct thi_decoupled_columns {
-    int64_t count;
-    const int64_t *index;
-} thi_decoupled_columns;
 
 typedef struct thi_decoupled thi_decoupled;
 

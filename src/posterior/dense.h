@@ -13,7 +13,25 @@
 #ifndef THI_DENSE_H
 #define THI_DENSE_H
 
-#include "posterior/predictor.h"
+#include "posterior/engine.h"
+
+/* What the engine is opened with: see thi_dense_open. work and twin are workspaces of such engines. */
+typedef struct thi_dense_shape {
+    int64_t n;
+    const double *X; /* D x n */
+    const void *work, *twin;
+} thi_dense_shape;
+
+/* Its q: n each, moved by steps alone. fresh: the prior's values changed since the last begin. */
+typedef struct thi_dense_sites {
+    double *lambda, *nu;
+    bool fresh;
+} thi_dense_sites;
+
+/* Its adjoints. */
+typedef struct thi_dense_bar {
+    double *theta, *mean;
+} thi_dense_bar;
 
 typedef struct thi_dense {
     int64_t n;

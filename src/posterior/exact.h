@@ -10,9 +10,21 @@
 
 #include "posterior/prior.h"
 
+/* What the engine (engine.h) is opened with; its q is the noise, a variance. */
+typedef struct thi_exact_shape {
+    int64_t n;
+    const double *X, *y;
+} thi_exact_shape;
+
+/* Its adjoints. */
+typedef struct thi_exact_bar {
+    double *theta, *mean, *log_noise;
+} thi_exact_bar;
+
 typedef struct thi_exact {
     int64_t n;
     const double *X, *y; /* D x n, n */
+    thi_prior prior;     /* of the engine's begin */
     thi_inputs inputs;
     thi_matrix L;        /* n x n */
     double *alpha;       /* n */

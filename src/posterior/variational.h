@@ -20,8 +20,8 @@
 #ifndef THI_VARIATIONAL_H
 #define THI_VARIATIONAL_H
 
+#include "posterior/engine.h"
 #include "posterior/natural.h"
-#include "posterior/predictor.h"
 
 typedef struct thi_shape {
     int latents, components; /* Q, K */
@@ -56,6 +56,14 @@ typedef struct thi_adjoints {
     double *const *mean;  /* of each group: parameters of the prior mean */
     double *const *Z;     /* of each group: D x M; several may be the same array */
 } thi_adjoints;
+
+/* What the engine's begin takes; see thi_variational_begin and thi_variational_narrow. */
+typedef struct thi_variational_at {
+    const double *const *Z;
+    const double *q;
+    thi_sites *sites;
+    bool fresh, narrow;
+} thi_variational_at;
 
 typedef struct thi_variational thi_variational;
 

@@ -331,6 +331,7 @@ static void test_impossible(void **state)
     open_setting(&s, ctx, &examples[0], N);
     thiele_likelihood_destroy(s.spec.lik);
     assert_ok(ctx, thiele_likelihood_custom(&s.spec.lik, ctx, &own));
+    s.fit.providers.lik = s.spec.lik;
     assert_fails(ctx, thi_dense_converge(&s.fit, ctx, &usual, &result), THIELE_ERROR_NUMERIC, "infinite");
     close_setting(&s);
 }

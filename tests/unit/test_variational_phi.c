@@ -80,7 +80,7 @@ static double expected_at(thi_vfit *fit, int64_t i, double step)
     assert_ok(ctx, thi_vfit_take(fit, x));
     assert_ok(ctx, thi_vfit_expect_again(fit));
     x[i] -= step;
-    double expected = fit->at.expected;
+    double expected = fit->pass.at.expected;
     assert_ok(ctx, thi_vfit_take(fit, x));
     return expected;
 }
@@ -94,9 +94,9 @@ static void test_again(void **state)
         double gradient[2];
         open_setting(&s, cases[c].likelihood, cases[c].expectation);
         assert_ok(ctx, thi_vfit_evaluate(&s.fit, &thi_all_rows, (thi_wanted){.pull = true}));
-        double expected = s.fit.at.expected;
+        double expected = s.fit.pass.at.expected;
         assert_ok(ctx, thi_vfit_expect_again(&s.fit));
-        assert_near(s.fit.at.expected, expected, 1e-12, 0.0);
+        assert_near(s.fit.pass.at.expected, expected, 1e-12, 0.0);
         memcpy(gradient, s.fit.vector.bar, (size_t)thi_vfit_size(&s.fit) * sizeof *gradient);
         for (int64_t i = 0; i < thi_vfit_size(&s.fit); i++) {
             double slope = (expected_at(&s.fit, i, step) - expected_at(&s.fit, i, -step)) / (2.0 * step);

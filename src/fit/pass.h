@@ -1,0 +1,97 @@
+/*
+ * One evaluation of a bound over rows, by blocks, whatever the posterior: marginals from the engine, (E, g, h) from the
+ * likelihood on all threads (or inside the engine, where it has the formulas), back to the engine with the weights of
+ * the rows and of the components (MATH.md sections 1 and 2; savigp-jmlr eqs. 8 to 13). It is
+ *   thi_pass_begin      at a q
+ *   thi_pass_over       all rows, or some that stand for all;  or thi_pass_batch as often as there are rows
+ *   thi_pass_end        the bound, the gradient in the hyperparameters
+ * O(capacity M) memory whatever the number of rows; nothing is allocated after thi_pass_open, providers of expectations
+ * apart, which are opened by the first block and kept.
+ */
+#ifndef THI_FIT_PASS_H
+#define THI_FIT_PASS_H
+
+#include "expect/parallel.h"
+#include "fit/problem.h"
+#include "posterior/engine.h"
+
+/* Some rows, standing for all of them: what they give is weighted by n / count. row NULL: all rows in their order. */
+typedef struct thi_part {
+    int64_t count;
+    const int64_t *row;
+    uint64_t draws; /* Monte Carlo numbers its draws from here */
+} thi_part;
+extern const thi_part thi_all_rows;
+
+/*
+ * What an evaluation is to give beyond the bound. pull: what a natural step needs; q, prior (kernels, means, points),
+ * phi (of the likelihood): gradients, of which the first two need a pull.
+ */
+typedef struct thi_wanted {
+    bool pull, q, prior, phi;
+} thi_wanted;
+
+/* What the last evaluation found. */
+typedef struct thi_found {
+    double expected, kl, bound, log_prior;
+    int64_t seen; /* rows without missing values */
+    bool empty;   /* there were none, which is no fault of q */
+} thi_found;
+
+typedef struct thi_pass {
+    const thi_problem *problem;
+    const thi_engine *engine;
+    void *self; /* the engine's workspace */
+    int64_t latents, components, capacity;
+    thi_providers providers;
+    bool inside;   /* the engine itself knows the likelihood */
+    thi_rows rows; /* of the present block */
+    int64_t *row;  /* their numbers */
+    double *mu, *v, *g, *h, *E, *dphi;
+    double *hyper_bar;   /* of all hyperparameters */
+    double *expected_of; /* K: of each component without its weight */
+    const void *bar;     /* adjoints of this evaluation, or NULL */
+    thi_found at;
+    bool guessing; /* (g, h) are taken at the likelihood's guesses of f: for first sites where q = p gives none */
+    bool may_stop; /* a pass over all rows may be given up when the driver says so */
+    int64_t evaluations;
+    double rows_done;
+} thi_pass;
+
+/* Rows at a time, at most, and how many functions and components the engine has. The problem is borrowed. */
+typedef struct thi_pass_shape {
+    int64_t latents, components, capacity;
+} thi_pass_shape;
+
+/* shape: the engine's. May be closed after an error. */
+thiele_status thi_pass_open(thi_pass *pass, const thi_problem *problem, const thi_engine *engine, const void *shape,
+                            const thi_pass_shape *size);
+void thi_pass_close(thi_pass *pass);
+
+/* The engine takes q: for freezing. */
+thiele_status thi_pass_ready(thi_pass *pass, const void *q);
+/* The same, and sums become zero. bar: the adjoints that the evaluation adds to, or NULL. */
+thiele_status thi_pass_begin(thi_pass *pass, const void *q, const void *bar);
+/* Fetches so many rows; pass->rows.n of them have no missing value. */
+thiele_status thi_pass_fetch(thi_pass *pass, int64_t count, const int64_t *row);
+/* The rows that were fetched, each with the weight given; draws: the number of the first one. */
+thiele_status thi_pass_take(thi_pass *pass, double weight, uint64_t draws, thi_wanted wanted);
+/* Both. */
+thiele_status thi_pass_batch(thi_pass *pass, int64_t count, const int64_t *row, double weight, uint64_t draws,
+                             thi_wanted wanted);
+/* All rows or a part. NUMERIC when the driver ended it within a pass, or no row of a part is whole; DATA: of all. */
+thiele_status thi_pass_over(thi_pass *pass, const thi_part *part, thi_wanted wanted);
+/*
+ * KL, bound, and the gradient of bound + log prior in the free hyperparameters to `hypers` unless that is NULL. NUMERIC
+ * where they are not finite.
+ */
+thiele_status thi_pass_end(thi_pass *pass, double *hypers);
+/*
+ * E of the rows that were taken last, which stand for all, at the same marginals and the present parameters of the
+ * likelihood: pass->at.expected, and the gradient in those parameters.
+ */
+thiele_status thi_pass_again(thi_pass *pass, double *hypers);
+/* A natural step of q with what was pulled. */
+void thi_pass_step(thi_pass *pass, double rho, const void *q);
+
+#endif
