@@ -29,6 +29,7 @@ typedef struct thi_local {
     thi_partition partition; /* with centres, without order */
     double *X, *y;           /* D x N, N: rows by blocks */
     double noise;            /* variance */
+    double *lambda, *nu;     /* N each: sites, which take the place of y and noise; NULL: none */
     int64_t largest;         /* rows of the largest block */
     thi_local_cache *cache;
     double cache_most; /* bytes that it may hold: THI_LOCAL_CACHE_BYTES unless it is set */
@@ -40,6 +41,12 @@ typedef struct thi_local {
  * component, THI_PLUS_TRIANGLE, THI_CONDITIONAL_FULL) when that predictor's field `local` is set, which then owns it.
  */
 thiele_status thi_local_create(thi_local **out, thiele_context *ctx, const thi_partition *partition);
+/*
+ * Room for the rows' sites (zeros, which the caller fills in), of any likelihood: Gamma is R + diag(lambda)^-1 then and
+ * Gamma^-1 y_D is e (sparse.h), both without dividing by lambda. After that thi_local_renew, whose noise is not looked
+ * at.
+ */
+thiele_status thi_local_hold_sites(thi_local *local, thiele_context *ctx);
 /* Forgets all that was made of the rows: before it serves another predictor, or other rows. Nobody may be using it. */
 void thi_local_renew(thi_local *local, double noise);
 /* The three in one, for rows that are at hand. */
