@@ -45,11 +45,11 @@ static inline void world_cut(world *w, thiele_context *ctx)
         int64_t row = w->partition.order[i];
         memcpy(w->X + i * DIMS, X + row * DIMS, DIMS * sizeof *X);
         w->y[i] = y[row];
-        w->single[i] = (thi_block){1, w->X + i * DIMS, w->y + i};
+        w->single[i] = (thi_block){.n = 1, .X = w->X + i * DIMS, .y = w->y + i};
     }
     for (int b = 0; b < BLOCKS; b++) {
         int64_t first = w->partition.start[b];
-        w->block[b] = (thi_block){w->partition.start[b + 1] - first, w->X + first * DIMS, w->y + first};
+        w->block[b] = (thi_block){.n = w->partition.start[b + 1] - first, .X = w->X + first * DIMS, .y = w->y + first};
     }
 }
 

@@ -237,7 +237,7 @@ thiele_status thi_bfit_load(thi_bfit *fit, int64_t count, const int64_t *block, 
         if (status != THIELE_OK) {
             return status;
         }
-        fit->block[i] = (thi_block){part.n, part.X, part.y};
+        fit->block[i] = (thi_block){.n = part.n, .X = part.X, .y = part.y};
         at += part.n;
     }
     *rows = at;

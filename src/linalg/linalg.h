@@ -79,6 +79,8 @@ thiele_status thi_tri_solve(thiele_context *ctx, thi_trans tl, thi_matrix L, thi
 thiele_status thi_tri_multiply(thiele_context *ctx, thi_trans tl, thi_matrix L, thi_matrix B);
 /* L becomes L^-1 (lower triangles), in place. n^3/3 flops. */
 thiele_status thi_tri_inverse(thiele_context *ctx, thi_matrix L);
+/* The lower triangle of L becomes that of L'L, in place. n^3/3 flops. */
+thiele_status thi_tri_square(thiele_context *ctx, thi_matrix L);
 /* The lower triangle of L becomes that of (L L')^-1, in place. 2n^3/3 flops. */
 thiele_status thi_chol_inverse(thiele_context *ctx, thi_matrix L);
 /* C = alpha op(A) op(B) + beta C; lower_only: C square, lower triangle only. */

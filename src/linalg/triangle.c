@@ -314,7 +314,7 @@ static bool squaring_task(void *arg, thi_tasks *tasks, int64_t task, int thread)
     return task == 0 ? square_diagonal(s, tasks, i) : square_tile(s, tasks, i, task - 1, thread);
 }
 
-static thiele_status square_parallel(thiele_context *ctx, thi_matrix W)
+thiele_status thi_tri_square(thiele_context *ctx, thi_matrix W)
 {
     squaring s = {W, thi_tiling_make(W.rows, THI_SERIAL), NULL, NULL, 0, 0};
     int64_t count = s.tiling.count, tile = s.tiling.size * s.tiling.size;
@@ -336,5 +336,5 @@ static thiele_status square_parallel(thiele_context *ctx, thi_matrix W)
 thiele_status thi_chol_inverse(thiele_context *ctx, thi_matrix L)
 {
     thiele_status status = thi_tri_inverse(ctx, L);
-    return status == THIELE_OK ? square_parallel(ctx, L) : status;
+    return status == THIELE_OK ? thi_tri_square(ctx, L) : status;
 }

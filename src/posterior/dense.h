@@ -55,6 +55,12 @@ double thi_dense_bytes(int64_t n);
 thiele_status thi_dense_open(thi_dense *dense, thiele_context *ctx, int64_t n, const double *X, const thi_dense *work,
                              const thi_dense *twin);
 void thi_dense_close(thi_dense *dense);
+/*
+ * In place of thi_dense_prior, for what inducing variables leave of it: K = k(x, x') - V'V of the given inputs, V being
+ * M x inputs->n. These may be fewer rows than it was opened with. Rounding leaves no negative variance. M n^2 flops.
+ */
+thiele_status thi_dense_residual(thi_dense *dense, thiele_context *ctx, const thiele_kernel *kernel,
+                                 const thi_inputs *inputs, thi_matrix V);
 /* K from the prior's kernel; with a twin, after it. */
 thiele_status thi_dense_prior(thi_dense *dense, thiele_context *ctx, const thi_prior *prior);
 /*
@@ -64,6 +70,8 @@ thiele_status thi_dense_prior(thi_dense *dense, thiele_context *ctx, const thi_p
  */
 thiele_status thi_dense_condition(thi_dense *dense, thiele_context *ctx, const double *lambda, const double *nu,
                                   double *mu, double *v);
+/* Right after thi_dense_condition: the lower triangle of L becomes that of C. n^3/3 flops. */
+thiele_status thi_dense_precision(thi_dense *dense, thiele_context *ctx);
 /*
  * After thi_dense_condition: theta_bar += d/d log theta of the collapsed bound at fixed sites, log_z + sum_n R_n(mu_n,
  * v_n), where g_n = dR/dmu and h_n = dR/dv (zero at the fixed point of the sites; each may be NULL: zero). Kbar = (a a'

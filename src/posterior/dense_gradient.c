@@ -82,13 +82,12 @@ static thiele_status add_curvature(thi_dense *dense, thiele_context *ctx, const 
     return THIELE_OK;
 }
 
-/* The lower triangle of L becomes that of C. */
-static thiele_status form_c(thi_dense *dense, thiele_context *ctx)
+/* From W = Lb^-1 to C. */
+thiele_status thi_dense_precision(thi_dense *dense, thiele_context *ctx)
 {
     columns c = {.dense = dense};
     thiele_status status;
-    THI_TRY(thi_dense_factor(dense, ctx, dense->L));
-    THI_TRY(thi_chol_inverse(ctx, dense->L));
+    THI_TRY(thi_tri_square(ctx, dense->L));
     THI_TRY(thi_dense_each_column(ctx, c.dense->n, scale_columns, &c));
     if (dense->U.rows > 0) {
         THI_TRY(thi_multiply(ctx, THI_T, THI_N, -1.0, dense->U, dense->U, 1.0, dense->L, true));
@@ -107,7 +106,9 @@ thiele_status thi_dense_gradient(thi_dense *dense, thiele_context *ctx, const th
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &q, (size_t)n, sizeof *q));
     THI_TRY(thi_alloc(ctx, &t, (size_t)n, sizeof *t));
-    THI_TRY(form_c(dense, ctx));
+    THI_TRY(thi_dense_factor(dense, ctx, dense->L));
+    THI_TRY(thi_tri_inverse(ctx, dense->L));
+    THI_TRY(thi_dense_precision(dense, ctx));
     if (g != NULL || h != NULL) {
         thi_symmetrise(dense->L);
     }

@@ -6,85 +6,6 @@
 /* Up to this many columns a product is bound by reading the matrix: one pass a column is as fast as it gets. */
 enum { FEW = 4 };
 
-/* --- the local part --------------------------------------------------------------------------------------------------
- */
-
-static thiele_status copy_numbers(thiele_context *ctx, double **out, int64_t count, const double *from)
-{
-    thiele_status status = thi_alloc_bare(ctx, out, (size_t)count, sizeof **out);
-    if (status == THIELE_OK) {
-        memcpy(*out, from, (size_t)count * sizeof **out);
-    }
-    return status;
-}
-
-static thiele_status copy_partition(thi_partition *to, thiele_context *ctx, const thi_partition *from)
-{
-    thiele_status status;
-    *to = (thi_partition){.D = from->D, .n = from->start[from->blocks], .blocks = from->blocks};
-    THI_TRY(copy_numbers(ctx, &to->scale, from->D, from->scale));
-    THI_TRY(copy_numbers(ctx, &to->centre, from->D * from->blocks, from->centre));
-    THI_TRY(thi_alloc_bare(ctx, &to->start, (size_t)from->blocks + 1, sizeof *to->start));
-    memcpy(to->start, from->start, (size_t)(from->blocks + 1) * sizeof *to->start);
-out:
-    return status;
-}
-
-thiele_status thi_local_create(thi_local **out, thiele_context *ctx, const thi_partition *partition)
-{
-    thi_local *local = NULL;
-    thiele_status status;
-    *out = NULL;
-    if (partition->centre == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a partition without centres has no nearest block");
-    }
-    THI_TRY(thi_alloc(ctx, &local, 1, sizeof *local));
-    local->cache_most = THI_LOCAL_CACHE_BYTES;
-    THI_TRY(copy_partition(&local->partition, ctx, partition));
-    THI_TRY(thi_alloc(ctx, &local->X, (size_t)(partition->D * local->partition.n), sizeof *local->X));
-    THI_TRY(thi_alloc(ctx, &local->y, (size_t)local->partition.n, sizeof *local->y));
-    THI_TRY(thi_local_cache_create(&local->cache, ctx, partition->blocks));
-    for (int64_t i = 0; i < partition->blocks; i++) {
-        int64_t rows = partition->start[i + 1] - partition->start[i];
-        local->largest = rows > local->largest ? rows : local->largest;
-    }
-    *out = local;
-    return THIELE_OK;
-out:
-    thi_local_destroy(local);
-    return status;
-}
-
-void thi_local_renew(thi_local *local, double noise)
-{
-    thi_local_cache_empty(local->cache);
-    local->noise = noise;
-}
-
-thiele_status thi_local_attach(thi_predictor *predictor, thiele_context *ctx, const thi_partition *partition,
-                               const double *X, const double *y, double noise)
-{
-    thiele_status status = thi_local_create(&predictor->local, ctx, partition);
-    if (status == THIELE_OK) {
-        int64_t N = predictor->local->partition.n;
-        memcpy(predictor->local->X, X, (size_t)(partition->D * N) * sizeof *X);
-        memcpy(predictor->local->y, y, (size_t)N * sizeof *y);
-        thi_local_renew(predictor->local, noise);
-    }
-    return status;
-}
-
-void thi_local_destroy(thi_local *local)
-{
-    if (local != NULL) {
-        thi_local_cache_destroy(local->cache);
-        thi_partition_clear(&local->partition);
-        thi_free(local->X);
-        thi_free(local->y);
-        thi_free(local);
-    }
-}
-
 /* --- columns of one block --------------------------------------------------------------------------------------------
  */
 
@@ -100,7 +21,8 @@ typedef struct job {
     /* Room, and the part of it that the present columns take: */
     int64_t room;
     double *x, *numbers; /* D x room; mean and variance of the columns */
-    thi_matrix K, Kd;    /* M x room: k(Z, x), then w, then b;  largest x room: k(X_D, x), then s, then C^-T s */
+    thi_matrix K, Kd;    /* M x room: k(Z, x), w, b in turn;  largest x room: k(X_D, x), r, C^-1 s r, Gamma^-1 r */
+    double *Ur;          /* negative sites x room: U r; made when it is needed */
     thi_matrix work;     /* M x room: R b;  joint: columns x columns */
     thi_inputs inputs;
 } job;
@@ -125,6 +47,7 @@ static void job_close(job *j)
     thi_free(j->numbers);
     thi_free(j->K.data);
     thi_free(j->Kd.data);
+    thi_free(j->Ur);
     thi_free(j->work.data);
     thi_inputs_clear(&j->inputs);
 }
@@ -168,31 +91,65 @@ static void add_mean(job *j, const thi_local_factor *f, int64_t count)
     thi_blas_gemv(THI_T, 1.0, cut(j->Kd, f->inputs.n, count), f->alpha, 1.0, j->numbers);
 }
 
-/* w and s in place of the kernel values; variance k(x, x) - |w|^2 - |s|^2. */
+/* w and r in place of the kernel values. */
+static thiele_status residual(job *j, const thi_local_factor *f, int64_t count)
+{
+    thi_matrix K = cut(j->K, j->p->n, count);
+    thiele_status status = thi_tri_solve(j->ctx, THI_N, j->p->L, K);
+    return status == THIELE_OK ? subtract(j->ctx, THI_T, f->V, K, cut(j->Kd, f->inputs.n, count)) : status;
+}
+
+static void scale_rows(const double *scale, thi_matrix A)
+{
+    for (int64_t i = 0; scale != NULL && i < A.rows * A.cols; i++) {
+        A.data[i] *= scale[i % A.rows];
+    }
+}
+
+static thi_matrix negatives(const job *j, const thi_local_factor *f, int64_t count)
+{
+    return thi_matrix_view(j->Ur, f->U.rows, count, f->U.rows);
+}
+
+/* After residual: C^-1 s r in place of r, U r; variance k(x, x) - |w|^2 - r' Gamma^-1 r. */
 static thiele_status solve(job *j, const thi_local_factor *f, int64_t count)
 {
     const thi_predictor *p = j->p;
     thi_matrix K = cut(j->K, p->n, count), Kd = cut(j->Kd, f->inputs.n, count);
     double *variance = j->numbers + j->room;
     thiele_status status;
-    THI_TRY(thi_tri_solve(j->ctx, THI_N, p->L, K));
-    THI_TRY(subtract(j->ctx, THI_T, f->V, K, Kd));
+    if (f->U.rows > 0) {
+        THI_TRY(thi_grow(j->ctx, &j->Ur, (size_t)(f->U.rows * j->room), sizeof *j->Ur));
+        THI_TRY(thi_multiply(j->ctx, THI_N, THI_N, 1.0, f->U, Kd, 0.0, negatives(j, f, count), false));
+    }
+    scale_rows(f->scale, Kd);
     THI_TRY(thi_tri_solve(j->ctx, THI_N, f->C, Kd));
     THI_TRY(thi_kernel_fill_diagonal(p->kernel, j->ctx, &j->inputs, variance));
     for (int64_t i = 0; i < count; i++) {
         const double *w = K.data + i * K.ld, *s = Kd.data + i * Kd.ld;
         variance[i] -= thi_blas_dot(K.rows, w, w) + thi_blas_dot(Kd.rows, s, s);
     }
+    for (int64_t i = 0; f->U.rows > 0 && i < count; i++) {
+        const double *u = j->Ur + i * f->U.rows;
+        variance[i] += thi_blas_dot(f->U.rows, u, u);
+    }
 out:
     return status;
 }
 
-/* b = w - V C^-T s in place of w. */
+/* Gamma^-1 r, and b = w - V Gamma^-1 r in place of w. */
 static thiele_status fold(job *j, const thi_local_factor *f, int64_t count)
 {
     thi_matrix K = cut(j->K, j->p->n, count), Kd = cut(j->Kd, f->inputs.n, count);
-    thiele_status status = thi_tri_solve(j->ctx, THI_T, f->C, Kd);
-    return status == THIELE_OK ? subtract(j->ctx, THI_N, f->V, Kd, K) : status;
+    thiele_status status;
+    THI_TRY(thi_tri_solve(j->ctx, THI_T, f->C, Kd));
+    scale_rows(f->scale, Kd);
+    if (f->U.rows > 0) {
+        THI_TRY(subtract(j->ctx, THI_T, f->U, negatives(j, f, count), Kd));
+    }
+    THI_TRY(subtract(j->ctx, THI_N, f->V, Kd, K));
+out:
+    return status;
 }
 
 /* variance += |R b|^2 */
@@ -236,6 +193,7 @@ static thiele_status marginals_piece(job *j, const thi_local_factor *f, int64_t 
     if (j->variance == NULL) {
         return THIELE_OK;
     }
+    THI_TRY(residual(j, f, count));
     THI_TRY(solve(j, f, count));
     THI_TRY(fold(j, f, count));
     THI_TRY(add_posterior(j, count));
@@ -254,8 +212,9 @@ static thiele_status project_piece(job *j, const thi_local_factor *f, int64_t co
 {
     thiele_status status;
     THI_TRY(fill(j, f, count));
+    THI_TRY(residual(j, f, count));
+    thi_blas_gemv(THI_T, 1.0, cut(j->Kd, f->inputs.n, count), f->e, 1.0, j->numbers);
     THI_TRY(solve(j, f, count));
-    thi_blas_gemv(THI_T, 1.0, cut(j->Kd, f->inputs.n, count), f->c, 1.0, j->numbers);
     for (int64_t i = 0; i < count; i++) {
         j->mean[row[i]] = j->numbers[i];
         j->variance[row[i]] = j->numbers[j->room + i];
@@ -266,17 +225,22 @@ out:
     return status;
 }
 
-/* The rows of one block all at once: they share k(x, x') - w'w' - s's'. */
+/* The rows of one block all at once: they share k(x, x') - w'w' - r' Gamma^-1 r'. */
 static thiele_status joint_piece(job *j, const thi_local_factor *f, int64_t count, const int64_t *row)
 {
     thi_matrix w = cut(j->K, j->p->n, count), s = cut(j->Kd, f->inputs.n, count), G = cut(j->work, count, count);
     thiele_status status;
     THI_TRY(fill(j, f, count));
     add_mean(j, f, count);
+    THI_TRY(residual(j, f, count));
     THI_TRY(solve(j, f, count));
     THI_TRY(thi_kernel_fill(j->p->kernel, j->ctx, &j->inputs, &j->inputs, G, true));
     THI_TRY(thi_multiply(j->ctx, THI_T, THI_N, -1.0, w, w, 1.0, G, true));
     THI_TRY(thi_multiply(j->ctx, THI_T, THI_N, -1.0, s, s, 1.0, G, true));
+    if (f->U.rows > 0) {
+        thi_matrix Ur = negatives(j, f, count);
+        THI_TRY(thi_multiply(j->ctx, THI_T, THI_N, 1.0, Ur, Ur, 1.0, G, true));
+    }
     for (int64_t c = 0; c < count; c++) {
         j->mean[row[c]] = j->numbers[c];
         /* Rows of a block ascend, so this is the lower triangle. */

@@ -1,12 +1,14 @@
 /*
  * The local correction of PIC (Snelson and Ghahramani 2007; MATH.md section 5): x also sees the training rows D of its
- * own block. With w = L^-1 k(Z, x), V = L^-1 k(Z, X_D), Gamma = K_DD - V'V + noise I = C C', r = k(X_D, x) - V'w,
- * s = C^-1 r and q(w) = N(m, S):
+ * own block. With w = L^-1 k(Z, x), V = L^-1 k(Z, X_D), Gamma = K_DD - V'V + noise I, r = k(X_D, x) - V'w, e =
+ * Gamma^-1 y_D (y_D: targets less their prior mean) and q(w) = N(m, S):
  *   b    = w - V Gamma^-1 r
- *   mean = m(x) + r' Gamma^-1 y_D + b'm          (y_D: targets less their prior mean)
- *   var  = k(x, x) - |w|^2 - |s|^2 + b'S b
- * A mean alone needs no solve: m(x) + k(x, Z) g + k(x, X_D) alpha, alpha = Gamma^-1 (y_D - V'm), g = L^-T (m - V
- * alpha).
+ *   mean = m(x) + r'e + b'm
+ *   var  = k(x, x) - |w|^2 - r' Gamma^-1 r + b'S b
+ * A mean alone needs no solve: m(x) + k(x, Z) g + k(x, X_D) alpha, alpha = e - Gamma^-1 V'm, g = L^-T (m - V alpha).
+ * Any likelihood's sites come in the same form (MATH.md section 8): noise I becomes diag(lambda)^-1, never formed, e
+ * that of sparse.h, and Gamma^-1 = s (C C')^-1 s - U'U as the dense posterior has it (dense.h); without sites s = 1 and
+ * there is no U.
  *
  * What a block needs is made when a row first asks for it (M^2 n + M n^2 + n^3/3 flops for n rows) and kept in a cache,
  * from which whatever was not used for longest is dropped. The cache is shared by all threads and contexts that
@@ -29,6 +31,7 @@ typedef struct thi_local {
     thi_partition partition; /* with centres, without order */
     double *X, *y;           /* D x N, N: rows by blocks */
     double noise;            /* variance */
+    double *lambda, *nu;     /* N each: sites, which take the place of y and noise; NULL: none */
     int64_t largest;         /* rows of the largest block */
     thi_local_cache *cache;
     double cache_most; /* bytes that it may hold: THI_LOCAL_CACHE_BYTES unless it is set */
@@ -40,6 +43,9 @@ typedef struct thi_local {
  * component, THI_PLUS_TRIANGLE, THI_CONDITIONAL_FULL) when that predictor's field `local` is set, which then owns it.
  */
 thiele_status thi_local_create(thi_local **out, thiele_context *ctx, const thi_partition *partition);
+/* Room for the rows' sites: zeros, which the caller fills in before thi_local_renew, whose noise is not looked at then.
+ */
+thiele_status thi_local_hold_sites(thi_local *local, thiele_context *ctx);
 /* Forgets all that was made of the rows: before it serves another predictor, or other rows. Nobody may be using it. */
 void thi_local_renew(thi_local *local, double noise);
 /* The three in one, for rows that are at hand. */
@@ -50,7 +56,7 @@ void thi_local_destroy(thi_local *local);
 
 /*
  * What does not depend on q(w) of n rows, so that many q(w) can be followed with one projection: mean = m(x) +
- * r' Gamma^-1 y_D (to which B'm is to be added), the columns b of B (M x n), variance = k(x, x) - |w|^2 - |s|^2 (to
+ * r'e (to which B'm is to be added), the columns b of B (M x n), variance = k(x, x) - |w|^2 - r' Gamma^-1 r (to
  * which b'S b is). block: of each row, or NULL: that of the nearest centre. n^2 + 2 M n + M^2 flops a row and block of
  * n rows. Error: ARGUMENT (a block that there is not).
  */
@@ -59,7 +65,7 @@ thiele_status thi_local_project(const thi_predictor *predictor, thiele_context *
 /*
  * Those of thi_predictor_marginals and thi_predictor_joint, for a predictor with a local part. Rows are taken
  * THI_PREDICT_WINDOW at a time and worked on block by block. In the joint covariance rows of one block share
- * K - Q - s's, rows of different blocks b'S b alone.
+ * K - Q - r' Gamma^-1 r, rows of different blocks b'S b alone.
  */
 thiele_status thi_local_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                                   double *mean, double *variance, int64_t *clipped);
@@ -70,11 +76,13 @@ thiele_status thi_local_joint(const thi_predictor *predictor, thiele_context *ct
 /* Of one block. */
 typedef struct thi_local_factor {
     int64_t block;
-    bool whole;        /* V, C, c are there; else only what means need */
+    bool whole;        /* V, C, e and the scale are there; else only what means need */
     thi_inputs inputs; /* of X_D */
     double *alpha, *g; /* n, M */
     thi_matrix V, C;   /* M x n, n x n */
-    double *c;         /* n: C^-1 y_D */
+    double *e;         /* n */
+    double *scale;     /* n: s; NULL: 1 */
+    thi_matrix U;      /* negative sites x n */
     double bytes;
     /* Under the cache's lock: */
     bool cached;

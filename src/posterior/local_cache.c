@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "posterior/dense.h"
 #include "posterior/local.h"
 
 struct thi_local_cache {
@@ -20,14 +21,16 @@ struct thi_local_cache {
 /* --- one factor ------------------------------------------------------------------------------------------------------
  */
 
-/* V, C and c go; what means need stays. */
+/* What means do not need goes. */
 static void strip(thi_local_factor *f)
 {
     thi_free(f->V.data);
     thi_free(f->C.data);
-    thi_free(f->c);
-    f->V = f->C = (thi_matrix){0};
-    f->c = NULL;
+    thi_free(f->U.data);
+    thi_free(f->e);
+    thi_free(f->scale);
+    f->V = f->C = f->U = (thi_matrix){0};
+    f->e = f->scale = NULL;
     f->whole = false;
 }
 
@@ -48,26 +51,94 @@ static double factor_bytes(const thi_predictor *p, const thi_local_factor *f)
     for (int i = 0; i < p->kernel->leaves; i++) {
         features += p->kernel->leaf[i].features;
     }
-    double whole = f->whole ? M * n + n * n + n : 0.0;
+    double whole = f->whole ? M * n + n * n + n * (2.0 + (double)f->U.rows) : 0.0;
     return 8.0 * (whole + n + M + features * n);
 }
 
-/* V and C = chol(K - V'V + noise I). */
-static thiele_status factor_matrices(const thi_predictor *p, thiele_context *ctx, thi_local_factor *f)
+/* C, s, U and e of sites. */
+static thiele_status factor_sites(const thi_predictor *p, thiele_context *ctx, thi_local_factor *f)
+{
+    const thi_local *local = p->local;
+    int64_t n = f->inputs.n, first = local->partition.start[f->block];
+    thi_dense dense = {0};
+    double *moments = NULL;
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &moments, (size_t)(2 * n), sizeof *moments));
+    THI_TRY(thi_dense_open(&dense, ctx, n, NULL, NULL, NULL));
+    THI_TRY(thi_dense_residual(&dense, ctx, p->kernel, &f->inputs, f->V));
+    THI_TRY(thi_dense_condition(&dense, ctx, local->lambda + first, local->nu + first, moments, moments + n));
+    THI_TRY(thi_dense_factor(&dense, ctx, f->C));
+    f->e = dense.a;
+    f->scale = dense.scale;
+    f->U = dense.U;
+    dense.a = dense.scale = NULL;
+    dense.U = (thi_matrix){0};
+out:
+    thi_dense_close(&dense);
+    thi_free(moments);
+    return status;
+}
+
+/* x becomes Gamma^-1 x. */
+static thiele_status apply_gamma(const thi_local_factor *f, thiele_context *ctx, double *x)
+{
+    int64_t n = f->inputs.n, negatives = f->U.rows;
+    double *u;
+    thiele_status status = thi_alloc(ctx, &u, (size_t)negatives, sizeof *u);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    if (negatives > 0) {
+        thi_blas_gemv(THI_N, 1.0, f->U, x, 0.0, u);
+    }
+    for (int64_t i = 0; f->scale != NULL && i < n; i++) {
+        x[i] *= f->scale[i];
+    }
+    thi_blas_trsv(THI_N, f->C, x);
+    thi_blas_trsv(THI_T, f->C, x);
+    for (int64_t i = 0; f->scale != NULL && i < n; i++) {
+        x[i] *= f->scale[i];
+    }
+    if (negatives > 0) {
+        thi_blas_gemv(THI_T, -1.0, f->U, u, 1.0, x);
+    }
+    thi_free(u);
+    return THIELE_OK;
+}
+
+/* C and e of targets with noise: C = chol(K - V'V + noise I). alpha becomes y_D. */
+static thiele_status factor_targets(const thi_predictor *p, thiele_context *ctx, thi_local_factor *f)
 {
     int64_t n = f->inputs.n;
+    const double *y = p->local->y + p->local->partition.start[f->block];
     double jitter;
     thiele_status status;
-    THI_TRY(thi_matrix_alloc(&f->V, ctx, p->n, n));
-    THI_TRY(thi_matrix_alloc(&f->C, ctx, n, n));
-    THI_TRY(thi_kernel_fill(p->kernel, ctx, &p->inputs, &f->inputs, f->V, false));
-    THI_TRY(thi_tri_solve(ctx, THI_N, p->L, f->V));
     THI_TRY(thi_kernel_fill(p->kernel, ctx, &f->inputs, &f->inputs, f->C, true));
     THI_TRY(thi_multiply(ctx, THI_T, THI_N, -1.0, f->V, f->V, 1.0, f->C, true));
     for (int64_t j = 0; j < n; j++) {
         f->C.data[j + j * n] += p->local->noise;
     }
-    status = thi_chol_jitter(ctx, f->C, &jitter);
+    THI_TRY(thi_chol_jitter(ctx, f->C, &jitter));
+    THI_TRY(thi_alloc(ctx, &f->e, (size_t)n, sizeof *f->e));
+    thi_mean_fill(p->mean, p->mean_parameter, n, p->kernel->dims, f->inputs.X, f->e);
+    for (int64_t i = 0; i < n; i++) {
+        f->e[i] = f->alpha[i] = y[i] - f->e[i];
+    }
+    THI_TRY(apply_gamma(f, ctx, f->e));
+out:
+    return status;
+}
+
+static thiele_status factor_matrices(const thi_predictor *p, thiele_context *ctx, thi_local_factor *f)
+{
+    int64_t n = f->inputs.n;
+    thiele_status status;
+    THI_TRY(thi_matrix_alloc(&f->V, ctx, p->n, n));
+    THI_TRY(thi_matrix_alloc(&f->C, ctx, n, n));
+    THI_TRY(thi_alloc(ctx, &f->alpha, (size_t)n, sizeof *f->alpha));
+    THI_TRY(thi_kernel_fill(p->kernel, ctx, &p->inputs, &f->inputs, f->V, false));
+    THI_TRY(thi_tri_solve(ctx, THI_N, p->L, f->V));
+    status = (p->local->lambda != NULL ? factor_sites : factor_targets)(p, ctx, f);
     if (status == THIELE_ERROR_NUMERIC) {
         status = thi_fail_in(ctx, status, "the %lld rows of block %lld", (long long)n, (long long)f->block);
     }
@@ -75,29 +146,23 @@ out:
     return status;
 }
 
-/* c, alpha, g; the mean m of q(w) is L'a. */
+/* alpha, which is y_D or with sites 0 before, and g; the mean m of q(w) is L'a. With targets y_D - V'm is solved for at
+ * once: e less the other would cancel. */
 static thiele_status factor_vectors(const thi_predictor *p, thiele_context *ctx, thi_local_factor *f)
 {
     int64_t n = f->inputs.n, M = p->n;
-    const double *y = p->local->y + p->local->partition.start[f->block];
     double *m = NULL;
     thiele_status status;
-    THI_TRY(thi_alloc(ctx, &f->c, (size_t)n, sizeof *f->c));
-    THI_TRY(thi_alloc(ctx, &f->alpha, (size_t)n, sizeof *f->alpha));
     THI_TRY(thi_alloc(ctx, &f->g, (size_t)M, sizeof *f->g));
     THI_TRY(thi_alloc(ctx, &m, (size_t)M, sizeof *m));
     for (int64_t j = 0; j < M; j++) {
         m[j] = thi_blas_dot(M - j, p->L.data + j + j * p->L.ld, p->a + j);
     }
-    thi_mean_fill(p->mean, p->mean_parameter, n, p->kernel->dims, f->inputs.X, f->c);
-    for (int64_t i = 0; i < n; i++) {
-        f->c[i] = y[i] - f->c[i];
-    }
-    memcpy(f->alpha, f->c, (size_t)n * sizeof *f->alpha);
-    thi_blas_trsv(THI_N, f->C, f->c);
     thi_blas_gemv(THI_T, -1.0, f->V, m, 1.0, f->alpha);
-    thi_blas_trsv(THI_N, f->C, f->alpha);
-    thi_blas_trsv(THI_T, f->C, f->alpha);
+    THI_TRY(apply_gamma(f, ctx, f->alpha));
+    if (p->local->lambda != NULL) {
+        thi_blas_axpy(n, 1.0, f->e, f->alpha);
+    }
     memcpy(f->g, m, (size_t)M * sizeof *f->g);
     thi_blas_gemv(THI_N, -1.0, f->V, f->alpha, 1.0, f->g);
     thi_blas_trsv(THI_T, p->L, f->g);

@@ -17,8 +17,9 @@ static bool has_blocks(const thi_sparse_shape *shape)
 double thi_sparse_bytes(const thi_sparse_shape *shape, int threads)
 {
     double M = (double)shape->M, n = (double)shape->largest;
-    double desk = M * n * (1.0 + (has_blocks(shape) || shape->gradients) + 2.0 * shape->gradients) +
-                  n * n * has_blocks(shape) + 3.0 * n;
+    bool more = shape->gradients || shape->sites;
+    double desk = M * n * (1.0 + (has_blocks(shape) || more) + more + shape->gradients) +
+                  n * n * (shape->sites ? 2.0 : 1.0) * has_blocks(shape) + 6.0 * n;
     double lanes = THI_SPARSE_LANES * M * M * (1.0 + shape->gradients);
     return 8.0 * (threads * desk + lanes + 5.0 * M * M);
 }
@@ -28,14 +29,18 @@ static thiele_status desk_open(thi_sparse_desk *desk, thiele_context *ctx, const
     int64_t M = shape->M, n = shape->largest;
     thiele_status status;
     THI_TRY(thi_matrix_alloc(&desk->V, ctx, M, n));
-    if (has_blocks(shape) || shape->gradients) {
+    if (has_blocks(shape) || shape->gradients || shape->sites) {
         THI_TRY(thi_matrix_alloc(&desk->W, ctx, M, n));
     }
-    if (has_blocks(shape)) {
+    if (has_blocks(shape) && shape->sites) {
+        THI_TRY(thi_dense_open(&desk->dense, ctx, n, NULL, NULL, NULL));
+    } else if (has_blocks(shape)) {
         THI_TRY(thi_matrix_alloc(&desk->G, ctx, n, n));
     }
-    if (shape->gradients) {
+    if (shape->gradients || shape->sites) {
         THI_TRY(thi_matrix_alloc(&desk->X, ctx, M, n));
+    }
+    if (shape->gradients) {
         THI_TRY(thi_matrix_alloc(&desk->Xt, ctx, n, M));
     }
     THI_TRY(thi_alloc(ctx, &desk->r, (size_t)(3 * n), sizeof *desk->r));
@@ -54,6 +59,11 @@ static void desk_close(thi_sparse_desk *desk)
     thi_free(desk->X.data);
     thi_free(desk->Xt.data);
     thi_free(desk->r);
+    thi_dense_close(&desk->dense);
+    for (int i = 0; i < 2; i++) {
+        thi_free(desk->wide[i]);
+        thi_free(desk->square[i]);
+    }
 }
 
 static thiele_status space_open(thi_sparse_space *space, thiele_context *ctx, const thi_sparse_shape *shape)

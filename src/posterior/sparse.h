@@ -9,6 +9,19 @@
  *
  * The bound of MATH.md section 5, sum_i [log N(r_i; V_i'm, Gamma_i) - tr(V_i' S V_i Gamma_i^-1)/2] - KL, is a sum over
  * blocks for any q(w) = N(m, S); at q* it equals the log evidence log N(r; 0, Q + Gamma), and so does its gradient.
+ *
+ * Any likelihood enters the block models (one kind alone, DIAGONAL or BLOCK) by Gaussian sites exp(nu f - lambda
+ * f^2/2) of the rows, f the residual above the prior mean (MATH.md section 8; Gaussian noise is lambda = 1/noise, nu =
+ * r/noise). Negative sites are allowed as long as the posterior is proper. With Lambda = diag(lambda), of each block
+ *   C = (R + Lambda^-1)^-1,  e = (I + Lambda R)^-1 nu,  G = I - R C = (I + R Lambda)^-1
+ *   T = sum_i V_i C_i V_i',  t = sum_i V_i e_i,  constant = sum_i [nu_i' R_i e_i - log|I + R_i Lambda_i|]/2
+ * q(w), its divergence and its predictor are as above; the log evidence is log Z, that of the sites. The rows have
+ *   mu = V'm + R a,  a = e - C V'm = nu - lambda mu,  cov = G R + G V'S V G'
+ * and q(f) = q(w) prod_i q(f_i | w) has the bound of the model with the block prior
+ *   sum_n E_n - KL = log Z + sum_n [E_n - nu mu + lambda (mu^2 + v)/2]
+ * with the E, g = dE/dmu, h = dE/dv that the likelihood has at N(mu + m(x), v); at any other q(w) in place of log Z
+ * thi_sparse_expected less thi_sparse_divergence. It bounds no GP's evidence: never compare it across Z, partitions or
+ * methods.
  */
 #ifndef THI_SPARSE_H
 #define THI_SPARSE_H
@@ -23,10 +36,18 @@ typedef enum thi_residual {
     THI_RESIDUAL_KINDS
 } thi_residual;
 
-/* Rows of one block, borrowed: X is D x n. */
+/* Sites of the rows of a block and what is known at them, n numbers each. All is the caller's. */
+typedef struct thi_block_sites {
+    double *lambda, *nu; /* NULL: there are none, and y has Gaussian noise */
+    double *mu, *v;      /* marginals of f less the prior mean: thi_sparse_marginals writes them */
+    const double *g, *h; /* dE/dmu, dE/dv there */
+} thi_block_sites;
+
+/* Rows of one block, borrowed: X is D x n. y may be NULL where there are sites. */
 typedef struct thi_block {
     int64_t n;
     const double *X, *y;
+    thi_block_sites at;
 } thi_block;
 
 typedef struct thi_sparse_shape {
@@ -34,6 +55,7 @@ typedef struct thi_sparse_shape {
     double weight[THI_RESIDUAL_KINDS]; /* of each kind, not negative; one of them 1 unless models are combined */
     bool penalised; /* the bounds of kind NONE lose tr(R)/(2 noise): that is Titsias' bound, which learns well */
     bool gradients; /* thi_sparse_pull will be called */
+    bool sites;     /* the blocks have sites, all of them, and one kind, DIAGONAL or BLOCK, has weight 1 */
 } thi_sparse_shape;
 
 /* Adjoints; each is added to. */
@@ -73,7 +95,7 @@ thiele_status thi_sparse_prepare(thi_sparse *sparse, thiele_context *ctx, const 
                                  double noise);
 /*
  * Adds scale times the sums over some blocks. For a block of n rows 2 M^2 n flops and, with kind BLOCK,
- * n^3/3 + 2 M n^2 more.
+ * n^3/3 + 2 M n^2 more; with sites 4n^3/3 + 3 M n^2 more. Error: NUMERIC when negative sites outweigh a block's prior.
  */
 thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
                              double scale, thi_natural *sums);
@@ -81,16 +103,44 @@ thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t co
 thiele_status thi_sparse_set(thi_sparse *sparse, thiele_context *ctx, const thi_natural *sums);
 /* KL(q || p) of the present q. */
 double thi_sparse_divergence(const thi_sparse *sparse);
-/* log N(y; m, Q + Gamma) when q is that of the sums over all blocks. */
+/* log N(y; m, Q + Gamma), with sites log Z, when q is that of the sums over all blocks. */
 double thi_sparse_evidence(const thi_sparse *sparse, const thi_natural *sums);
 /* The blocks' share of the bound at the present q, from their sums alone: M^2 flops. The bound is this less the KL. */
 double thi_sparse_expected(const thi_sparse *sparse, const thi_natural *sums);
 /*
  * Adds scale times the blocks' share of the bound at the present q to *value, and of its gradient to bar. 6 M^2 n flops
  * a block and, with kind BLOCK, n^3 + 6 M n^2 more.
+ *
+ * With sites the share is that of thi_sparse_expected, and the gradient at fixed sites. g and h NULL: they are taken to
+ * be those of the fixed point (g = a, h = -lambda/2), where this is the gradient of the whole bound; 4n^3/3 + 7 M n^2
+ * with kind BLOCK. Given, it is that of log Z + sum_n [E_n - nu mu + lambda (mu^2 + v)/2] anywhere, with q that of the
+ * sums over all blocks and scale 1: twice the work and, with kind BLOCK, 3n^3 + 6 M n^2 more. log_noise stays.
  */
 thiele_status thi_sparse_pull(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
                               double scale, double *value, const thi_sparse_bar *bar);
+/*
+ * Of blocks with sites: mu and v of their rows under the present q(w). Unless part is NULL the sums over these blocks
+ * are added to it, as thi_sparse_sum would: M^2 n flops. A block costs 2 M^2 n flops and, with kind BLOCK,
+ * 4n^3/3 + 5 M n^2 more.
+ */
+thiele_status thi_sparse_marginals(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
+                                   thi_natural *part);
+/*
+ * One natural step of the sites of some blocks, at their mu, g and h:
+ *   lambda <- (1 - rho) lambda - 2 rho h,   nu <- (1 - rho) nu + rho (g - 2 h mu)
+ * sums is that over all blocks of the model and part that over these (thi_sparse_marginals has it), both at the present
+ * sites; sums becomes that at the new ones, and q that of sums. A block whose own posterior would be improper halves
+ * its rho, and all of these do where I + T would not be positive definite; after 30 times they stay where they are.
+ * *taken is the smallest rho that was taken. Sums change by differences: make them anew now and then. M^3 flops beside
+ * those of thi_sparse_sum.
+ */
+thiele_status thi_sparse_step(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
+                              double rho, const thi_natural *part, thi_natural *sums, double *taken);
+/*
+ * The rows' share of the bound beside log Z: sum_n [E_n - nu mu + lambda (mu^2 + v)/2]. E NULL: zero, and the KL is
+ * -log Z less this.
+ */
+double thi_block_slack(const thi_block *block, const double *E);
 /*
  * A block's rows as the model sees each of them without itself, with q that of the sums over all blocks: with C = (Q +
  * Gamma)^-1 the residual of row i is [C r]_i / C_ii and its variance, noise included, 1 / C_ii. Kinds DIAGONAL or BLOCK

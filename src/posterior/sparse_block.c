@@ -96,6 +96,9 @@ thiele_status thi_sparse_load(const thi_sparse *sparse, thiele_context *ctx, thi
     THI_TRY(thi_kernel_fill(prior->kernel, ctx, &sparse->inputs, &desk->inputs, V, false));
     THI_TRY(thi_tri_solve(ctx, THI_N, sparse->L, V));
     THI_TRY(thi_kernel_fill_diagonal(prior->kernel, ctx, &desk->inputs, desk->k));
+    if (sparse->shape.sites) {
+        return THIELE_OK;
+    }
     thi_mean_fill(prior->mean, prior->mean_parameter, block->n, sparse->D, block->X, desk->r);
     for (int64_t j = 0; j < block->n; j++) {
         desk->r[j] = block->y[j] - desk->r[j];
@@ -174,13 +177,17 @@ static thiele_status add_columns(const thi_sparse *sparse, thiele_context *ctx, 
     return thi_multiply(ctx, THI_N, THI_T, 1.0, V, V, 1.0, sums->T, true);
 }
 
-static thiele_status sum_part(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
-                              const thi_block *block, thi_sparse_lane *lane)
+thiele_status thi_sparse_sum_part(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
+                                  const thi_block *block, thi_sparse_lane *lane)
 {
     const double *weight = sparse->shape.weight;
     thiele_status status;
     thi_natural_zero(&lane->sums);
     lane->sums.rows = (double)block->n;
+    if (sparse->shape.sites) {
+        THI_TRY(thi_sparse_condition(sparse, ctx, desk, block, &lane->sums.constant));
+        return thi_sparse_sum_sites(sparse, ctx, desk, block, &lane->sums);
+    }
     THI_TRY(thi_sparse_load(sparse, ctx, desk, block));
     if (weight[THI_RESIDUAL_BLOCK] != 0.0) {
         THI_TRY(add_whole(sparse, ctx, desk, block, &lane->sums));
@@ -197,7 +204,7 @@ thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t co
 {
     for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
         int64_t lanes = count - first < THI_SPARSE_LANES ? count - first : THI_SPARSE_LANES;
-        thiele_status status = thi_sparse_lanes(sparse, ctx, lanes, block + first, sum_part);
+        thiele_status status = thi_sparse_lanes(sparse, ctx, lanes, block + first, thi_sparse_sum_part);
         if (status != THIELE_OK) {
             return status;
         }

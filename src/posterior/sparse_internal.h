@@ -2,6 +2,7 @@
 #ifndef THI_SPARSE_INTERNAL_H
 #define THI_SPARSE_INTERNAL_H
 
+#include "posterior/dense.h"
 #include "posterior/sparse.h"
 
 /* Of one thread. Views are cut to the block at hand. */
@@ -9,10 +10,20 @@ typedef struct thi_sparse_desk {
     thiele_context own; /* inside, everything runs on this thread */
     thi_inputs inputs;  /* of the block */
     thi_matrix V, W;    /* M x largest; W: NULL unless needed */
-    thi_matrix X, Xt;   /* M x largest, largest x M: gradients only */
+    thi_matrix X, Xt;   /* M x largest, largest x M: gradients, and X with sites */
     thi_matrix G;       /* largest x largest: kind BLOCK only */
     double *r, *k, *e;  /* largest each: y - m(x), k(x, x), work */
+    thi_dense dense;    /* kind BLOCK with sites: a block's posterior with R as its prior covariance */
+    /* Gradients away from the fixed point of the sites, made when they are needed: M x largest, and largest x largest
+     * with kind BLOCK. */
+    double *wide[2], *square[2];
 } thi_sparse_desk;
+
+/* A step of the sites of one block. */
+typedef struct thi_sparse_move {
+    double rho;
+    const double *lambda, *nu; /* as they were */
+} thi_sparse_move;
 
 /* Of one lane: the share of its block. */
 typedef struct thi_sparse_lane {
@@ -21,6 +32,7 @@ typedef struct thi_sparse_lane {
     double *numbers; /* the three below, one after the other */
     double *theta_bar, *mean_bar, *log_noise_bar, *Z_bar;
     double value;
+    thi_sparse_move *move;
     bool failed;
     char message[THI_MESSAGE_MAX];
 } thi_sparse_lane;
@@ -30,6 +42,9 @@ struct thi_sparse_space {
     thi_sparse_desk *desk;
     thi_sparse_lane lane[THI_SPARSE_LANES];
     thi_matrix work; /* M x M */
+    /* Where thi_sparse_pull takes expectations: the q of the engine, or with g and h what their pull makes of it. */
+    const double *m;
+    thi_matrix S;
 };
 
 /* --- sparse_block.c --- */
@@ -39,13 +54,37 @@ typedef thiele_status (*thi_sparse_part)(const thi_sparse *sparse, thiele_contex
 /* Does `part` for count <= THI_SPARSE_LANES blocks, each into its lane. */
 thiele_status thi_sparse_lanes(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
                                thi_sparse_part part);
-/* V, r, k(x, x) of a block; and with kind BLOCK: G = chol(Gamma). */
+/* V, r (where there are no sites), k(x, x) of a block; and with kind BLOCK: G = chol(Gamma). */
 thiele_status thi_sparse_load(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                               const thi_block *block);
 thiele_status thi_sparse_load_gamma(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                                     const thi_block *block);
+/* The sums of one block into its lane. */
+thiele_status thi_sparse_sum_part(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
+                                  const thi_block *block, thi_sparse_lane *lane);
 /* B = B op(L)^-1 by strips of rows. */
 thiele_status thi_sparse_solve_right(thiele_context *ctx, thi_trans tl, thi_matrix L, thi_matrix B);
+
+/* --- sparse_sites.c --- */
+/*
+ * A block with sites: V; X = V C; e; r the variances given w; *constant its share of log Z. With kind BLOCK R is in
+ * dense.K and C in dense.L, both full; with kind DIAGONAL R is in k.
+ */
+thiele_status thi_sparse_condition(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
+                                   const thi_block *block, double *constant);
+/* After that: W = V G'. */
+thiele_status thi_sparse_influence(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
+                                   const thi_block *block);
+thiele_status thi_sparse_sum_sites(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
+                                   const thi_block *block, thi_natural *sums);
+
+/* --- sparse_sites_pull.c --- */
+/* The blocks have g and h: m and S of the space become those that make the adjoints of log Z those of the bound. */
+thiele_status thi_sparse_tilt(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
+                              double scale, thi_natural *tilted);
+/* Of a block with sites: its value, Vbar into W, the adjoint of m(x) into e, and those of R into the lane. */
+thiele_status thi_sparse_pull_sites(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
+                                    const thi_block *block, thi_sparse_lane *lane);
 
 static inline thi_matrix thi_sparse_view(thi_matrix A, int64_t rows, int64_t cols)
 {

@@ -134,13 +134,18 @@ static thiele_status pull_part(const thi_sparse *sparse, thiele_context *ctx, th
     int64_t n = block->n, M = sparse->shape.M;
     const double *weight = sparse->shape.weight;
     const thi_prior *prior = &sparse->prior;
-    bool columns = weight[THI_RESIDUAL_NONE] != 0.0 || weight[THI_RESIDUAL_DIAGONAL] != 0.0;
+    bool sites = sparse->shape.sites;
+    bool columns = !sites && (weight[THI_RESIDUAL_NONE] != 0.0 || weight[THI_RESIDUAL_DIAGONAL] != 0.0);
     thi_matrix V = thi_sparse_view(desk->V, M, n), X = thi_sparse_view(desk->X, M, n);
     thiele_status status;
-    THI_TRY(thi_sparse_load(sparse, ctx, desk, block));
-    if (weight[THI_RESIDUAL_BLOCK] != 0.0) {
-        THI_TRY(pull_whole(sparse, ctx, desk, block, lane));
+    if (sites) {
+        THI_TRY(thi_sparse_pull_sites(sparse, ctx, desk, block, lane));
     } else {
+        THI_TRY(thi_sparse_load(sparse, ctx, desk, block));
+    }
+    if (!sites && weight[THI_RESIDUAL_BLOCK] != 0.0) {
+        THI_TRY(pull_whole(sparse, ctx, desk, block, lane));
+    } else if (!sites) {
         memset(desk->W.data, 0, (size_t)(M * n) * sizeof(double));
         memset(desk->e, 0, (size_t)n * sizeof(double));
     }
@@ -215,7 +220,14 @@ thiele_status thi_sparse_pull(thi_sparse *sparse, thiele_context *ctx, int64_t c
                               double scale, double *value, const thi_sparse_bar *bar)
 {
     int64_t M = sparse->shape.M;
+    thi_natural tilted = {0};
     thiele_status status = THIELE_OK;
+    sparse->space->m = sparse->m;
+    sparse->space->S = sparse->S;
+    if (sparse->shape.sites && count > 0 && block[0].at.g != NULL) {
+        THI_TRY(thi_natural_open(&tilted, ctx, M));
+        THI_TRY(thi_sparse_tilt(sparse, ctx, count, block, scale, &tilted));
+    }
     memset(sparse->space->work.data, 0, (size_t)(M * M) * sizeof(double));
     for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
         int64_t lanes = count - first < THI_SPARSE_LANES ? count - first : THI_SPARSE_LANES;
@@ -227,5 +239,6 @@ thiele_status thi_sparse_pull(thi_sparse *sparse, thiele_context *ctx, int64_t c
     }
     THI_TRY(pull_inducing(sparse, ctx, bar));
 out:
+    thi_natural_close(&tilted);
     return status;
 }

@@ -2,6 +2,7 @@
  * kernels_*: covariance matrices, their diagonal, and the adjoint of sum_ij Kbar_ij K(X, X2)_ij in log theta and in X2,
  * all through the public API. The kernel of a case becomes text for thiele_kernel_parse:
  *   {"type": "se", "lengthscales": [0.5, 1.2], "variance": 0.85}  ->  se(ard, lengthscale~[0.5,1.2], variance~0.85)
+ * Some files call the type "kind".
  */
 #include "oracle.h"
 
@@ -78,7 +79,7 @@ static thiele_status add_parts(oracle_case *c, const json_t *json, const char *s
 static thiele_status add_kernel(oracle_case *c, const json_t *json, thi_text *text)
 {
     const char *type = NULL;
-    thiele_status status = oracle_read_string(c, json, "type", &type);
+    thiele_status status = oracle_read_string(c, json, json_object_get(json, "kind") != NULL ? "kind" : "type", &type);
     if (status != THIELE_OK) {
         return status;
     }

@@ -44,6 +44,7 @@ static const struct kind {
     {"sparse_snga_", oracle_sparse_steps},
     {"sparse_", oracle_sparse},
     {"decoupled_", oracle_decoupled},
+    {"blocksites_", oracle_blocksites},
 };
 
 typedef struct tally {

@@ -65,7 +65,7 @@ static thiele_status sort_rows(oracle_case *c, regression *r, thi_matrix X, thi_
     THI_TRY(thi_alloc(c->ctx, &r->start, (size_t)r->blocks + 1, sizeof *r->start));
     THI_TRY(thi_alloc(c->ctx, &r->block, (size_t)r->blocks, sizeof *r->block));
     for (int64_t b = 0; b < r->blocks; b++) {
-        r->block[b] = (thi_block){0, r->X.data + at * D, r->y.data + at};
+        r->block[b] = (thi_block){.n = 0, .X = r->X.data + at * D, .y = r->y.data + at};
         for (int64_t i = 0; i < X.cols; i++) {
             if ((int64_t)of.data[i] == b) {
                 memcpy(r->X.data + at * D, X.data + i * D, (size_t)D * sizeof(double));

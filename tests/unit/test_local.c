@@ -24,7 +24,7 @@ static void test_one_block(void **state)
     double centre[DIMS] = {0}, scale[DIMS] = {0};
     world_open(&w, ctx, PIC_KERNEL, THI_MEAN_LINEAR);
     world_engine(&w, ctx, 0.0, 0.0, 1.0);
-    thi_block all = {ROWS, w.X, w.y};
+    thi_block all = {.n = ROWS, .X = w.X, .y = w.y};
     thi_partition partition = {DIMS, ROWS, 1, scale, centre, start, NULL};
     thi_prior prior = world_prior(&w);
     assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, 1, &all, 1.0, &w.sums));

@@ -287,7 +287,7 @@ static void test_forgetting(void **state)
     assert_ok(ctx, thi_online_open(&o, ctx, 1, &prior, lik, &settings));
     learn_rows(&o, ctx, &w, w.y, NULL, 10);
     for (int64_t first = 0; first < ROWS; first += 10) {
-        thi_block block = {10, w.X + first * DIMS, w.y + first};
+        thi_block block = {.n = 10, .X = w.X + first * DIMS, .y = w.y + first};
         thi_natural_zero(&w.sums);
         assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, 1, &block, 1.0, &w.sums));
         for (int64_t i = 0; i < w.M * w.M; i++) {
