@@ -18,16 +18,25 @@ enum { MOST_RAISES = 3 };
 thiele_status thi_bfit_freeze(thi_bfit *fit, thi_fitted *fitted)
 {
     /* The sums of plain gradients are those that q would be the posterior of; what the data say is in the last step. */
-    const thi_natural *told = fit->settings->gradient ? &fit->step : &fit->sums;
-    thiele_status status;
-    THI_TRY(thi_sparse_set(&fit->engine, fit->problem.ctx, &fit->sums));
-    THI_TRY(thi_sparse_freeze(&fit->engine, fit->problem.ctx, fit->settings->form.conditional, fitted->latent));
-    if (fit->settings->form.local) {
-        thi_local_renew(fit->local, fit->engine.noise);
-        fitted->latent->local = fit->local;
+    const thi_natural *told = fit->settings->gradient ? fit->step : fit->sums;
+    bool local = fit->settings->form.local;
+    thiele_status status = THIELE_OK;
+    if (local && fit->sites != NULL) {
+        THI_TRY(thi_bsites_lend(fit));
     }
-    fitted->value = thi_sparse_expected(&fit->engine, told) - thi_sparse_divergence(&fit->engine);
-    fitted->jitter = fit->engine.jitter;
+    fitted->jitter = 0.0;
+    for (int q = 0; q < fit->latents; q++) {
+        thi_sparse *e = &fit->engine[q];
+        THI_TRY(thi_sparse_set(e, fit->problem.ctx, &fit->sums[q]));
+        THI_TRY(thi_sparse_freeze(e, fit->problem.ctx, fit->settings->form.conditional, &fitted->latent[q]));
+        if (local) {
+            thi_local_renew(fit->local[q], e->noise);
+            fitted->latent[q].local = fit->local[q];
+        }
+        fitted->jitter = fmax(fitted->jitter, e->jitter);
+    }
+    fitted->value = fit->sites != NULL ? thi_bsites_bound(fit)
+                                       : thi_sparse_expected(fit->engine, told) - thi_sparse_divergence(fit->engine);
 out:
     return status;
 }
@@ -63,15 +72,15 @@ thiele_status thi_bfit_look(thi_bfit *fit)
                    thi_budget_seconds(fit->problem.driver, probe_flops(fit)) <
                        thi_budget_part(fit->problem.driver, THI_SHARE_LOOK);
     bool saving = s->snapshot != NULL && began >= fit->next_snapshot && thi_bfit_affords(fit, thi_bfit_set_flops(fit));
-    thi_predictor predictor = {0};
-    thi_fitted fitted = {.latent = &predictor};
+    thi_fitted fitted = {0};
     thiele_status status = THIELE_OK;
     if (!probing && !saving) {
         return THIELE_OK;
     }
+    THI_TRY(thi_alloc(fit->problem.ctx, &fitted.latent, (size_t)fit->latents, sizeof *fitted.latent));
     THI_TRY(thi_bfit_freeze(fit, &fitted));
     if (probing) {
-        THI_TRY(probe(fit, &predictor));
+        THI_TRY(probe(fit, fitted.latent));
         fit->next_probe = thi_seconds() + LOOK_EVERY * (thi_seconds() - began);
     }
     if (saving) {
@@ -79,9 +88,25 @@ thiele_status thi_bfit_look(thi_bfit *fit)
         fit->next_snapshot = thi_seconds() + s->every;
     }
 out:
-    predictor.local = NULL;
-    thi_predictor_clear(&predictor);
+    for (int q = 0; fitted.latent != NULL && q < fit->latents; q++) {
+        fitted.latent[q].local = NULL;
+        thi_predictor_clear(&fitted.latent[q]);
+    }
+    thi_free(fitted.latent);
     return status;
+}
+
+static void drop_local(thi_bfit *fit)
+{
+    for (int q = 0; fit->local != NULL && q < fit->latents; q++) {
+        thi_local_destroy(fit->local[q]);
+        fit->local[q] = NULL;
+    }
+}
+
+static thiele_status steps(thi_bfit *fit)
+{
+    return fit->sites != NULL ? thi_bsites_steps(fit) : thi_bfit_steps(fit);
 }
 
 thiele_status thi_bfit_show(thi_bfit *fit)
@@ -93,10 +118,9 @@ thiele_status thi_bfit_show(thi_bfit *fit)
         THI_TRY(thi_bfit_gather(fit));
     }
     fit->next_snapshot = 0.0;
-    THI_TRY(thi_bfit_steps(fit));
+    THI_TRY(steps(fit));
 out:
-    thi_local_destroy(fit->local);
-    fit->local = NULL;
+    drop_local(fit);
     fit->result->fit = result;
     thi_budget_restore(fit->problem.driver, deadline);
     return status;
@@ -108,16 +132,30 @@ out:
 static thiele_status open_engine(thi_bfit *fit)
 {
     const double *weight = fit->settings->form.weight;
-    thi_sparse_shape shape = {.M = fit->M, .largest = fit->result->largest, .penalised = true, .gradients = fit->learn};
+    thi_sparse_shape shape = {.M = fit->M,
+                              .largest = fit->result->largest,
+                              .penalised = true,
+                              .gradients = fit->learn,
+                              .sites = fit->sites != NULL};
+    thiele_status status = THIELE_OK;
     memcpy(shape.weight, weight, sizeof shape.weight);
-    thi_sparse_close(&fit->engine);
-    return thi_sparse_open(&fit->engine, fit->problem.ctx, &shape, fit->problem.source->dims);
+    for (int q = 0; q < fit->latents && status == THIELE_OK; q++) {
+        thi_sparse_close(&fit->engine[q]);
+        status = thi_sparse_open(&fit->engine[q], fit->problem.ctx, &shape, fit->problem.source->dims);
+    }
+    return status;
 }
 
 static thiele_status open_blocks(thi_bfit *fit)
 {
-    thiele_status status = thi_bfit_partition(fit);
-    return status == THIELE_OK ? open_engine(fit) : status;
+    thiele_status status;
+    THI_TRY(thi_bfit_partition(fit));
+    if (!fit->closed) {
+        THI_TRY(thi_bsites_open(fit));
+    }
+    THI_TRY(open_engine(fit));
+out:
+    return status;
 }
 
 static thiele_status first_phases(thi_bfit *fit)
@@ -126,13 +164,17 @@ static thiele_status first_phases(thi_bfit *fit)
     double started = thi_seconds();
     thiele_status status = THIELE_OK;
     if (!s->condition) {
-        THI_TRY(thi_first_explore(&fit->problem, &thi_objective_exact, s, &fit->result->fit, &fit->starts));
+        const thi_objective *objective = fit->closed ? &thi_objective_exact : &thi_objective_dense;
+        THI_TRY(thi_first_explore(&fit->problem, objective, s, &fit->result->fit, &fit->starts));
     }
     fit->result->learn_seconds = thi_seconds() - started;
-    int64_t wanted = s->inducing > 0 ? s->inducing : thi_first_inducing(fit->problem.driver, fit->problem.source, 1);
+    int64_t wanted =
+        s->inducing > 0 ? s->inducing : thi_first_inducing(fit->problem.driver, fit->problem.source, fit->latents);
     THI_TRY(thi_first_basis(&fit->problem, s, wanted, &fit->Z, &fit->M, NULL));
-    THI_TRY(thi_natural_open(&fit->sums, fit->problem.ctx, fit->M));
-    THI_TRY(thi_natural_open(&fit->step, fit->problem.ctx, fit->M));
+    for (int q = 0; q < fit->latents; q++) {
+        THI_TRY(thi_natural_open(&fit->sums[q], fit->problem.ctx, fit->M));
+        THI_TRY(thi_natural_open(&fit->step[q], fit->problem.ctx, fit->M));
+    }
     fit->result->inducing = fit->M;
     THI_TRY(open_blocks(fit));
     thi_bfit_plan(fit);
@@ -155,7 +197,7 @@ static thiele_status steps_with_enough_noise(thi_bfit *fit)
         THI_TRY(thi_bfit_steps(fit));
         double rows = fit->result->rows, level = thi_hyper_number(noise);
         double constant = -0.5 * rows * (1.0 + log(2.0 * M_PI));
-        double lack = constant - thi_sparse_expected(&fit->engine, &fit->sums) + thi_sparse_divergence(&fit->engine);
+        double lack = constant - thi_sparse_expected(fit->engine, fit->sums) + thi_sparse_divergence(fit->engine);
         if (!free || !(lack > 0.0) || level >= 1.0) {
             break;
         }
@@ -166,10 +208,24 @@ out:
     return status;
 }
 
+/* The last of them is there when all are. */
+static thiele_status open_latents(thi_bfit *fit)
+{
+    size_t latents = (size_t)fit->latents;
+    thiele_status status;
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->engine, latents, sizeof *fit->engine));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->sums, latents, sizeof *fit->sums));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->step, latents, sizeof *fit->step));
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->local, latents, sizeof *fit->local));
+out:
+    return status;
+}
+
 static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
 {
     bool whole = fit->settings->form.weight[THI_RESIDUAL_BLOCK] != 0.0;
     thiele_status status;
+    THI_TRY(open_latents(fit));
     THI_TRY(first_phases(fit));
     if (!fit->settings->form.local) {
         /* What explains blocks best may leave nothing to predictions, which do not see them. */
@@ -184,10 +240,12 @@ static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
     if (fit->settings->form.local) {
         THI_TRY(thi_bfit_gather(fit));
     }
-    THI_TRY(steps_with_enough_noise(fit));
+    THI_TRY((fit->closed ? steps_with_enough_noise : steps)(fit));
     THI_TRY(thi_bfit_freeze(fit, fitted));
-    fit->local = NULL; /* the predictor's now */
-    THI_TRY(thi_bfit_noise(fit, fitted));
+    memset(fit->local, 0, (size_t)fit->latents * sizeof *fit->local); /* the predictors' now */
+    if (fit->closed) {
+        THI_TRY(thi_bfit_noise(fit, fitted));
+    }
     if (fit->held.n > 0 && thi_bfit_affords(fit, probe_flops(fit))) {
         THI_TRY(probe(fit, fitted->latent));
     }
@@ -198,12 +256,19 @@ out:
 static void close_fit(thi_bfit *fit)
 {
     thi_partition_clear(&fit->partition);
-    thi_sparse_close(&fit->engine);
-    thi_natural_close(&fit->sums);
-    thi_natural_close(&fit->step);
+    drop_local(fit);
+    for (int q = 0; fit->local != NULL && q < fit->latents; q++) {
+        thi_sparse_close(&fit->engine[q]);
+        thi_natural_close(&fit->sums[q]);
+        thi_natural_close(&fit->step[q]);
+    }
+    thi_bsites_close(fit);
+    thi_free(fit->engine);
+    thi_free(fit->sums);
+    thi_free(fit->step);
+    thi_free(fit->local);
     thi_rows_free(&fit->buffer);
     thi_rows_free(&fit->held);
-    thi_local_destroy(fit->local);
     thi_free(fit->Z);
     thi_free(fit->starts.value);
 }
@@ -216,10 +281,15 @@ thiele_status thi_fit_blocks(const thi_problem *problem, const thi_variational_s
                     .sparse = sparse,
                     .settings = settings,
                     .result = result,
+                    .latents = problem->spec->latents.count,
+                    .closed = problem->hypers->noise >= 0 && problem->source->outputs == 1,
                     .learn = thi_hypers_free(problem->hypers) > 0 && !sparse->condition && sparse->iterations >= 0};
-    if (problem->hypers->noise < 0 || problem->source->outputs != 1) {
+    const thi_blocks_form *form = &settings->form;
+    bool one = form->weight[THI_RESIDUAL_DIAGONAL] == 1.0 || form->weight[THI_RESIDUAL_BLOCK] == 1.0;
+    if (!fit.closed && (!one || settings->rho_0 > 0.0 || settings->gradient)) {
         return thi_fail(problem->ctx, THIELE_ERROR_ARGUMENT,
-                        "sparse regression by blocks is for Gaussian noise and one target");
+                        "sums of models, schedules and plain gradients are for Gaussian noise and one target, as are "
+                        "sor and dtc");
     }
     thiele_status status = run(&fit, fitted);
     if (problem->driver->stopped) {

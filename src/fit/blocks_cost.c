@@ -8,6 +8,8 @@
 #include "fit/budget.h"
 
 enum { LOOKED_AT_LEAST = 4, LOOKED_AT_MOST = 16 };
+/* Of sites, in an evaluation that begins near their fixed point and in the posterior of all rows, which begins afar. */
+enum { ROUNDS = 3, PASSES = 4 };
 static const double BYTES_A_SECOND = 1e9;
 /* For want of certainty about how long a pass takes. */
 static const double SURE = 1.3;
@@ -17,15 +19,28 @@ static bool has_blocks(const thi_bfit *fit)
     return fit->settings->form.weight[THI_RESIDUAL_BLOCK] != 0.0;
 }
 
+/* With sites: a step, which takes marginals and then sums, for each latent function. */
+static double step_flops(const thi_bfit *fit)
+{
+    double M = (double)fit->M, n = (double)fit->typical;
+    return fit->latents * (5.0 * M * M * n + (has_blocks(fit) ? 8.0 / 3.0 * n * n * n + 8.0 * M * n * n : 0.0));
+}
+
 double thi_bfit_sum_flops(const thi_bfit *fit, int64_t blocks)
 {
     double M = (double)fit->M, n = (double)fit->typical;
+    if (fit->sites != NULL) {
+        return (double)blocks * step_flops(fit) + fit->latents * thi_bfit_set_flops(fit);
+    }
     return (double)blocks * (2.0 * M * M * n + (has_blocks(fit) ? n * n * n / 3.0 + 2.0 * M * n * n : 0.0));
 }
 
 double thi_bfit_pull_flops(const thi_bfit *fit, int64_t blocks)
 {
     double M = (double)fit->M, n = (double)fit->typical;
+    if (fit->sites != NULL) {
+        return ROUNDS * thi_bfit_sum_flops(fit, blocks);
+    }
     return (double)blocks * (6.0 * M * M * n + (has_blocks(fit) ? n * n * n + 6.0 * M * n * n : 0.0)) + 3.0 * M * M * M;
 }
 
@@ -60,7 +75,8 @@ void thi_bfit_plan(thi_bfit *fit)
 
 double thi_bfit_pass_seconds(const thi_bfit *fit)
 {
-    double pass = thi_budget_seconds(fit->problem.driver, thi_bfit_sum_flops(fit, fit->partition.blocks));
+    double flops = (fit->sites != NULL ? PASSES : 1) * thi_bfit_sum_flops(fit, fit->partition.blocks);
+    double pass = thi_budget_seconds(fit->problem.driver, flops);
     return fmin(SURE * pass + fit->result->partition_seconds + fit->closing,
                 0.5 * thi_budget_left(fit->problem.driver));
 }

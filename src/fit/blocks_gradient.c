@@ -60,7 +60,7 @@ static void transpose(thi_matrix A)
 /* D = J (B - I - T) J / 2, of B - I = `from` and T the lower triangles: J (J A)' = J A J for a symmetric A. */
 static thiele_status direction(const thi_bfit *fit, thi_matrix from, thi_matrix T, thi_matrix D)
 {
-    const thi_sparse *e = &fit->engine;
+    const thi_sparse *e = fit->engine;
     thiele_status status;
     for (int64_t j = 0; j < D.cols; j++) {
         for (int64_t i = j; i < D.rows; i++) {
@@ -81,13 +81,13 @@ out:
 static thiele_status adopt(thi_bfit *fit, thi_matrix S, const double *m)
 {
     int64_t M = fit->M;
-    thi_matrix T = fit->sums.T;
+    thi_matrix T = fit->sums->T;
     thiele_status status = thi_chol_inverse(fit->problem.ctx, S);
     if (status != THIELE_OK) {
         return status;
     }
     thi_symmetrise(S);
-    thi_blas_gemv(THI_N, 1.0, S, m, 0.0, fit->sums.t);
+    thi_blas_gemv(THI_N, 1.0, S, m, 0.0, fit->sums->t);
     for (int64_t j = 0; j < M; j++) {
         memcpy(T.data + j * M, S.data + j * M, (size_t)M * sizeof(double));
         T.data[j + j * M] -= 1.0;
@@ -100,7 +100,7 @@ static bool factor(thi_bfit *fit, double rho, thi_matrix D, thi_matrix trial)
 {
     int64_t M = fit->M;
     for (int64_t i = 0; i < M * M; i++) {
-        trial.data[i] = fit->engine.S.data[i] + rho * D.data[i];
+        trial.data[i] = fit->engine->S.data[i] + rho * D.data[i];
     }
     bool proper = thi_chol(fit->problem.ctx, trial) == THIELE_OK;
     if (!proper) {
@@ -112,7 +112,7 @@ static bool factor(thi_bfit *fit, double rho, thi_matrix D, thi_matrix trial)
 thiele_status thi_bfit_gradient(thi_bfit *fit, double rho)
 {
     int64_t M = fit->M;
-    thi_sparse *e = &fit->engine;
+    thi_sparse *e = fit->engine;
     thi_matrix D = {0}, trial = {0};
     double *x = NULL;
     thiele_status status;
@@ -120,10 +120,10 @@ thiele_status thi_bfit_gradient(thi_bfit *fit, double rho)
     THI_TRY(thi_matrix_alloc(&trial, fit->problem.ctx, M, M));
     THI_TRY(thi_alloc(fit->problem.ctx, &x, (size_t)(2 * M), sizeof *x));
     double *y = x + M;
-    THI_TRY(thi_sparse_set(e, fit->problem.ctx, &fit->sums));
-    thi_symmetrise(fit->step.T);
-    rho = fmin(rho, 1.0 / norm(e, fit->step.T, x, y));
-    THI_TRY(direction(fit, fit->sums.T, fit->step.T, D));
+    THI_TRY(thi_sparse_set(e, fit->problem.ctx, fit->sums));
+    thi_symmetrise(fit->step->T);
+    rho = fmin(rho, 1.0 / norm(e, fit->step->T, x, y));
+    THI_TRY(direction(fit, fit->sums->T, fit->step->T, D));
     int halvings = 0;
     while (!factor(fit, rho, D, trial) && halvings++ < HALVINGS) {
         rho *= 0.5;
@@ -131,16 +131,16 @@ thiele_status thi_bfit_gradient(thi_bfit *fit, double rho)
     if (halvings > HALVINGS) {
         goto out;
     }
-    apply_step(fit->step.T, e->m, y);
+    apply_step(fit->step->T, e->m, y);
     for (int64_t i = 0; i < M; i++) {
-        y[i] = fit->step.t[i] - y[i];
+        y[i] = fit->step->t[i] - y[i];
     }
     apply_J(e, y);
     for (int64_t i = 0; i < M; i++) {
         x[i] = e->m[i] + rho * y[i];
     }
     THI_TRY(adopt(fit, trial, x));
-    fit->sums.constant = fit->step.constant;
+    fit->sums->constant = fit->step->constant;
 out:
     thi_free(D.data);
     thi_free(trial.data);

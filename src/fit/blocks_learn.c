@@ -19,8 +19,14 @@ static const double FLOPS = 1e11, MOST_ROWS = 1e5;   /* of an evaluation, withou
 
 thiele_status thi_bfit_prepare(thi_bfit *fit)
 {
-    return thi_sparse_prepare(&fit->engine, fit->problem.ctx, fit->problem.spec->latents.prior, fit->Z,
-                              fit->problem.spec->lik->value[0]);
+    const thi_latents *latents = &fit->problem.spec->latents;
+    double noise = fit->sites == NULL ? fit->problem.spec->lik->value[0] : 1.0;
+    thiele_status status = THIELE_OK;
+    for (int q = 0; q < fit->latents && status == THIELE_OK; q++) {
+        const thi_prior *prior = &latents->prior[latents->group[q]];
+        status = thi_sparse_prepare(&fit->engine[q], fit->problem.ctx, prior, fit->Z, noise);
+    }
+    return status;
 }
 
 /* The blocks that are learned from. */
@@ -54,11 +60,11 @@ static thiele_status add_sums(const chosen_blocks *c)
     thiele_status status = THIELE_OK;
     double begun = thi_seconds();
     int64_t rows;
-    thi_natural_zero(&fit->sums);
+    thi_natural_zero(fit->sums);
     for (int64_t first = 0; first < c->count; first += THI_SPARSE_LANES) {
         int64_t lanes = lanes_from(c, first);
         THI_TRY(thi_bfit_load(fit, lanes, c->block + first, &rows));
-        THI_TRY(thi_sparse_sum(&fit->engine, fit->problem.ctx, lanes, fit->block, 1.0, &fit->sums));
+        THI_TRY(thi_sparse_sum(fit->engine, fit->problem.ctx, lanes, fit->block, 1.0, fit->sums));
         fit->result->fit.evaluations += lanes;
     }
     thi_budget_took(fit->problem.driver, thi_bfit_sum_flops(fit, c->count), thi_seconds() - begun);
@@ -75,7 +81,7 @@ static thiele_status add_adjoints(const chosen_blocks *c, const thi_sparse_bar *
     for (int64_t first = 0; first < c->count; first += THI_SPARSE_LANES) {
         int64_t lanes = lanes_from(c, first);
         THI_TRY(thi_bfit_load(fit, lanes, c->block + first, &rows));
-        THI_TRY(thi_sparse_pull(&fit->engine, fit->problem.ctx, lanes, fit->block, 1.0, &bound, bar));
+        THI_TRY(thi_sparse_pull(fit->engine, fit->problem.ctx, lanes, fit->block, 1.0, &bound, bar));
     }
     thi_budget_took(fit->problem.driver, thi_bfit_pull_flops(fit, c->count), thi_seconds() - begun);
 out:
@@ -89,9 +95,12 @@ static thiele_status evaluate(void *state, thiele_context *ctx, const thi_hypers
     thi_bfit *fit = c->fit;
     thiele_status status;
     THI_TRY(thi_bfit_prepare(fit));
+    if (fit->sites != NULL) {
+        return thi_bsites_evaluate(fit, c->count, c->block, value, gradient);
+    }
     THI_TRY(add_sums(c));
-    THI_TRY(thi_sparse_set(&fit->engine, ctx, &fit->sums));
-    *value = thi_sparse_evidence(&fit->engine, &fit->sums);
+    THI_TRY(thi_sparse_set(fit->engine, ctx, fit->sums));
+    *value = thi_sparse_evidence(fit->engine, fit->sums);
     if (gradient != NULL) {
         const thi_prior *prior = fit->problem.spec->latents.prior;
         thi_sparse_bar bar = {

@@ -43,10 +43,10 @@ static int64_t drop_twins(const thi_bfit *fit, int64_t n, double *error2, double
 /* Squared errors and latent variances of a block's rows, each of them left out of its block. */
 static thiele_status leave_rows(thi_bfit *fit, int64_t n, double *error2, double *v)
 {
-    thiele_status status = thi_sparse_leave_out(&fit->engine, fit->problem.ctx, fit->block, error2, v);
+    thiele_status status = thi_sparse_leave_out(fit->engine, fit->problem.ctx, fit->block, error2, v);
     for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
         error2[i] *= error2[i];
-        v[i] = fmax(0.0, v[i] - fit->engine.noise);
+        v[i] = fmax(0.0, v[i] - fit->engine->noise);
     }
     return status;
 }
@@ -57,11 +57,11 @@ static thiele_status leave_block(thi_bfit *fit, int64_t n, double *error2, doubl
     thi_predictor rest = {0};
     int64_t clipped = 0;
     thiele_status status;
-    thi_natural_zero(&fit->step);
-    THI_TRY(thi_sparse_sum(&fit->engine, fit->problem.ctx, 1, fit->block, 1.0, &fit->step));
-    thi_natural_mix(&fit->step, fit->settings->rho_0 > 0.0 ? 0.0 : -1.0, &fit->sums, 1.0);
-    THI_TRY(thi_sparse_set(&fit->engine, fit->problem.ctx, &fit->step));
-    THI_TRY(thi_sparse_freeze(&fit->engine, fit->problem.ctx, fit->settings->form.conditional, &rest));
+    thi_natural_zero(fit->step);
+    THI_TRY(thi_sparse_sum(fit->engine, fit->problem.ctx, 1, fit->block, 1.0, fit->step));
+    thi_natural_mix(fit->step, fit->settings->rho_0 > 0.0 ? 0.0 : -1.0, fit->sums, 1.0);
+    THI_TRY(thi_sparse_set(fit->engine, fit->problem.ctx, fit->step));
+    THI_TRY(thi_sparse_freeze(fit->engine, fit->problem.ctx, fit->settings->form.conditional, &rest));
     THI_TRY(thi_predictor_marginals(&rest, fit->problem.ctx, n, fit->block->X, error2, v, &clipped));
     for (int64_t i = 0; i < n; i++) {
         double gap = fit->block->y[i] - error2[i];

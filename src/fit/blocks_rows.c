@@ -185,7 +185,8 @@ static thiele_status hold_out(thi_bfit *fit)
     int64_t *row = NULL;
     thiele_status status;
     thi_rows_free(&fit->held);
-    if (!fit->settings->anytime || s->n < FEWEST_TO_HOLD || fit->partition.blocks <= THI_HELD_BLOCKS) {
+    if (!fit->settings->anytime || fit->sites != NULL || s->n < FEWEST_TO_HOLD ||
+        fit->partition.blocks <= THI_HELD_BLOCKS) {
         return THIELE_OK;
     }
     THI_TRY(thi_alloc(fit->problem.ctx, &row, (size_t)(THI_HELD_BLOCKS * THI_HELD_MOST), sizeof *row));
@@ -244,14 +245,40 @@ thiele_status thi_bfit_load(thi_bfit *fit, int64_t count, const int64_t *block, 
     return THIELE_OK;
 }
 
+/* With sites several latent functions have a part each. Their targets serve looks at single rows; several do not. */
+static thiele_status gather_inputs(thi_bfit *fit)
+{
+    const thi_partition *p = &fit->partition;
+    size_t D = (size_t)fit->problem.source->dims;
+    int64_t rows;
+    for (int64_t b = 0; b < p->blocks; b++) {
+        thiele_status status = thi_bfit_load(fit, 1, &b, &rows);
+        if (status != THIELE_OK) {
+            return status;
+        }
+        for (int q = 0; q < fit->latents; q++) {
+            memcpy(fit->local[q]->X + (size_t)p->start[b] * D, fit->buffer.X, (size_t)rows * D * sizeof(double));
+            if (fit->problem.source->outputs == 1) {
+                memcpy(fit->local[q]->y + p->start[b], fit->buffer.y, (size_t)rows * sizeof(double));
+            }
+        }
+    }
+    return THIELE_OK;
+}
+
 thiele_status thi_bfit_gather(thi_bfit *fit)
 {
     const thi_source *s = fit->problem.source;
     const thi_partition *p = &fit->partition;
-    thiele_status status = thi_local_create(&fit->local, fit->problem.ctx, p);
-    if (status != THIELE_OK) {
-        return status;
+    thiele_status status = THIELE_OK;
+    for (int q = 0; q < fit->latents; q++) {
+        THI_TRY(thi_local_create(&fit->local[q], fit->problem.ctx, p));
     }
-    thi_rows rows = {.n = p->n, .dims = s->dims, .outputs = s->outputs, .X = fit->local->X, .y = fit->local->y};
-    return s->fetch(s->arg, fit->problem.ctx, p->n, p->order, &rows);
+    if (fit->sites != NULL) {
+        return gather_inputs(fit);
+    }
+    thi_rows rows = {.n = p->n, .dims = s->dims, .outputs = s->outputs, .X = fit->local[0]->X, .y = fit->local[0]->y};
+    THI_TRY(s->fetch(s->arg, fit->problem.ctx, p->n, p->order, &rows));
+out:
+    return status;
 }

@@ -11,11 +11,14 @@
 /* Blocks of which some rows are held out to see the error, and which of their rows: every so many. */
 enum { THI_HELD_BLOCKS = 4, THI_HELD_EVERY = 10, THI_HELD_MOST = 64 };
 
+typedef struct thi_bsites thi_bsites;
+
 typedef struct thi_bfit {
     thi_problem problem;
     const thi_variational_settings *sparse;
     const thi_blocks_settings *settings;
     thi_blocks_result *result;
+    bool closed;       /* Gaussian noise and one target: q* by sums alone */
     bool learn;        /* hyperparameters */
     thi_starts starts; /* of learning */
     double *Z;
@@ -23,12 +26,14 @@ typedef struct thi_bfit {
     thi_partition partition;
     int64_t typical; /* rows of a block, on average */
     thi_rows held;   /* out of the first blocks */
-    thi_sparse engine;
-    thi_natural sums; /* of all blocks, or what those so far say of them */
-    thi_natural step; /* of the blocks of a step */
-    thi_rows buffer;  /* of THI_SPARSE_LANES blocks */
+    int latents;
+    thi_sparse *engine; /* one per latent function, as are: */
+    thi_natural *sums;  /* of all blocks, or what those so far say of them */
+    thi_natural *step;  /* of the blocks of a step */
+    thi_bsites *sites;  /* unless it is closed */
+    thi_rows buffer;    /* of THI_SPARSE_LANES blocks */
     thi_block block[THI_SPARSE_LANES];
-    thi_local *local; /* PIC */
+    thi_local **local; /* PIC */
     double next_probe, next_snapshot;
     double closing;    /* seconds to be kept for freezing */
     int64_t looked_at; /* blocks that are looked at after it */
@@ -54,6 +59,21 @@ bool thi_bfit_affords(const thi_bfit *fit, double flops);
 void thi_bfit_plan(thi_bfit *fit);
 /* Seconds of a pass over all blocks and of freezing, or of what there can be of it. */
 double thi_bfit_pass_seconds(const thi_bfit *fit);
+
+/* --- blocks_sites.c: any likelihood, by sites of the rows (MATH.md section 8) --- */
+thiele_status thi_bsites_open(thi_bfit *fit);
+void thi_bsites_close(thi_bfit *fit);
+/*
+ * The bound of the model of these blocks alone, at sites that are near their fixed point, from where they were. The
+ * gradient (all hypers; NULL: not wanted) is added to. As many rounds of sums and marginals as the sites need.
+ */
+thiele_status thi_bsites_evaluate(thi_bfit *fit, int64_t count, const int64_t *block, double *value, double *gradient);
+/* Sites of all blocks, from none, some blocks at a time and then again while it helps and there is time. */
+thiele_status thi_bsites_steps(thi_bfit *fit);
+/* Sites of the rows to the local parts of the predictors. */
+thiele_status thi_bsites_lend(thi_bfit *fit);
+/* The bound of the last round. */
+double thi_bsites_bound(const thi_bfit *fit);
 
 /* --- blocks_learn.c --- */
 /* Factors Kzz at the present values of the hyperparameters. */

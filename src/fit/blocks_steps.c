@@ -61,8 +61,8 @@ static double rho_at(const thi_blocks_settings *s, int64_t t)
 static void show(const walk *w, double scale, double size, int64_t rows)
 {
     thi_bfit *fit = w->fit;
-    const thi_sparse *e = &fit->engine;
-    double expected = scale * thi_sparse_expected(e, &fit->step);
+    const thi_sparse *e = fit->engine;
+    double expected = scale * thi_sparse_expected(e, fit->step);
     double divergence = thi_sparse_divergence(e);
     thi_step step = {
         .value = expected - divergence, .expected = expected, .divergence = divergence, .size = size, .rows = rows};
@@ -78,7 +78,7 @@ static thiele_status move(walk *w, int64_t rows, double *size)
     thi_bfit *fit = w->fit;
     double scale = (double)fit->partition.blocks / (double)w->count;
     if (!is_scheduled(fit->settings)) {
-        thi_natural_mix(&fit->sums, 1.0, &fit->step, 1.0);
+        thi_natural_mix(fit->sums, 1.0, fit->step, 1.0);
         w->weight += (double)w->count;
         fit->result->rows += (double)rows;
         *size = (double)w->count / w->weight;
@@ -88,10 +88,10 @@ static thiele_status move(walk *w, int64_t rows, double *size)
     fit->result->rows = (double)fit->partition.n;
     fit->result->estimate = true;
     if (fit->settings->gradient) {
-        thi_natural_mix(&fit->step, scale, &fit->step, 0.0);
+        thi_natural_mix(fit->step, scale, fit->step, 0.0);
         return thi_bfit_gradient(fit, *size);
     }
-    thi_natural_mix(&fit->sums, 1.0 - *size, &fit->step, *size * scale);
+    thi_natural_mix(fit->sums, 1.0 - *size, fit->step, *size * scale);
     return THIELE_OK;
 }
 
@@ -120,12 +120,12 @@ static thiele_status one_step(walk *w)
     thiele_status status;
     draw(w, block);
     THI_TRY(thi_bfit_load(fit, w->count, block, &rows));
-    thi_natural_zero(&fit->step);
-    THI_TRY(thi_sparse_sum(&fit->engine, fit->problem.ctx, w->count, fit->block, 1.0, &fit->step));
+    thi_natural_zero(fit->step);
+    THI_TRY(thi_sparse_sum(fit->engine, fit->problem.ctx, w->count, fit->block, 1.0, fit->step));
     THI_TRY(move(w, rows, &size));
     w->t++;
     if (began - w->shown > SHOW_EVERY) {
-        THI_TRY(thi_sparse_set(&fit->engine, fit->problem.ctx, &fit->sums));
+        THI_TRY(thi_sparse_set(fit->engine, fit->problem.ctx, fit->sums));
         show(w, fit->settings->gradient ? 1.0 : (double)fit->partition.blocks / (double)w->count, size, rows);
         w->shown = began;
     } else {
@@ -171,7 +171,7 @@ thiele_status thi_bfit_steps(thi_bfit *fit)
     walk w = {.fit = fit, .most = most, .count = most, .began = thi_seconds()};
     thiele_status status;
     fit->result->rows = 0.0;
-    thi_natural_zero(&fit->sums);
+    thi_natural_zero(fit->sums);
     thi_driver_phase(fit->problem.driver, fit->settings->anytime ? "steps" : "blocks", steps);
     THI_TRY(thi_bfit_prepare(fit));
     while (w.t < steps && goes_on(&w)) {
@@ -183,7 +183,7 @@ thiele_status thi_bfit_steps(thi_bfit *fit)
     if (late || !complete) {
         fit->result->fit.stop = late ? THIELE_STOP_DEADLINE : THIELE_STOP_ITERATIONS;
     }
-    THI_TRY(thi_sparse_set(&fit->engine, fit->problem.ctx, &fit->sums));
+    THI_TRY(thi_sparse_set(fit->engine, fit->problem.ctx, fit->sums));
 out:
     return status;
 }

@@ -62,9 +62,9 @@ static thiele_status snapshot(void *arg, thi_fitted *fitted)
 {
     thi_fitting *f = arg;
     thiele_model *model = f->model;
-    thi_predictor final = model->latent[0];
+    thi_predictor *final = model->latent;
     thiele_status status;
-    model->latent[0] = *fitted->latent;
+    model->latent = fitted->latent;
     /* The density of y in its own units: each target was divided by its scale. */
     model->value = fitted->value - f->block_outcome.rows * log(model->encoder.target->scale);
     model->jitter = fitted->jitter;
@@ -73,7 +73,7 @@ static thiele_status snapshot(void *arg, thi_fitted *fitted)
     describe(f);
     THI_TRY(thiele_model_save(model, f->ctx, f->options->snapshot));
 out:
-    model->latent[0] = final;
+    model->latent = final;
     return status;
 }
 
@@ -152,8 +152,11 @@ static thiele_status report(thi_fitting *f)
 
 enum {
     CAN = THI_CAN_STREAM | THI_CAN_SNAPSHOT | THI_CAN_JOINT | THI_CAN_DEADLINE,
-    TAKES = THI_TAKES_BASIS | THI_TAKES_OPTIMIZER | THI_TAKES_EPOCHS | THI_TAKES_BLOCKS
+    TAKES = THI_TAKES_BASIS | THI_TAKES_OPTIMIZER | THI_TAKES_EPOCHS | THI_TAKES_BLOCKS | THI_TAKES_EXPECTATION
 };
+
+/* Those with a block prior take any likelihood by sites. */
+enum { ANY = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS | THI_CAN_TARGETS };
 
 #define BLOCK_METHOD(symbol, ability, value, text)                                                                     \
     const thi_method thi_method_##symbol = {.name = #symbol,                                                           \
@@ -167,8 +170,8 @@ enum {
                                             .report = report}
 BLOCK_METHOD(sor, THI_CAN_UPDATE, "bound", "a subset of regressors: no variance beyond the basis");
 BLOCK_METHOD(dtc, THI_CAN_UPDATE, "bound", "the same with the whole variance in predictions");
-BLOCK_METHOD(fitc, THI_CAN_UPDATE, "approximate_log_evidence", "each row has what the basis leaves unexplained");
-BLOCK_METHOD(fic, THI_CAN_UPDATE, "approximate_log_evidence", "the same for rows and predictions alike");
-BLOCK_METHOD(pitc, THI_CAN_UPDATE, "approximate_log_evidence",
+BLOCK_METHOD(fitc, ANY | THI_CAN_UPDATE, "approximate_log_evidence", "each row has what the basis leaves unexplained");
+BLOCK_METHOD(fic, ANY | THI_CAN_UPDATE, "approximate_log_evidence", "the same for rows and predictions alike");
+BLOCK_METHOD(pitc, ANY | THI_CAN_UPDATE, "approximate_log_evidence",
              "blocks of rows share what the basis leaves unexplained");
-BLOCK_METHOD(pic, 0, "approximate_log_evidence", "and predictions see the rows of their block");
+BLOCK_METHOD(pic, ANY, "approximate_log_evidence", "and predictions see the rows of their block");

@@ -122,12 +122,16 @@ static thiele_status list_local(thi_tensor_list *list, const thi_local *local, i
     } all[] = {
         {"local.inputs", {.dims = 2, .shape = {N, D}, .data = local->X}},
         {"local.targets", {.dims = 1, .shape = {N}, .data = local->y}},
+        {"local.precisions", {.dims = 1, .shape = {N}, .data = local->lambda}},
+        {"local.pulls", {.dims = 1, .shape = {N}, .data = local->nu}},
         {"local.centres", {.dims = 2, .shape = {P, D}, .data = partition->centre}},
         {"local.scale", {.dims = 1, .shape = {D}, .data = partition->scale}},
     };
     thiele_status status = list_sizes(list, partition, latent);
     for (size_t i = 0; status == THIELE_OK && i < sizeof all / sizeof *all; i++) {
-        status = thi_tensor_add(list, latent, all[i].name, all[i].tensor);
+        if (all[i].tensor.data != NULL) {
+            status = thi_tensor_add(list, latent, all[i].name, all[i].tensor);
+        }
     }
     return status;
 }
@@ -190,8 +194,8 @@ out:
 
 static json_t *local_to_json(const thi_local *local)
 {
-    return json_pack("{s:I, s:I, s:f}", "rows", (json_int_t)local->partition.n, "blocks",
-                     (json_int_t)local->partition.blocks, "noise", local->noise);
+    return json_pack("{s:I, s:I, s:f, s:b}", "rows", (json_int_t)local->partition.n, "blocks",
+                     (json_int_t)local->partition.blocks, "noise", local->noise, "sites", local->lambda != NULL);
 }
 
 /* The names of the parts that are the first latent function's. NULL when memory is out. */

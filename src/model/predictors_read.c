@@ -199,6 +199,10 @@ static thiele_status check_local(const thi_predictor *p, const parts *from, cons
     }
     THI_TRY(find(from, "local.inputs", 2, (int64_t[]){N, D}, &tensor));
     THI_TRY(find(from, "local.targets", 1, &N, &tensor));
+    if (json_is_true(json_object_get(json, "sites"))) {
+        THI_TRY(find(from, "local.precisions", 1, &N, &tensor));
+        THI_TRY(find(from, "local.pulls", 1, &N, &tensor));
+    }
     THI_TRY(find(from, "local.centres", 2, (int64_t[]){P, D}, &tensor));
     THI_TRY(find(from, "local.scale", 1, &D, &tensor));
     THI_TRY(check_sizes(from, N, P));
@@ -305,11 +309,16 @@ static thiele_status take_local(thi_predictor *p, const parts *from, const json_
     int64_t P = json_integer_value(json_object_get(json, "blocks"));
     double noise = json_number_value(json_object_get(json, "noise"));
     thi_partition partition = {.D = (int)D, .n = N, .blocks = P};
-    const thi_tensor *X = NULL, *y = NULL, *sizes = NULL;
+    bool sites = json_is_true(json_object_get(json, "sites"));
+    const thi_tensor *X = NULL, *y = NULL, *lambda = NULL, *nu = NULL, *sizes = NULL;
     thiele_status status;
     THI_TRY(find(from, "local.sizes", 1, &P, &sizes));
     THI_TRY(find(from, "local.inputs", 2, (int64_t[]){N, D}, &X));
     THI_TRY(find(from, "local.targets", 1, &N, &y));
+    if (sites) {
+        THI_TRY(find(from, "local.precisions", 1, &N, &lambda));
+        THI_TRY(find(from, "local.pulls", 1, &N, &nu));
+    }
     THI_TRY(take(from, "local.centres", 2, (int64_t[]){P, D}, &partition.centre));
     THI_TRY(take(from, "local.scale", 1, &D, &partition.scale));
     THI_TRY(thi_alloc(from->ctx, &partition.start, (size_t)P + 1, sizeof *partition.start));
@@ -317,6 +326,11 @@ static thiele_status take_local(thi_predictor *p, const parts *from, const json_
         partition.start[i + 1] = partition.start[i] + (int64_t)sizes->data[i];
     }
     THI_TRY(thi_local_attach(p, from->ctx, &partition, X->data, y->data, noise));
+    if (sites) {
+        THI_TRY(thi_local_hold_sites(p->local, from->ctx));
+        memcpy(p->local->lambda, lambda->data, (size_t)N * sizeof *lambda->data);
+        memcpy(p->local->nu, nu->data, (size_t)N * sizeof *nu->data);
+    }
 out:
     thi_partition_clear(&partition);
     return status;

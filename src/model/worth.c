@@ -9,7 +9,7 @@
 #include "model/units.h"
 #include "posterior/local.h"
 
-enum { ROWS = 1000, BLOCKS = 4 };
+enum { ROWS = 1000, BLOCKS = 4, FEW = 100 };
 /*
  * Nats per row: a model of pure noise is as good as the constant, but for chance, and for what it costs to call
  * Gaussian noise by another name (0.07 for laplace).
@@ -57,11 +57,13 @@ static thiele_status sample_rows(thi_fitting *f, thi_rows *out)
 {
     const thi_local *local = f->model->latent[0].local;
     thi_source memory;
-    if (local != NULL) {
+    bool several = f->model->encoder.targets > 1;
+    if (local != NULL && !several) {
         return sample_blocks(local, f->ctx, out);
     }
     thi_source_of_rows(&memory, &f->rows);
-    return thi_source_sample(f->streamed ? &f->stream.source : &memory, f->ctx, ROWS, THI_SAMPLE_JUDGE, out);
+    return thi_source_sample(f->streamed ? &f->stream.source : &memory, f->ctx, local != NULL ? FEW : ROWS,
+                             THI_SAMPLE_JUDGE, out);
 }
 
 thiele_status thi_is_worse_than_constant(thi_fitting *f, bool *worse)
