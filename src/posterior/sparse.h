@@ -130,7 +130,8 @@ thiele_status thi_sparse_marginals(thi_sparse *sparse, thiele_context *ctx, int6
  *   lambda <- (1 - rho) lambda - 2 rho h,   nu <- (1 - rho) nu + rho (g - 2 h mu)
  * sums is that over all blocks of the model and part that over these (thi_sparse_marginals has it), both at the present
  * sites; sums becomes that at the new ones, and q that of sums. A block whose own posterior would be improper halves
- * its rho, and all of these do where I + T would not be positive definite; after 30 times they stay where they are.
+ * its rho; those with negative sites do, and after them all, where I + T would not be positive definite. Below 1e-9 a
+ * block stays where it is.
  * *taken is the smallest rho that was taken. Sums change by differences: make them anew now and then. M^3 flops beside
  * those of thi_sparse_sum.
  */
