@@ -107,7 +107,8 @@ out:
 static thiele_status open_engine(thi_bfit *fit)
 {
     const double *weight = fit->settings->form.weight;
-    thi_sparse_shape shape = {.M = fit->M, .largest = fit->result->largest, .penalised = true, .gradients = fit->learn};
+    thi_sparse_shape shape = {
+        .M = fit->M, .largest = fit->result->largest, .penalty = THI_PENALTY_TRACE, .gradients = fit->learn};
     memcpy(shape.weight, weight, sizeof shape.weight);
     thi_sparse_close(&fit->engine);
     return thi_sparse_open(&fit->engine, fit->problem.ctx, &shape, fit->problem.source->dims);

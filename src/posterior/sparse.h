@@ -36,6 +36,16 @@ typedef enum thi_residual {
     THI_RESIDUAL_KINDS
 } thi_residual;
 
+/*
+ * What a bound of kind NONE loses for R: with TRACE and LOG it is below the GP's own log evidence, with LOG never less
+ * than with TRACE (Titsias 2025; Bui, Ashman and Turner 2025; MATH.md section 9). q is the same.
+ */
+typedef enum thi_penalty {
+    THI_PENALTY_NONE,  /* nothing: DTC's own evidence */
+    THI_PENALTY_TRACE, /* tr(R)/(2 noise): Titsias' bound of 2009 */
+    THI_PENALTY_LOG    /* sum_n log(1 + R_nn/noise)/2 */
+} thi_penalty;
+
 /* Sites of the rows of a block and what is known at them, n numbers each. All is the caller's. */
 typedef struct thi_block_sites {
     double *lambda, *nu; /* NULL: there are none, and y has Gaussian noise */
@@ -53,7 +63,7 @@ typedef struct thi_block {
 typedef struct thi_sparse_shape {
     int64_t M, largest;                /* inducing inputs; rows of the largest block */
     double weight[THI_RESIDUAL_KINDS]; /* of each kind, not negative; one of them 1 unless models are combined */
-    bool penalised; /* the bounds of kind NONE lose tr(R)/(2 noise): that is Titsias' bound, which learns well */
+    thi_penalty penalty;
     bool gradients; /* thi_sparse_pull will be called */
     bool sites;     /* the blocks have sites, all of them, and one kind, DIAGONAL or BLOCK, has weight 1 */
 } thi_sparse_shape;
