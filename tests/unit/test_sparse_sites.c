@@ -281,6 +281,22 @@ static void test_improper_sites(void **state)
     thiele_context_destroy(ctx);
 }
 
+/* Weighted sums of models, and what has no R, are no prior. */
+static void test_no_prior(void **state)
+{
+    (void)state;
+    static const double weights[][THI_RESIDUAL_KINDS] = {{1.0, 0.0, 0.0}, {0.0, 0.3, 0.7}, {0.5, 0.5, 0.0}};
+    thiele_context *ctx = test_context(1);
+    for (int i = 0; i < 3; i++) {
+        thi_sparse_shape shape = {.M = INDUCING, .largest = ROWS, .sites = true};
+        thi_sparse sparse;
+        memcpy(shape.weight, weights[i], sizeof shape.weight);
+        assert_fails(ctx, thi_sparse_open(&sparse, ctx, &shape, DIMS), THIELE_ERROR_ARGUMENT, "Gaussian noise only");
+    }
+    assert_int_equal(thi_memory_held(ctx), 0);
+    thiele_context_destroy(ctx);
+}
+
 /* --- threads, failures -----------------------------------------------------------------------------------------------
  */
 
@@ -400,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_improper),
         cmocka_unit_test(test_improper_sites),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_no_prior),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
