@@ -143,7 +143,8 @@ static void open_model(study *s, const char *form)
 static void open_engine(study *s, bool gradients)
 {
     thi_bfit *fit = &s->fit;
-    thi_sparse_shape shape = {.M = fit->M, .largest = s->result.largest, .penalised = true, .gradients = gradients};
+    thi_sparse_shape shape = {
+        .M = fit->M, .largest = s->result.largest, .penalty = THI_PENALTY_TRACE, .gradients = gradients};
     memcpy(shape.weight, s->settings.form.weight, sizeof shape.weight);
     thi_sparse_close(&fit->engine);
     check(s->ctx, thi_sparse_open(&fit->engine, s->ctx, &shape, s->train.dims));

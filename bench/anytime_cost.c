@@ -102,7 +102,7 @@ static void make_model(bench *b)
 
 static void open_fit(bench *b, const thi_blocks_settings *settings, thi_bfit *fit)
 {
-    thi_sparse_shape shape = {.M = M, .largest = ROWS, .penalised = true};
+    thi_sparse_shape shape = {.M = M, .largest = ROWS, .penalty = THI_PENALTY_TRACE};
     memcpy(shape.weight, settings->form.weight, sizeof shape.weight);
     *fit = (thi_bfit){
         .problem = {.ctx = b->ctx, .spec = &b->spec}, .settings = settings, .Z = b->Z, .M = M, .buffer = b->buffer};

@@ -134,7 +134,7 @@ static thiele_status open_engine(thi_bfit *fit)
     const double *weight = fit->settings->form.weight;
     thi_sparse_shape shape = {.M = fit->M,
                               .largest = fit->result->largest,
-                              .penalised = true,
+                              .penalty = THI_PENALTY_TRACE,
                               .gradients = fit->learn,
                               .sites = fit->sites != NULL};
     thiele_status status = THIELE_OK;

@@ -18,8 +18,9 @@ double thi_sparse_bytes(const thi_sparse_shape *shape, int threads)
 {
     double M = (double)shape->M, n = (double)shape->largest;
     bool more = shape->gradients || shape->sites;
-    double desk = M * n * (1.0 + (has_blocks(shape) || more) + more + shape->gradients) +
-                  n * n * (shape->sites ? 2.0 : 1.0) * has_blocks(shape) + 6.0 * n;
+    bool tilts = shape->gradients && shape->sites && has_blocks(shape);
+    double desk = M * n * (1.0 + (has_blocks(shape) || more) + more + shape->gradients + 2.0 * tilts) +
+                  n * n * ((1.0 + shape->sites) * has_blocks(shape) + 2.0 * tilts) + 6.0 * n;
     double lanes = THI_SPARSE_LANES * M * M * (1.0 + shape->gradients);
     return 8.0 * (threads * desk + lanes + 5.0 * M * M);
 }
@@ -85,11 +86,24 @@ out:
     return status;
 }
 
+/* Sites want a prior of which they are the likelihood: one kind by itself, and R in it. */
+static bool has_prior(const thi_sparse_shape *shape)
+{
+    const double *weight = shape->weight;
+    return weight[THI_RESIDUAL_NONE] == 0.0 && weight[THI_RESIDUAL_DIAGONAL] + weight[THI_RESIDUAL_BLOCK] == 1.0 &&
+           weight[THI_RESIDUAL_DIAGONAL] * weight[THI_RESIDUAL_BLOCK] == 0.0;
+}
+
 thiele_status thi_sparse_open(thi_sparse *sparse, thiele_context *ctx, const thi_sparse_shape *shape, int D)
 {
     int64_t M = shape->M;
     *sparse = (thi_sparse){.shape = *shape, .D = D};
     thiele_status status;
+    if (shape->sites && !has_prior(shape)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "a combination of models, SoR and DTC have Gaussian noise only: other likelihoods take one of "
+                        "pic, pitc and fitc");
+    }
     THI_TRY(thi_matrix_alloc(&sparse->L, ctx, M, M));
     THI_TRY(thi_matrix_alloc(&sparse->root, ctx, M, M));
     THI_TRY(thi_matrix_alloc(&sparse->S, ctx, M, M));

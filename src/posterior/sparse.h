@@ -36,6 +36,16 @@ typedef enum thi_residual {
     THI_RESIDUAL_KINDS
 } thi_residual;
 
+/*
+ * What a bound of kind NONE loses for R: with TRACE and LOG it is below the GP's own log evidence, with LOG never less
+ * than with TRACE (Titsias 2025; Bui, Ashman and Turner 2025; MATH.md section 9). q is the same.
+ */
+typedef enum thi_penalty {
+    THI_PENALTY_NONE,  /* nothing: DTC's own evidence */
+    THI_PENALTY_TRACE, /* tr(R)/(2 noise): Titsias' bound of 2009 */
+    THI_PENALTY_LOG    /* sum_n log(1 + R_nn/noise)/2 */
+} thi_penalty;
+
 /* Sites of the rows of a block and what is known at them, n numbers each. All is the caller's. */
 typedef struct thi_block_sites {
     double *lambda, *nu; /* NULL: there are none, and y has Gaussian noise */
@@ -53,7 +63,7 @@ typedef struct thi_block {
 typedef struct thi_sparse_shape {
     int64_t M, largest;                /* inducing inputs; rows of the largest block */
     double weight[THI_RESIDUAL_KINDS]; /* of each kind, not negative; one of them 1 unless models are combined */
-    bool penalised; /* the bounds of kind NONE lose tr(R)/(2 noise): that is Titsias' bound, which learns well */
+    thi_penalty penalty;
     bool gradients; /* thi_sparse_pull will be called */
     bool sites;     /* the blocks have sites, all of them, and one kind, DIAGONAL or BLOCK, has weight 1 */
 } thi_sparse_shape;
@@ -88,6 +98,7 @@ enum { THI_SPARSE_LANES = 8 };
 
 /* Bytes that it holds. */
 double thi_sparse_bytes(const thi_sparse_shape *shape, int threads);
+/* Error: ARGUMENT (sites with weights of no one prior), MEMORY. */
 thiele_status thi_sparse_open(thi_sparse *sparse, thiele_context *ctx, const thi_sparse_shape *shape, int D);
 void thi_sparse_close(thi_sparse *sparse);
 /* Factors Kzz at the prior's present values. M^3/3 flops. */
@@ -95,7 +106,8 @@ thiele_status thi_sparse_prepare(thi_sparse *sparse, thiele_context *ctx, const 
                                  double noise);
 /*
  * Adds scale times the sums over some blocks. For a block of n rows 2 M^2 n flops and, with kind BLOCK,
- * n^3/3 + 2 M n^2 more; with sites 4n^3/3 + 3 M n^2 more. Error: NUMERIC when negative sites outweigh a block's prior.
+ * n^3/3 + 2 M n^2 more; with sites n^3 + 3 M n^2, and n^2 for each that is weak or negative (dense.h). Error: NUMERIC
+ * when negative sites outweigh a block's prior.
  */
 thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
                              double scale, thi_natural *sums);
@@ -112,16 +124,16 @@ double thi_sparse_expected(const thi_sparse *sparse, const thi_natural *sums);
  * a block and, with kind BLOCK, n^3 + 6 M n^2 more.
  *
  * With sites the share is that of thi_sparse_expected, and the gradient at fixed sites. g and h NULL: they are taken to
- * be those of the fixed point (g = a, h = -lambda/2), where this is the gradient of the whole bound; 4n^3/3 + 7 M n^2
- * with kind BLOCK. Given, it is that of log Z + sum_n [E_n - nu mu + lambda (mu^2 + v)/2] anywhere, with q that of the
- * sums over all blocks and scale 1: twice the work and, with kind BLOCK, 3n^3 + 6 M n^2 more. log_noise stays.
+ * be those of the fixed point (g = a, h = -lambda/2), where this is the gradient of the whole bound. Given, it is that
+ * of log Z + sum_n [E_n - nu mu + lambda (mu^2 + v)/2] anywhere, with q that of the sums over all blocks and scale 1;
+ * that takes 6 M^2 n flops a block, 4 M^3 in all and, with kind BLOCK, 4n^3 + 9 M n^2 a block more. log_noise stays.
  */
 thiele_status thi_sparse_pull(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
                               double scale, double *value, const thi_sparse_bar *bar);
 /*
  * Of blocks with sites: mu and v of their rows under the present q(w). Unless part is NULL the sums over these blocks
  * are added to it, as thi_sparse_sum would: M^2 n flops. A block costs 2 M^2 n flops and, with kind BLOCK,
- * 4n^3/3 + 5 M n^2 more.
+ * n^3 + 5 M n^2 more.
  */
 thiele_status thi_sparse_marginals(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
                                    thi_natural *part);
@@ -130,7 +142,8 @@ thiele_status thi_sparse_marginals(thi_sparse *sparse, thiele_context *ctx, int6
  *   lambda <- (1 - rho) lambda - 2 rho h,   nu <- (1 - rho) nu + rho (g - 2 h mu)
  * sums is that over all blocks of the model and part that over these (thi_sparse_marginals has it), both at the present
  * sites; sums becomes that at the new ones, and q that of sums. A block whose own posterior would be improper halves
- * its rho, and all of these do where I + T would not be positive definite; after 30 times they stay where they are.
+ * its rho; those with negative sites do, and after them all, where I + T would not be positive definite. Below 1e-9 a
+ * block stays where it is.
  * *taken is the smallest rho that was taken. Sums change by differences: make them anew now and then. M^3 flops beside
  * those of thi_sparse_sum.
  */
@@ -144,7 +157,7 @@ double thi_block_slack(const thi_block *block, const double *E);
 /*
  * A block's rows as the model sees each of them without itself, with q that of the sums over all blocks: with C = (Q +
  * Gamma)^-1 the residual of row i is [C r]_i / C_ii and its variance, noise included, 1 / C_ii. Kinds DIAGONAL or BLOCK
- * alone. M^2 n flops and, with kind BLOCK, n^3 + 2 M n^2 more.
+ * alone, without sites. M^2 n flops and, with kind BLOCK, n^3 + 2 M n^2 more.
  */
 thiele_status thi_sparse_leave_out(thi_sparse *sparse, thiele_context *ctx, const thi_block *block, double *residual,
                                    double *variance);

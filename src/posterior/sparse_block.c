@@ -157,7 +157,6 @@ static thiele_status add_columns(const thi_sparse *sparse, thiele_context *ctx, 
     int64_t n = block->n, M = sparse->shape.M;
     double noise = sparse->noise;
     double none = sparse->shape.weight[THI_RESIDUAL_NONE], diagonal = sparse->shape.weight[THI_RESIDUAL_DIAGONAL];
-    double penalty = sparse->shape.penalised ? none / noise : 0.0;
     thi_matrix V = thi_sparse_view(desk->V, M, n);
     double constant = 0.0;
     for (int64_t j = 0; j < n; j++) {
@@ -165,7 +164,7 @@ static thiele_status add_columns(const thi_sparse *sparse, thiele_context *ctx, 
         double left = fmax(0.0, desk->k[j] - thi_blas_dot(M, v, v));
         double gamma = noise + left;
         double lambda = none / noise + diagonal / gamma;
-        constant += none * log(noise) + diagonal * log(gamma) + lambda * r * r + penalty * left;
+        constant += none * log(noise) + diagonal * log(gamma) + lambda * r * r + 2.0 * thi_sparse_loss(sparse, left);
         double root = sqrt(lambda);
         for (int64_t i = 0; i < M; i++) {
             v[i] *= root;

@@ -2,6 +2,8 @@
 #ifndef THI_SPARSE_INTERNAL_H
 #define THI_SPARSE_INTERNAL_H
 
+#include <math.h>
+
 #include "posterior/dense.h"
 #include "posterior/sparse.h"
 
@@ -85,6 +87,22 @@ thiele_status thi_sparse_tilt(thi_sparse *sparse, thiele_context *ctx, int64_t c
 /* Of a block with sites: its value, Vbar into W, the adjoint of m(x) into e, and those of R into the lane. */
 thiele_status thi_sparse_pull_sites(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                                     const thi_block *block, thi_sparse_lane *lane);
+
+/* What a row with R_nn = left loses in the bounds of kind NONE. */
+static inline double thi_sparse_loss(const thi_sparse *sparse, double left)
+{
+    thi_penalty penalty = sparse->shape.penalty;
+    double each = penalty == THI_PENALTY_NONE ? 0.0 : 0.5 * sparse->shape.weight[THI_RESIDUAL_NONE];
+    return each * (penalty == THI_PENALTY_LOG ? log1p(left / sparse->noise) : left / sparse->noise);
+}
+
+/* Its derivative in left; that in the log noise is -left times this. */
+static inline double thi_sparse_loss_slope(const thi_sparse *sparse, double left)
+{
+    thi_penalty penalty = sparse->shape.penalty;
+    double each = penalty == THI_PENALTY_NONE ? 0.0 : 0.5 * sparse->shape.weight[THI_RESIDUAL_NONE];
+    return each / (penalty == THI_PENALTY_LOG ? sparse->noise + left : sparse->noise);
+}
 
 static inline thi_matrix thi_sparse_view(thi_matrix A, int64_t rows, int64_t cols)
 {

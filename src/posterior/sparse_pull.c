@@ -17,7 +17,6 @@ static void pull_columns(const thi_sparse *sparse, thi_sparse_desk *desk, int64_
     int64_t M = sparse->shape.M;
     double noise = sparse->noise;
     double none = sparse->shape.weight[THI_RESIDUAL_NONE], diagonal = sparse->shape.weight[THI_RESIDUAL_DIAGONAL];
-    double penalty = sparse->shape.penalised ? 0.5 * none / noise : 0.0;
     for (int64_t j = 0; j < n; j++) {
         const double *v = desk->V.data + j * M, *s = desk->X.data + j * M;
         double *vbar = desk->W.data + j * M;
@@ -27,15 +26,15 @@ static void pull_columns(const thi_sparse *sparse, thi_sparse_desk *desk, int64_
         double gamma = noise + left, lambda = none / noise + diagonal / gamma;
         double g_none = 0.5 * none * (spread / noise - 1.0) / noise;
         double g_diagonal = 0.5 * diagonal * (spread / gamma - 1.0) / gamma;
-        double e = lambda * gap, on_v = 2.0 * (penalty - g_diagonal);
+        double slope = thi_sparse_loss_slope(sparse, left), e = lambda * gap, on_v = 2.0 * (slope - g_diagonal);
         lane->value -=
             0.5 * (none * log(noise) + diagonal * log(gamma) + (none + diagonal) * LOG_2PI + lambda * spread) +
-            penalty * left;
-        lane->log_noise_bar[0] += noise * (g_none + g_diagonal) + penalty * left;
+            thi_sparse_loss(sparse, left);
+        lane->log_noise_bar[0] += noise * (g_none + g_diagonal) + slope * left;
         for (int64_t i = 0; i < M; i++) {
             vbar[i] += e * sparse->m[i] - lambda * s[i] + on_v * v[i];
         }
-        desk->k[j] = g_diagonal - penalty;
+        desk->k[j] = g_diagonal - slope;
         desk->e[j] += e;
     }
 }

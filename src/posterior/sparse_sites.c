@@ -164,7 +164,8 @@ double thi_block_slack(const thi_block *block, const double *E)
 /* --- steps -----------------------------------------------------------------------------------------------------------
  */
 
-enum { HALVINGS = 30 };
+/* A step of less is none. */
+static const double LEAST = 1e-9;
 
 /* The sites of a block at the present rho of its step. */
 static void move_sites(const thi_block *block, const thi_sparse_move *move)
@@ -179,24 +180,23 @@ static void move_sites(const thi_block *block, const thi_sparse_move *move)
     }
 }
 
-/* Halves rho, and so often that it is to be nothing, makes it zero. */
-static double shorter(double rho, int times)
+static double shorter(double rho)
 {
-    return times < HALVINGS ? 0.5 * rho : 0.0;
+    return 0.5 * rho >= LEAST ? 0.5 * rho : 0.0;
 }
 
 /* Moves the sites of a block as far as its own posterior stays proper, and sums it there. */
 static thiele_status step_part(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                                const thi_block *block, thi_sparse_lane *lane)
 {
-    for (int times = 0;; times++) {
+    for (;;) {
         move_sites(block, lane->move);
         thiele_status status = thi_sparse_sum_part(sparse, ctx, desk, block, lane);
         if (status != THIELE_ERROR_NUMERIC || lane->move->rho == 0.0) {
             return status;
         }
         thi_recover(ctx);
-        lane->move->rho = shorter(lane->move->rho, times);
+        lane->move->rho = shorter(lane->move->rho);
     }
 }
 
@@ -240,24 +240,48 @@ static double smallest(int64_t count, const thi_sparse_move *move)
     return least;
 }
 
+static bool has_negative(const thi_block *block)
+{
+    bool negative = false;
+    for (int64_t i = 0; i < block->n; i++) {
+        negative = negative || block->at.lambda[i] < 0.0;
+    }
+    return negative;
+}
+
+/* Shorter steps of the blocks that have negative sites, or of all when these have none left. False: nothing moves. */
+static bool shorten(int64_t count, const thi_block *block, thi_sparse_move *move)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        bool shortened = false;
+        for (int64_t i = 0; i < count; i++) {
+            if (move[i].rho > 0.0 && (pass == 1 || has_negative(&block[i]))) {
+                move[i].rho = shorter(move[i].rho);
+                shortened = true;
+            }
+        }
+        if (shortened) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Moves the blocks as far as the whole posterior stays proper; total becomes the sums there. */
 static thiele_status move_all(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
                               thi_sparse_move *move, const thi_natural *part, const thi_natural *sums,
                               thi_natural *total)
 {
-    for (int times = 0;; times++) {
+    for (;;) {
         thi_natural_mix(total, 0.0, sums, 1.0);
         thi_natural_mix(total, 1.0, part, -1.0);
         thiele_status status = move_blocks(sparse, ctx, count, block, move, total);
         bool moved = status == THIELE_OK;
         status = moved ? thi_sparse_set(sparse, ctx, total) : status;
-        if (!moved || status != THIELE_ERROR_NUMERIC || times > HALVINGS) {
+        if (!moved || status != THIELE_ERROR_NUMERIC || !shorten(count, block, move)) {
             return status;
         }
         thi_recover(ctx);
-        for (int64_t i = 0; i < count; i++) {
-            move[i].rho = shorter(move[i].rho, times);
-        }
     }
 }
 

@@ -14,10 +14,10 @@ static const char *const kernels[] = {"se(ard, lengthscale~[1.1,1.6], variance~0
                                       "matern52(lengthscale~1.3) + linear(variance~0.3)"};
 static const struct {
     double none, diagonal, block;
-    bool penalised;
+    thi_penalty penalty;
 } models[] = {
-    {1.0, 0.0, 0.0, false}, {1.0, 0.0, 0.0, true},  {0.0, 1.0, 0.0, false},
-    {0.0, 0.0, 1.0, false}, {0.2, 0.3, 0.5, false},
+    {1.0, 0.0, 0.0, THI_PENALTY_NONE}, {1.0, 0.0, 0.0, THI_PENALTY_TRACE}, {1.0, 0.0, 0.0, THI_PENALTY_LOG},
+    {0.0, 1.0, 0.0, THI_PENALTY_NONE}, {0.0, 0.0, 1.0, THI_PENALTY_NONE},  {0.2, 0.3, 0.5, THI_PENALTY_LOG},
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, MODELS = sizeof models / sizeof *models };
 
@@ -113,7 +113,7 @@ static void sweep(bool best)
             world w;
             world_open(&w, ctx, kernels[k], m % 2 == 0 ? THI_MEAN_LINEAR : THI_MEAN_CONSTANT);
             world_engine(&w, ctx, models[m].none, models[m].diagonal, models[m].block);
-            w.sparse.shape.penalised = models[m].penalised;
+            w.sparse.shape.penalty = models[m].penalty;
             check_all(&w, ctx, best);
             world_close(&w);
         }

@@ -45,6 +45,7 @@ static const struct kind {
     {"sparse_", oracle_sparse},
     {"decoupled_", oracle_decoupled},
     {"blocksites_", oracle_blocksites},
+    {"tightbound_", oracle_tightbound},
 };
 
 typedef struct tally {

@@ -68,5 +68,6 @@ thiele_status oracle_sparse(oracle_case *c);
 thiele_status oracle_sparse_steps(oracle_case *c);
 thiele_status oracle_decoupled(oracle_case *c);
 thiele_status oracle_blocksites(oracle_case *c);
+thiele_status oracle_tightbound(oracle_case *c);
 
 #endif

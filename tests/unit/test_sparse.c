@@ -80,7 +80,7 @@ static void test_penalty(void **state)
     world w;
     world_open(&w, ctx, KERNEL, THI_MEAN_CONSTANT);
     world_engine(&w, ctx, 1.0, 0.0, 0.0);
-    w.sparse.shape.penalised = true;
+    w.sparse.shape.penalty = THI_PENALTY_TRACE;
     double want = dense_evidence(&w, ctx, THI_RESIDUAL_NONE) - 0.5 * dense_trace(&w, ctx) / w.noise;
     assert_near(world_fit(&w, ctx), want, 1e-10, 1e-10);
     world_close(&w);
