@@ -264,10 +264,10 @@ static void write_answer(peer *p, const request *r)
             *bar++ /= thi_hyper_slope(&p->hypers.hyper[i]);
         }
     }
-    put(file, r->answer, &fit->at.bound, 1);
+    put(file, r->answer, &fit->pass.at.bound, 1);
     put(file, r->answer, fit->vector.bar, thi_vfit_size(fit));
-    put(file, r->answer, fit->work.mu, r->B);
-    put(file, r->answer, fit->work.v, r->B);
+    put(file, r->answer, fit->pass.mu, r->B);
+    put(file, r->answer, fit->pass.v, r->B);
     if (fclose(file) != 0) {
         perror(r->answer);
         exit(1);

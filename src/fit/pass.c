@@ -195,9 +195,15 @@ static thiele_status take_inside(thi_pass *p, double weight, uint64_t draws, boo
     return status == THIELE_OK ? ask_inside(p, weight, draws, phi) : status;
 }
 
+/* An offset of the rows and guesses of f are known on the host alone. */
+static bool is_inside(const thi_pass *p)
+{
+    return p->inside && !p->guessing && !p->problem->source->offset;
+}
+
 thiele_status thi_pass_take(thi_pass *p, double weight, uint64_t draws, thi_wanted wanted)
 {
-    bool inside = p->inside && !p->guessing && !p->problem->source->offset;
+    bool inside = is_inside(p);
     thiele_status status;
     if (p->rows.n == 0) {
         return THIELE_OK;
@@ -316,10 +322,10 @@ thiele_status thi_pass_again(thi_pass *p, double *hypers)
     double weight = (double)p->problem->source->n / (double)p->rows.n;
     thiele_status status = THIELE_OK;
     clear_sums(p);
-    if (p->inside) {
+    if (is_inside(p)) {
         status = ask_inside(p, weight, 0, true);
     }
-    for (int k = 0; k < p->components && !p->inside && status == THIELE_OK; k++) {
+    for (int k = 0; k < p->components && !is_inside(p) && status == THIELE_OK; k++) {
         status = ask(p, k, weight, 0, true);
     }
     give_hypers(p, hypers);

@@ -17,6 +17,11 @@
 
 #include "posterior/predictor.h"
 
+/* The list of rows; a test has one more. */
+#ifndef THI_ENGINES
+#define THI_ENGINES "posterior/engines.def"
+#endif
+
 /* What `expect` is asked for the rows of the last marginals. */
 typedef struct thi_engine_question {
     const struct thiele_likelihood *lik;
@@ -40,12 +45,16 @@ typedef struct thi_engine {
     /* Whether `expect` knows this likelihood and this way to its expectations. */
     bool (*expects)(const void *self, const struct thiele_likelihood *lik, const char *method);
     thiele_status (*expect)(void *self, thiele_context *ctx, const thi_engine_question *question);
-    /* dF/dmu and dF/dv of those rows, weights folded in; NULL: those of `expect`. bar: adjoints, added to; or NULL. */
+    /*
+     * dF/dmu and dF/dv of those rows, weights folded in, borrowed until the next marginals or begin; NULL: those of
+     * `expect`. bar: adjoints, added to; or NULL.
+     */
     thiele_status (*pull)(void *self, thiele_context *ctx, const double *g, const double *h, const void *bar);
     /* expected: K, the sums of E without the weights of components. bar: as given to every pull of the evaluation. */
     thiele_status (*end)(void *self, thiele_context *ctx, const double *expected, double *kl, const void *bar);
     /* A natural step of size rho of what q refers to, with what was pulled since begin. Before the next begin. */
     void (*step)(void *self, double rho, const void *q);
+    /* Each latent once, after begin or end. It may take along what the workspace holds: begin or close come next. */
     thiele_status (*freeze)(void *self, thiele_context *ctx, int latent, thi_predictor *out);
     /* After begin: weights of the components, NULL for one; the largest jitter that a factor needed. */
     const double *(*weights)(const void *self);
@@ -53,7 +62,7 @@ typedef struct thi_engine {
 } thi_engine;
 
 #define THI_ENGINE(name) extern const thi_engine thi_engine_##name;
-#include "posterior/engines.def"
+#include THI_ENGINES
 #undef THI_ENGINE
 
 /* All of them, NULL last. */

@@ -33,8 +33,14 @@ static thiele_status begin(void *self, thiele_context *ctx, const thi_prior *pri
 {
     const double *noise = q;
     thi_exact *e = self;
+    thiele_status status = THIELE_OK;
+    if (e->L.data == NULL) { /* a predictor has it */
+        THI_TRY(thi_exact_open(e, ctx, e->n, e->X, e->y));
+    }
     e->prior = *prior;
-    return thi_exact_condition(e, ctx, prior, *noise);
+    THI_TRY(thi_exact_condition(e, ctx, prior, *noise));
+out:
+    return status;
 }
 
 static thiele_status end(void *self, thiele_context *ctx, const double *expected, double *kl, const void *bar)
@@ -51,7 +57,8 @@ static thiele_status freeze(void *self, thiele_context *ctx, int latent, thi_pre
     thi_exact *e = self;
     thi_prior prior = e->prior;
     (void)latent;
-    return thi_predictor_freeze(out, ctx, e, &prior);
+    thiele_status status = e->factored ? THIELE_OK : thi_exact_condition(e, ctx, &prior, e->noise);
+    return status == THIELE_OK ? thi_predictor_freeze(out, ctx, e, &prior) : status;
 }
 
 static double jitter(const void *self)

@@ -33,7 +33,7 @@ void thi_exact_close(thi_exact *exact)
     thi_inputs_clear(&exact->inputs);
     thi_free(exact->L.data);
     thi_free(exact->alpha);
-    *exact = (thi_exact){0};
+    *exact = (thi_exact){.n = exact->n, .X = exact->X, .y = exact->y};
 }
 
 /* The matrix could not be factored even with jitter: adds what usually makes it so. */

@@ -37,6 +37,7 @@ typedef struct thi_exact {
 /* Bytes that an exact regression over n rows holds at its peak. */
 double thi_exact_bytes(int64_t n);
 thiele_status thi_exact_open(thi_exact *exact, thiele_context *ctx, int64_t n, const double *X, const double *y);
+/* What it borrows stays in its place: it may be opened again. */
 void thi_exact_close(thi_exact *exact);
 /* Factors, solves, log_marginal; noise is a variance. n^3/3 flops. Error: NUMERIC, naming the likely cause. */
 thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const thi_prior *prior, double noise);
