@@ -166,11 +166,12 @@ thiele_status thi_dfit_first_values(thi_dfit *fit)
 static thiele_status first_sites(thi_dfit *fit)
 {
     int64_t M = fit->n_beta;
+    thi_natural *sites = &fit->vector.sites;
     thiele_status status = thi_online_sites(&fit->found, fit->problem.ctx,
-                                            thi_matrix_view(fit->vector.T, M, M, fit->most_beta), fit->vector.t);
+                                            thi_matrix_view(sites->T.data, M, M, sites->T.ld), sites->t);
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(fit->problem.ctx);
-        memset(fit->vector.T, 0, (size_t)(fit->most_beta * fit->most_beta + fit->most_beta) * sizeof *fit->vector.T);
+        thi_natural_zero(sites);
         status = THIELE_OK;
     }
     return status;

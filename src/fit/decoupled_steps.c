@@ -70,8 +70,7 @@ static thiele_status move(loop *l, bool prior)
     thiele_status status;
     memcpy(fit->vector.before, fit->vector.x, (size_t)fit->vector.whole * sizeof *fit->vector.x);
     if (fit->orthogonal && fit->n_beta > 0) {
-        thi_decoupled_step(fit->engine, rho_of(l),
-                           thi_matrix_view(fit->vector.T, fit->n_beta, fit->n_beta, fit->most_beta), fit->vector.t);
+        thi_decoupled_step(fit->engine, rho_of(l), &fit->vector.sites);
     }
     for (int64_t i = 0; i < fit->vector.size; i++) {
         fit->vector.bar[i] *= scale;
