@@ -165,16 +165,12 @@ thiele_status thi_dfit_first_values(thi_dfit *fit)
 /* What the variational fit knew is not forgotten. */
 static thiele_status first_sites(thi_dfit *fit)
 {
-    int64_t M = fit->n_beta;
-    thi_natural *sites = &fit->vector.sites;
-    thiele_status status = thi_online_sites(&fit->found, fit->problem.ctx,
-                                            thi_matrix_view(sites->T.data, M, M, sites->T.ld), sites->t);
+    thiele_status status = thi_online_prepare(&fit->found, fit->problem.ctx);
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(fit->problem.ctx);
-        thi_natural_zero(sites);
-        status = THIELE_OK;
+        return THIELE_OK;
     }
-    return status;
+    return status == THIELE_OK ? thi_online_sites(&fit->found, fit->problem.ctx, NULL, &fit->vector.sites) : status;
 }
 
 thiele_status thi_dfit_first_beta(thi_dfit *fit)

@@ -98,10 +98,8 @@ thiele_status thi_sparse_pull(thi_sparse *sparse, thiele_context *ctx, int64_t c
  */
 thiele_status thi_sparse_leave_out(thi_sparse *sparse, thiele_context *ctx, const thi_block *block, double *residual,
                                    double *variance);
-/* The predictor of the present q. 5 M^3/3 flops. */
+/* The predictor of the present q. */
 thiele_status thi_sparse_freeze(const thi_sparse *sparse, thiele_context *ctx, thi_conditional conditional,
                                 thi_predictor *out);
-/* Lower triangle of Ls = the Cholesky factor of B^-1, from the lower triangle of B and without forming B^-1. */
-thiele_status thi_sparse_inverse_root(thiele_context *ctx, thi_matrix B, thi_matrix Ls);
 
 #endif

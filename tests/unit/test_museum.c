@@ -92,6 +92,7 @@ static void test_predictions(void **state)
     thiele_context *ctx = test_context(1);
     assert_true(each_model(ctx, "v1-", predicts_as_ever) >= 30);
     assert_true(each_model(ctx, "v2-", predicts_as_ever) >= 30);
+    assert_true(each_model(ctx, "v3-", predicts_as_ever) >= 30);
     assert_int_equal(thi_memory_held(ctx), 0);
     thiele_context_destroy(ctx);
 }
@@ -220,9 +221,9 @@ static void test_damage(void **state)
 {
     (void)state;
     thiele_context *ctx = test_context(1);
-    assert_true(each_model(ctx, "v2-", flips_are_noticed) >= 30);
-    assert_true(each_model(ctx, "v2-", names_are_checked) >= 30);
-    assert_true(each_model(ctx, "v2-", flips_break_nothing) >= 30);
+    assert_true(each_model(ctx, "v3-", flips_are_noticed) >= 30);
+    assert_true(each_model(ctx, "v3-", names_are_checked) >= 30);
+    assert_true(each_model(ctx, "v3-", flips_break_nothing) >= 30);
     thiele_context_destroy(ctx);
 }
 
@@ -233,18 +234,18 @@ static void test_made_up(void **state)
     static const struct {
         const char *file, *mark, *by, *message;
     } cases[] = {
-        {"v2-exact", "\\\"jitter\\\":", "\\\"jitxer\\\":", "'jitter'"},
-        {"v2-exact", "\\\"redundant\\\":false", "\\\"redundanu\\\":false", "'redundant'"},
-        {"v2-stream", "\\\"prequential\\\":", "\\\"prequentiak\\\":", "'stream'"},
-        {"v2-mixture", "\\\"sparse\\\":", "\\\"sparxe\\\":", "'sparxe' is not one that this version knows"},
-        {"v2-pic", "\\\"local\\\":", "\\\"lobal\\\":", "tensor 'local.sizes' is not one of this model's"},
-        {"v2-holdout", "\\\"loo\\\":{\\\"rows\\\":18", "\\\"loo\\\":{\\\"rows\\\":0", "'loo.mean'"},
-        {"v2-mixing", "\\\"shared\\\":[\\\"inputs\\\"", "\\\"shared\\\":[\\\"inputz\\\"", "'latents'"},
-        {"v2-mixing", "\\\"shared\\\":", "\\\"xhared\\\":", "'latents'"},
-        {"v2-dense", "\"F64\",\"shape\"", "\"F64\",\"shapf\"", "table of its tensors"},
-        {"v2-dense", "\"version\":\"2\"", "\"version\":\"3\"", "format version 3"},
-        {"v2-dense", "\"version\":\"2\"", "\"version\":\"1\"", "checksum"},
-        {"v2-dense", "\"format\":\"thiele\"", "\"format\":\"thiela\"", "not one that thiele writes"},
+        {"v3-exact", "\\\"jitter\\\":", "\\\"jitxer\\\":", "'jitter'"},
+        {"v3-exact", "\\\"redundant\\\":false", "\\\"redundanu\\\":false", "'redundant'"},
+        {"v3-stream", "\\\"prequential\\\":", "\\\"prequentiak\\\":", "'stream'"},
+        {"v3-mixture", "\\\"sparse\\\":", "\\\"sparxe\\\":", "'sparxe' is not one that this version knows"},
+        {"v3-pic", "\\\"local\\\":", "\\\"lobal\\\":", "tensor 'local.sizes' is not one of this model's"},
+        {"v3-holdout", "\\\"loo\\\":{\\\"rows\\\":18", "\\\"loo\\\":{\\\"rows\\\":0", "'loo.mean'"},
+        {"v3-mixing", "\\\"shared\\\":[\\\"inputs\\\"", "\\\"shared\\\":[\\\"inputz\\\"", "'latents'"},
+        {"v3-mixing", "\\\"shared\\\":", "\\\"xhared\\\":", "'latents'"},
+        {"v3-dense", "\"F64\",\"shape\"", "\"F64\",\"shapf\"", "table of its tensors"},
+        {"v3-dense", "\"version\":\"3\"", "\"version\":\"4\"", "format version 4"},
+        {"v3-dense", "\"version\":\"3\"", "\"version\":\"1\"", "checksum"},
+        {"v3-dense", "\"format\":\"thiele\"", "\"format\":\"thiela\"", "not one that thiele writes"},
     };
     thiele_context *ctx = test_context(1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -81,7 +81,9 @@ static void check_gaussian(double none, double diagonal)
         assert_ok(ctx, thi_predictor_begin(&frozen, ctx, &p, w.M, w.Z, 1));
         memcpy(frozen.L.data, prior.L.data, (size_t)(w.M * w.M) * sizeof(double));
         assert_ok(ctx, thi_alloc(ctx, &frozen.R, 1, sizeof *frozen.R));
-        assert_ok(ctx, thi_online_freeze(&o, ctx, 0, &frozen));
+        assert_ok(ctx, thi_matrix_alloc(frozen.R, ctx, w.M, w.M));
+        frozen.plus = THI_PLUS_PRECISION;
+        thi_online_freeze(&o, 0, &frozen);
         assert_same_posterior(&frozen, &want, 1e-8, &w);
         thi_predictor_clear(&frozen);
         thi_online_close(&o);
@@ -208,7 +210,7 @@ static void test_frozen_and_back(void **state)
     prior_of(&w, &prior);
     assert_ok(ctx, thi_online_open(&o, ctx, 1, &prior, lik, &settings));
     learn_rows(&o, ctx, &w, w.y, NULL, 13);
-    assert_ok(ctx, thi_online_freeze(&o, ctx, 0, &prior));
+    thi_online_freeze(&o, 0, &prior);
     assert_ok(ctx, thi_online_open(&again, ctx, 1, &prior, lik, &settings));
     for (int64_t c = 0; c < w.M; c++) {
         assert_all_near(again.latent->sum.T.data + c + c * w.M, o.latent->sum.T.data + c + c * w.M, w.M - c, 1e-9,
@@ -217,20 +219,22 @@ static void test_frozen_and_back(void **state)
     assert_all_near(again.latent->sum.t, o.latent->sum.t, w.M, 1e-9, 1e-9);
     assert_all_near(again.latent->m, o.latent->m, w.M, 1e-9, 1e-9);
     thi_online_close(&again);
-    /* The same S as a matrix on w that is no triangle. */
-    thi_matrix R;
-    assert_ok(ctx, thi_matrix_alloc(&R, ctx, w.M, w.M));
-    for (int64_t i = 0; i < w.M; i++) {
-        for (int64_t j = i; j < w.M; j++) {
-            R.data[i + j * w.M] = prior.R[0].data[j + i * w.M];
-        }
+    /* The same S as other fits and older files have it: a matrix on w, and a triangle. */
+    for (int plus = THI_PLUS_TRIANGLE; plus <= THI_PLUS_WHITE; plus++) {
+        thi_matrix R, S;
+        assert_ok(ctx, thi_predictor_invert_root(&prior, ctx, 0, &R));
+        assert_ok(ctx, thi_matrix_alloc(&S, ctx, w.M, w.M));
+        assert_ok(ctx, thi_multiply(ctx, THI_T, THI_N, 1.0, R, R, 0.0, S, true));
+        assert_ok(ctx, thi_chol(ctx, S));
+        thi_free(prior.R[0].data);
+        prior.R[0] = plus == THI_PLUS_WHITE ? R : S;
+        prior.plus = (thi_plus)plus;
+        thi_free(plus == THI_PLUS_WHITE ? S.data : R.data);
+        assert_ok(ctx, thi_online_prepare(&prior, ctx));
+        assert_ok(ctx, thi_online_open(&again, ctx, 1, &prior, lik, &settings));
+        assert_all_near(again.latent->sum.T.data, o.latent->sum.T.data, w.M, 1e-8, 1e-8);
+        thi_online_close(&again);
     }
-    thi_free(prior.R[0].data);
-    prior.R[0] = R;
-    prior.plus = THI_PLUS_WHITE;
-    assert_ok(ctx, thi_online_open(&again, ctx, 1, &prior, lik, &settings));
-    assert_all_near(again.latent->sum.T.data, o.latent->sum.T.data, w.M, 1e-8, 1e-8);
-    thi_online_close(&again);
     thi_online_close(&o);
     thi_predictor_clear(&prior);
     thiele_likelihood_destroy(lik);

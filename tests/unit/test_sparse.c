@@ -325,7 +325,7 @@ static void test_conditionals(void **state)
     thiele_context_destroy(ctx);
 }
 
-/* The triangle of a predictor: Ls Ls' = S. */
+/* The triangle of a predictor: its inverse is R, R'R = S. */
 static void test_root(void **state)
 {
     (void)state;
@@ -336,15 +336,15 @@ static void test_root(void **state)
     world_engine(&w, ctx, 1.0, 0.0, 0.0);
     world_fit(&w, ctx);
     assert_ok(ctx, thi_sparse_freeze(&w.sparse, ctx, THI_CONDITIONAL_FULL, &p));
+    thi_matrix R;
+    assert_ok(ctx, thi_predictor_invert_root(&p, ctx, 0, &R));
     for (int64_t i = 0; i < w.M; i++) {
         for (int64_t j = 0; j <= i; j++) {
-            double sum = 0.0;
-            for (int64_t k = 0; k <= j; k++) {
-                sum += p.R[0].data[i + k * w.M] * p.R[0].data[j + k * w.M];
-            }
+            double sum = thi_blas_dot(w.M, R.data + i * w.M, R.data + j * w.M);
             assert_near(sum, w.sparse.S.data[i + j * w.M], 1e-12, 1e-14);
         }
     }
+    thi_free(R.data);
     thi_predictor_clear(&p);
     world_close(&w);
     thiele_context_destroy(ctx);
