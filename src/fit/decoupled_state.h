@@ -23,16 +23,17 @@ enum {
     THI_DPARTS
 };
 
-/* Everything that a step moves, in one piece: x, then T, t of the sites. Bases that are not learned are moved by no step. */
+/* Everything that a step moves, in one piece: x, then T, t of the sites. Bases that are not learned are moved by no
+ * step. */
 typedef struct thi_dfit_vector {
     int64_t first[THI_DPARTS + 1];
     int64_t size;  /* of x */
     int64_t whole; /* of x, T and t */
     double *x;
     thi_natural sites; /* orthogonal: of all functions that there may be; a view */
-    double *bar;     /* of x */
-    double *before;  /* all of it before the last step */
-    double *scale_a; /* k of each function with itself: Jacobi */
+    double *bar;       /* of x */
+    double *before;    /* all of it before the last step */
+    double *scale_a;   /* k of each function with itself: Jacobi */
     double *scale_L;
     double *base; /* first guesses of the hyperparameters */
 } thi_dfit_vector;

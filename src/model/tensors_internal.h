@@ -13,8 +13,8 @@
  */
 #define THI_HEADER_VERSION "{\"__metadata__\":{\"format\":\"thiele\",\"version\":\""
 #define THI_HEADER_START   THI_HEADER_VERSION "3\",\"crc32\":\""
-#define THI_NO_CHECKSUM  "00000000"
-#define THI_HEADER_MODEL "\",\"model\":"
+#define THI_NO_CHECKSUM    "00000000"
+#define THI_HEADER_MODEL   "\",\"model\":"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "model files are little-endian: byte swapping is needed on this processor"

@@ -88,7 +88,8 @@ thiele_status thi_predictor_invert_root(const thi_predictor *predictor, thiele_c
                                         thi_matrix *R);
 /*
  * A posterior of one component with R on w as what its rows say: R = C^-1 in place of Ls' or a matrix, by inverting
- * S = R'R. Of files of version 2, and of fits that have S and no sums over rows. 5 n^3/3 flops. Errors: NUMERIC, MEMORY.
+ * S = R'R. Of files of version 2, and of fits that have S and no sums over rows. 5 n^3/3 flops. Errors: NUMERIC,
+ * MEMORY.
  */
 thiele_status thi_predictor_to_precision(thi_predictor *predictor, thiele_context *ctx);
 

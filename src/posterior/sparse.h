@@ -53,6 +53,7 @@ typedef struct thi_sparse {
     thi_inputs inputs;
     thi_matrix L; /* chol(Kzz) */
     double jitter;
+    uint64_t basis; /* fingerprint of all that sums over blocks depend on but their rows */
     /* q(w) = N(m, S) of thi_sparse_set: */
     thi_matrix root; /* chol(B) */
     thi_matrix S;    /* full symmetric */
@@ -77,6 +78,12 @@ thiele_status thi_sparse_prepare(thi_sparse *sparse, thiele_context *ctx, const 
  */
 thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
                              double scale, thi_natural *sums);
+/*
+ * Adds the `count` blocks that the last thi_sparse_sum was over (at most THI_SPARSE_LANES) to a tree of this basis, as
+ * its blocks number first, first + 1, ...
+ */
+thiele_status thi_sparse_keep(const thi_sparse *sparse, thiele_context *ctx, int64_t first, int64_t count,
+                              thi_natural_tree *tree);
 /* q from sums. M^3 flops. NUMERIC when B is not positive definite. */
 thiele_status thi_sparse_set(thi_sparse *sparse, thiele_context *ctx, const thi_natural *sums);
 /* KL(q || p) of the present q. */

@@ -181,6 +181,7 @@ static thiele_status sum_part(const thi_sparse *sparse, thiele_context *ctx, thi
     thiele_status status;
     thi_natural_zero(&lane->sums);
     lane->sums.rows = (double)block->n;
+    lane->sums.basis = sparse->basis;
     THI_TRY(thi_sparse_load(sparse, ctx, desk, block));
     if (weight[THI_RESIDUAL_BLOCK] != 0.0) {
         THI_TRY(add_whole(sparse, ctx, desk, block, &lane->sums));
@@ -206,6 +207,16 @@ thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t co
         }
     }
     return THIELE_OK;
+}
+
+thiele_status thi_sparse_keep(const thi_sparse *sparse, thiele_context *ctx, int64_t first, int64_t count,
+                              thi_natural_tree *tree)
+{
+    thiele_status status = THIELE_OK;
+    for (int64_t i = 0; i < count && status == THIELE_OK; i++) {
+        status = thi_natural_tree_add(tree, ctx, first + i, &sparse->space->lane[i].sums);
+    }
+    return status;
 }
 
 /* --- leaving rows out ------------------------------------------------------------------------------------------------
