@@ -5,6 +5,7 @@
 #include "model_testing.h"
 
 #include <dirent.h>
+#include <thiele/stream.h>
 #include <zlib.h>
 
 #include "model/json.h"
@@ -93,6 +94,42 @@ static void test_predictions(void **state)
     assert_true(each_model(ctx, "v1-", predicts_as_ever) >= 30);
     assert_true(each_model(ctx, "v2-", predicts_as_ever) >= 30);
     assert_true(each_model(ctx, "v3-", predicts_as_ever) >= 30);
+    assert_int_equal(thi_memory_held(ctx), 0);
+    thiele_context_destroy(ctx);
+}
+
+/* --- updates ------------------------------------------------------------------------------------------------------ */
+
+static int updated;
+
+/* What a posterior of its kind can learn, one that was kept in any format can. */
+static void goes_on_learning(thiele_context *ctx, const char *path)
+{
+    thiele_model *model = NULL, *newer = NULL;
+    thiele_table *rows = NULL;
+    assert_ok(ctx, thiele_model_load(&model, ctx, path));
+    assert_ok(ctx, thiele_table_open(&rows, ctx, MUSEUM "/train.csv", NULL));
+    thiele_status status = thiele_model_update(&newer, ctx, model, rows, NULL);
+    assert_true(status == THIELE_OK || status == THIELE_ERROR_UNSUPPORTED);
+    updated += status == THIELE_OK;
+    thiele_table_destroy(rows);
+    thiele_model_destroy(model);
+    thiele_model_destroy(newer);
+}
+
+static void test_updates(void **state)
+{
+    (void)state;
+    static const char *const versions[] = {"v1-", "v2-", "v3-"};
+    thiele_context *ctx = test_context(1);
+    int first = 0;
+    for (int i = 0; i < 3; i++) {
+        updated = 0;
+        each_model(ctx, versions[i], goes_on_learning);
+        first = i == 0 ? updated : first;
+        assert_int_equal(updated, first);
+    }
+    assert_true(first >= 15);
     assert_int_equal(thi_memory_held(ctx), 0);
     thiele_context_destroy(ctx);
 }
@@ -265,6 +302,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_predictions),
+        cmocka_unit_test(test_updates),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_made_up),
     };
