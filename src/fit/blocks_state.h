@@ -27,11 +27,12 @@ typedef struct thi_bfit {
     int64_t typical; /* rows of a block, on average */
     thi_rows held;   /* out of the first blocks */
     int latents;
-    thi_sparse *engine; /* one per latent function, as are: */
-    thi_natural *sums;  /* of all blocks, or what those so far say of them */
-    thi_natural *step;  /* of the blocks of a step */
-    thi_bsites *sites;  /* unless it is closed */
-    thi_rows buffer;    /* of THI_SPARSE_LANES blocks */
+    thi_sparse *engine;    /* one per latent function, as are: */
+    thi_natural *sums;     /* of all blocks, or what those so far say of them */
+    thi_natural *step;     /* of the blocks of a step */
+    thi_natural_tree tree; /* of a pass without a schedule: blocks by their place in it */
+    thi_bsites *sites;     /* unless it is closed */
+    thi_rows buffer;       /* of THI_SPARSE_LANES blocks */
     thi_block block[THI_SPARSE_LANES];
     thi_local **local; /* PIC */
     double next_probe, next_snapshot;

@@ -1,7 +1,7 @@
 /*
  * q(u) block by block, in a random order. A step adds the natural parameters of some blocks, so that after one pass q
- * is that of all rows and before it that of the blocks so far; with a schedule (Hoang, Hoang and Low 2015, equations 24
- * to 26) it moves towards P times their mean.
+ * is that of all rows and before it that of the blocks so far; they add up in a tree over their places in the pass;
+ * with a schedule (Hoang, Hoang and Low 2015, equations 24 to 26) it moves towards P times their mean.
  */
 #include <math.h>
 #include <string.h>
@@ -77,8 +77,10 @@ static thiele_status move(walk *w, int64_t rows, double *size)
 {
     thi_bfit *fit = w->fit;
     double scale = (double)fit->partition.blocks / (double)w->count;
+    thiele_status status = THIELE_OK;
     if (!is_scheduled(fit->settings)) {
-        thi_natural_mix(fit->sums, 1.0, fit->step, 1.0);
+        THI_TRY(thi_sparse_keep(fit->engine, fit->problem.ctx, w->drawn - w->count, w->count, &fit->tree));
+        THI_TRY(thi_natural_tree_sum(&fit->tree, fit->problem.ctx, fit->sums));
         w->weight += (double)w->count;
         fit->result->rows += (double)rows;
         *size = (double)w->count / w->weight;
@@ -92,7 +94,8 @@ static thiele_status move(walk *w, int64_t rows, double *size)
         return thi_bfit_gradient(fit, *size);
     }
     thi_natural_mix(fit->sums, 1.0 - *size, fit->step, *size * scale);
-    return THIELE_OK;
+out:
+    return status;
 }
 
 static double step_flops(const walk *w)
@@ -174,6 +177,7 @@ thiele_status thi_bfit_steps(thi_bfit *fit)
     thi_natural_zero(fit->sums);
     thi_driver_phase(fit->problem.driver, fit->settings->anytime ? "steps" : "blocks", steps);
     THI_TRY(thi_bfit_prepare(fit));
+    thi_natural_tree_open(&fit->tree, fit->M, fit->engine->basis);
     while (w.t < steps && goes_on(&w)) {
         THI_TRY(one_step(&w));
         THI_TRY(thi_bfit_look(fit));
@@ -185,5 +189,6 @@ thiele_status thi_bfit_steps(thi_bfit *fit)
     }
     THI_TRY(thi_sparse_set(fit->engine, fit->problem.ctx, fit->sums));
 out:
+    thi_natural_tree_close(&fit->tree);
     return status;
 }

@@ -40,13 +40,11 @@ out:
 /* A natural step with what the last pass pulled, whose rows had the weight 1. */
 static void step(thi_dfit *fit, int64_t rows, double rho)
 {
-    int64_t M = fit->most_beta, square = M * M;
     double weight = (double)fit->problem.source->n / (double)rows;
     memcpy(fit->vector.before, fit->vector.x, (size_t)fit->vector.whole * sizeof *fit->vector.x);
+    thi_natural before = thi_dfit_sites(fit, fit->vector.before);
     thi_dfit_step(fit, 1.0);
-    for (int64_t i = 0; i < square + M; i++) {
-        fit->vector.T[i] = (1.0 - rho) * fit->vector.before[fit->vector.size + i] + rho * weight * fit->vector.T[i];
-    }
+    thi_natural_mix(&fit->vector.sites, rho * weight, &before, 1.0 - rho);
 }
 
 /* How far a step over so many rows should go: the sites are an average over the batches so far. */

@@ -165,15 +165,12 @@ thiele_status thi_dfit_first_values(thi_dfit *fit)
 /* What the variational fit knew is not forgotten. */
 static thiele_status first_sites(thi_dfit *fit)
 {
-    int64_t M = fit->n_beta;
-    thiele_status status = thi_online_sites(&fit->found, fit->problem.ctx,
-                                            thi_matrix_view(fit->vector.T, M, M, fit->most_beta), fit->vector.t);
+    thiele_status status = thi_online_prepare(&fit->found, fit->problem.ctx);
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(fit->problem.ctx);
-        memset(fit->vector.T, 0, (size_t)(fit->most_beta * fit->most_beta + fit->most_beta) * sizeof *fit->vector.T);
-        status = THIELE_OK;
+        return THIELE_OK;
     }
-    return status;
+    return status == THIELE_OK ? thi_online_sites(&fit->found, fit->problem.ctx, NULL, &fit->vector.sites) : status;
 }
 
 thiele_status thi_dfit_first_beta(thi_dfit *fit)

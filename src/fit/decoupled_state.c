@@ -43,8 +43,9 @@ thiele_status thi_dfit_open(thi_dfit *fit)
     THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.scale_a, (size_t)fit->most_alpha, sizeof *fit->vector.scale_a));
     THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.scale_L, (size_t)fit->most_beta, sizeof *fit->vector.scale_L));
     THI_TRY(thi_alloc(fit->problem.ctx, &fit->vector.base, hypers, sizeof *fit->vector.base));
-    fit->vector.T = fit->vector.x + fit->vector.size;
-    fit->vector.t = fit->vector.T + (fit->orthogonal ? fit->most_beta * fit->most_beta : 0);
+    if (fit->orthogonal) {
+        fit->vector.sites = thi_dfit_sites(fit, fit->vector.x);
+    }
     for (int i = 0; i < fit->problem.hypers->count; i++) {
         fit->vector.base[i] = fit->problem.hypers->hyper[i].value;
     }
@@ -71,6 +72,13 @@ void thi_dfit_close(thi_dfit *fit)
     thi_predictor_clear(&fit->found);
 }
 
+thi_natural thi_dfit_sites(const thi_dfit *fit, double *whole)
+{
+    int64_t M = fit->most_beta;
+    double *T = whole + fit->vector.size;
+    return (thi_natural){.T = thi_matrix_view(T, M, M, M), .t = T + M * M};
+}
+
 double *thi_dfit_part(thi_dfit *fit, int part)
 {
     return fit->vector.x + fit->vector.first[part];
@@ -79,14 +87,14 @@ double *thi_dfit_part(thi_dfit *fit, int part)
 thi_decoupled_q thi_dfit_q(thi_dfit *fit)
 {
     bool general = fit->settings->generalised;
-    double *factor = fit->orthogonal ? fit->vector.T : thi_dfit_part(fit, THI_DPART_L);
+    double *factor = fit->orthogonal ? fit->vector.sites.T.data : thi_dfit_part(fit, THI_DPART_L);
     return (thi_decoupled_q){.alpha = {fit->n_alpha, thi_dfit_part(fit, THI_DPART_ALPHA),
                                        general ? thi_dfit_part(fit, THI_DPART_C_ALPHA) : NULL},
                              .beta = {fit->n_beta, thi_dfit_part(fit, THI_DPART_BETA),
                                       general ? thi_dfit_part(fit, THI_DPART_C_BETA) : NULL},
                              .a = thi_dfit_part(fit, THI_DPART_A),
                              .factor = thi_matrix_view(factor, fit->n_beta, fit->n_beta, fit->most_beta),
-                             .t = fit->vector.t};
+                             .t = fit->vector.sites.t};
 }
 
 /* A new function of the mean has the weight 0; one of the covariance leaves the prior (T = 0), or half of it (plain: at

@@ -24,15 +24,17 @@ enum {
     THI_DPARTS
 };
 
-/* Everything that a step moves, in one piece: x, then T, t. Bases that are not learned are moved by no step. */
+/* Everything that a step moves, in one piece: x, then T, t of the sites. Bases that are not learned are moved by no
+ * step. */
 typedef struct thi_dfit_vector {
     int64_t first[THI_DPARTS + 1];
     int64_t size;  /* of x */
     int64_t whole; /* of x, T and t */
-    double *x, *T, *t;
-    double *bar;     /* of x */
-    double *before;  /* all of it before the last step */
-    double *scale_a; /* k of each function with itself: Jacobi */
+    double *x;
+    thi_natural sites; /* orthogonal: of all functions that there may be; a view */
+    double *bar;       /* of x */
+    double *before;    /* all of it before the last step */
+    double *scale_a;   /* k of each function with itself: Jacobi */
     double *scale_L;
     double *base; /* first guesses of the hyperparameters */
 } thi_dfit_vector;
@@ -71,6 +73,8 @@ thiele_status thi_dfit_first_beta(thi_dfit *fit);
 thiele_status thi_dfit_open(thi_dfit *fit);
 void thi_dfit_close(thi_dfit *fit);
 double *thi_dfit_part(thi_dfit *fit, int part);
+/* The sites of a vector, or of a copy of all of it. */
+thi_natural thi_dfit_sites(const thi_dfit *fit, double *whole);
 thi_decoupled_q thi_dfit_q(thi_dfit *fit);
 /* Adds `count` functions at the columns of X to alpha, or to beta. */
 thiele_status thi_dfit_add(thi_dfit *fit, bool alpha, int64_t count, const double *X);

@@ -485,7 +485,7 @@ static thiele_status sweep_rows(thi_dfit *fit, int64_t rows, int sweeps)
     memcpy(thi_dfit_part(fit, THI_DPART_A), s.a, (size_t)fit->n_alpha * sizeof *s.a);
     THI_TRY(thi_dfit_ready(fit));
     if (fit->orthogonal && fit->n_beta > 0) {
-        thi_decoupled_weigh(fit->pass.self, s.b, fit->vector.t);
+        thi_decoupled_weigh(fit->pass.self, s.b, fit->vector.sites.t);
     }
 out:
     sweep_close(&s);

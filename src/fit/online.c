@@ -15,7 +15,7 @@ const char *thi_online_refuses(const thi_predictor *p)
     if (p->components != 1) {
         return "its posterior is a mixture (fit with --posterior full instead)";
     }
-    if ((p->plus != THI_PLUS_TRIANGLE && p->plus != THI_PLUS_WHITE) || p->scale != NULL) {
+    if (p->plus == THI_PLUS_NONE || p->plus == THI_PLUS_KERNEL || p->scale != NULL) {
         return "it keeps its training rows, not inducing inputs (fit with --inducing M instead)";
     }
     return NULL;
@@ -51,6 +51,9 @@ thiele_status thi_online_prepare(thi_predictor *p, thiele_context *ctx)
 {
     size_t D = (size_t)p->kernel->dims, count = D * (size_t)p->mean_n, added = D * (size_t)p->n;
     thiele_status status;
+    if (p->plus != THI_PLUS_PRECISION) {
+        THI_TRY(thi_predictor_to_precision(p, ctx));
+    }
     if (p->mean_basis == NULL || ends_in_basis(p)) {
         return THIELE_OK;
     }
@@ -88,73 +91,28 @@ out:
 /* --- opening ---------------------------------------------------------------------------------------------------------
  */
 
-/* Lower triangle of B = S^-1, S = Ls Ls' or R'R. */
-static thiele_status invert_posterior(const thi_predictor *p, thiele_context *ctx, thi_matrix B)
+thiele_status thi_online_sites(const thi_predictor *p, thiele_context *ctx, const double *c, thi_natural *sum)
 {
-    thi_matrix R = p->R[0], N = {0};
-    thiele_status status;
-    if (p->plus == THI_PLUS_WHITE) {
-        THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, R, R, 0.0, B, true));
-        THI_TRY(thi_chol(ctx, B));
-        return thi_chol_inverse(ctx, B);
-    }
-    THI_TRY(thi_matrix_alloc(&N, ctx, p->n, p->n));
-    thi_tri_copy(R, N);
-    THI_TRY(thi_tri_inverse(ctx, N));
-    THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, N, N, 0.0, B, true));
-out:
-    thi_free(N.data);
-    return status;
-}
-
-/* Natural parameters from the frozen form: m = L'a + c with the weights a of the basis, t = B m, T = B - I. */
-static thiele_status recover(thi_online_latent *l, thiele_context *ctx)
-{
-    const thi_predictor *p = l->basis;
     int64_t M = p->n;
-    thi_matrix m = thi_matrix_view(l->m, M, 1, M);
-    thiele_status status = invert_posterior(p, ctx, l->sum.T);
-    if (status == THIELE_ERROR_NUMERIC) {
-        return thi_fail_in(ctx, status, "the posterior over the %lld inducing inputs", (long long)M);
-    }
-    if (status != THIELE_OK) {
-        return status;
-    }
-    memcpy(l->m, p->a + outside(p), (size_t)M * sizeof *l->m);
-    thi_blas_trmm(THI_LEFT, THI_T, 1.0, p->L, m);
-    thi_blas_axpy(M, 1.0, l->c, l->m);
-    thi_blas_symm(THI_LEFT, 1.0, l->sum.T, m, 0.0, thi_matrix_view(l->sum.t, M, 1, M));
-    for (int64_t i = 0; i < M; i++) {
-        l->sum.T.data[i + i * M] -= 1.0;
-    }
-    return THIELE_OK;
-}
-
-thiele_status thi_online_sites(const thi_predictor *latent, thiele_context *ctx, thi_matrix T, double *t)
-{
-    thi_online_latent l = {.basis = latent, .sum.t = t};
+    double *m = NULL;
     thiele_status status;
-    THI_TRY(thi_matrix_alloc(&l.sum.T, ctx, latent->n, latent->n));
-    THI_TRY(thi_alloc(ctx, &l.m, 2 * (size_t)latent->n, sizeof *l.m));
-    l.c = l.m + latent->n;
-    THI_TRY(recover(&l, ctx));
-    thi_tri_copy(l.sum.T, T);
+    THI_TRY(thi_alloc(ctx, &m, (size_t)M, sizeof *m));
+    memcpy(m, p->a + outside(p), (size_t)M * sizeof *m);
+    thi_blas_trmm(THI_LEFT, THI_T, 1.0, p->L, thi_matrix_view(m, M, 1, M));
+    if (c != NULL) {
+        thi_blas_axpy(M, 1.0, c, m);
+    }
+    THI_TRY(thi_natural_take(sum, ctx, p->R[0], m));
 out:
-    thi_free(l.sum.T.data);
-    thi_free(l.m);
+    thi_free(m);
     return status;
 }
 
-thiele_status thi_online_factor(thi_online_latent *l, thiele_context *ctx, thi_matrix A, const double *b)
+thiele_status thi_online_factor(thi_online_latent *l, thiele_context *ctx, const thi_natural *sum)
 {
-    int64_t M = A.rows;
-    thi_tri_copy(A, l->root);
-    for (int64_t i = 0; i < M; i++) {
-        l->root.data[i + i * M] += 1.0;
-    }
-    thiele_status status = thi_chol(ctx, l->root);
+    thiele_status status = thi_natural_root(sum, ctx, l->root);
     if (status == THIELE_OK) {
-        memcpy(l->m, b, (size_t)M * sizeof *l->m);
+        memcpy(l->m, sum->t, (size_t)sum->T.rows * sizeof *l->m);
         thi_blas_trsv(THI_N, l->root, l->m);
         thi_blas_trsv(THI_T, l->root, l->m);
     }
@@ -179,8 +137,8 @@ static thiele_status latent_open(thi_online_latent *l, thiele_context *ctx, cons
         THI_TRY(thi_alloc(ctx, &l->room, (size_t)capacity * THI_PREDICT_PORTION, sizeof *l->room));
         THI_TRY(project(l, ctx));
     }
-    THI_TRY(recover(l, ctx));
-    THI_TRY(thi_online_factor(l, ctx, l->sum.T, l->sum.t));
+    THI_TRY(thi_online_sites(p, ctx, l->c, &l->sum));
+    THI_TRY(thi_online_factor(l, ctx, &l->sum));
 out:
     return status;
 }
@@ -326,29 +284,13 @@ out:
 /* --- freezing --------------------------------------------------------------------------------------------------------
  */
 
-thiele_status thi_online_freeze(const thi_online *o, thiele_context *ctx, int latent, thi_predictor *out)
+void thi_online_freeze(const thi_online *o, int latent, thi_predictor *out)
 {
     const thi_online_latent *l = &o->latent[latent];
     int64_t M = l->sum.T.rows;
     double *a = out->a + outside(out);
-    thi_matrix B = {0}, Ls = {0};
-    thiele_status status;
-    THI_TRY(thi_matrix_alloc(&B, ctx, M, M));
-    THI_TRY(thi_matrix_alloc(&Ls, ctx, M, M));
-    thi_tri_copy(l->sum.T, B);
-    for (int64_t i = 0; i < M; i++) {
-        B.data[i + i * M] += 1.0;
-    }
-    THI_TRY(thi_sparse_inverse_root(ctx, B, Ls));
-    thi_free(out->R[0].data);
-    out->R[0] = Ls;
-    Ls = (thi_matrix){0};
-    out->plus = THI_PLUS_TRIANGLE;
+    thi_tri_copy(l->root, out->R[0]);
     memcpy(a, l->m, (size_t)M * sizeof *a);
     thi_blas_axpy(M, -1.0, l->c, a);
     thi_blas_trsv(THI_T, l->basis->L, a);
-out:
-    thi_free(B.data);
-    thi_free(Ls.data);
-    return status;
 }

@@ -63,13 +63,14 @@ typedef struct thi_online {
 
 /* Why a posterior is of no kind that learns like this, or NULL. */
 const char *thi_online_refuses(const thi_predictor *latent);
-/* Its sites in w = L^-1 u: lower triangle of T (n x n), t (n). M^3 flops. Error: NUMERIC, MEMORY. */
-thiele_status thi_online_sites(const thi_predictor *latent, thiele_context *ctx, thi_matrix T, double *t);
 /*
- * Makes sure that a mean with a basis of its own has the functions of the covariance as its last ones: unless they are
- * there they are added with weights 0. After an error the predictor is to be cleared.
+ * Brings a predictor into the form that learns: R by what its rows say, and a mean with a basis of its own has the
+ * functions of the covariance as its last ones: unless they are there they are added with weights 0. After an error the
+ * predictor is to be cleared.
  */
 thiele_status thi_online_prepare(thi_predictor *latent, thiele_context *ctx);
+/* What its rows say, of a prepared one; c as above (n, or NULL: 0). sum may be larger (natural.h). M^3 flops. */
+thiele_status thi_online_sites(const thi_predictor *latent, thiele_context *ctx, const double *c, thi_natural *sum);
 /*
  * From frozen predictors (`latents` of them, borrowed, none refused, all prepared). M^3 flops. Errors: NUMERIC, MEMORY.
  */
@@ -87,12 +88,12 @@ thiele_status thi_online_predict(thi_online *online, thiele_context *ctx, int64_
  * draws. After an error the posterior is without the batch.
  */
 thiele_status thi_online_learn(thi_online *online, thiele_context *ctx, const double *y, int64_t row);
-/* Puts the present q of a latent function into a predictor of the same bases. On failure it is as it was. */
-thiele_status thi_online_freeze(const thi_online *online, thiele_context *ctx, int latent, thi_predictor *out);
+/* Puts the present q of a latent function into a prepared predictor of the same bases. */
+void thi_online_freeze(const thi_online *online, int latent, thi_predictor *out);
 
 /* --- what online.c and online_learn.c share --- */
-/* root = chol(I + A), m = (I + A)^-1 b. NUMERIC when I + A is not positive definite. */
-thiele_status thi_online_factor(thi_online_latent *latent, thiele_context *ctx, thi_matrix A, const double *b);
+/* root = chol(I + T), m = (I + T)^-1 t. NUMERIC when I + T is not positive definite. */
+thiele_status thi_online_factor(thi_online_latent *latent, thiele_context *ctx, const thi_natural *sum);
 /* mu = shift + V'm, v = left + |root^-1 V|^2 of the batch at the present q. */
 thiele_status thi_online_marginals(thi_online *online, thiele_context *ctx, double *mu, double *v);
 

@@ -31,11 +31,10 @@ static thiele_status add_sites(thi_online *o, thiele_context *ctx, int j, const 
         }
         o->E[i] = nu[i * o->latents + j];
     }
-    memcpy(l->next.T.data, l->sum.T.data, (size_t)(M * M) * sizeof(double));
-    memcpy(l->next.t, l->sum.t, (size_t)M * sizeof *l->sum.t);
+    thi_natural_copy(&l->next, &l->sum);
     thi_blas_gemv(THI_N, 1.0, V, o->E, 1.0, l->next.t);
     thiele_status status = thi_multiply(ctx, THI_N, THI_T, 1.0, U, V, 1.0, l->next.T, true);
-    return status == THIELE_OK ? thi_online_factor(l, ctx, l->next.T, l->next.t) : status;
+    return status == THIELE_OK ? thi_online_factor(l, ctx, &l->next) : status;
 }
 
 static thiele_status set_all(thi_online *o, thiele_context *ctx, const double *lambda, const double *nu)
@@ -68,7 +67,7 @@ static void fall_back(thi_online *o, thiele_context *ctx)
         char message[THI_MESSAGE_MAX];
         memcpy(message, ctx->message, sizeof message);
         /* It had a factor before. */
-        (void)thi_online_factor(l, ctx, l->sum.T, l->sum.t);
+        (void)thi_online_factor(l, ctx, &l->sum);
         memcpy(ctx->message, message, sizeof message);
     }
 }
@@ -189,7 +188,7 @@ static thiele_status begin(thi_online *o, thiele_context *ctx, const thi_asked *
     memset(o->nu, 0, numbers * sizeof *o->nu);
     for (int j = 0; j < o->latents; j++) {
         thi_online_latent *l = &o->latent[j];
-        THI_TRY(thi_online_factor(l, ctx, l->sum.T, l->sum.t));
+        THI_TRY(thi_online_factor(l, ctx, &l->sum));
         memcpy(l->old, l->m, (size_t)l->sum.T.rows * sizeof *l->old);
         l->log_det = thi_chol_logdet(l->root);
     }

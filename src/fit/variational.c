@@ -228,12 +228,25 @@ static thiele_status optimise(thi_vfit *fit, int optimizer, bool all_rows)
     }
 }
 
+/* With what its rows say, where that is what q was made of. */
+static thiele_status freeze_latent(thi_vfit *fit, int latent, thi_predictor *out)
+{
+    thiele_status status;
+    THI_TRY(fit->pass.engine->freeze(fit->pass.self, fit->problem.ctx, latent, out));
+    if (fit->natural && !fit->shape.diagonal) {
+        THI_TRY(thi_natural_root(&fit->sites[latent].sum, fit->problem.ctx, out->R[0]));
+        out->plus = THI_PLUS_PRECISION;
+    }
+out:
+    return status;
+}
+
 static thiele_status freeze(thi_vfit *fit, thi_fitted *fitted)
 {
     const thi_pass *pass = &fit->pass;
     thiele_status status = THIELE_OK;
     for (int j = 0; j < fit->shape.latents && status == THIELE_OK; j++) {
-        status = pass->engine->freeze(pass->self, fit->problem.ctx, j, &fitted->latent[j]);
+        status = freeze_latent(fit, j, &fitted->latent[j]);
     }
     if (fitted->weight != NULL) {
         memcpy(fitted->weight, pass->engine->weights(pass->self),

@@ -1,7 +1,7 @@
 /*
  * Learners (include/thiele/stream.h): tables are read in batches; each batch is scored by the posterior so far and then
- * learned (fit/online.h). The learner's own copy of the model gets the posterior when it is asked for: O(M^3) then, not
- * for every batch.
+ * learned (fit/online.h). The learner's own copy of the model gets the posterior when it is asked for, not for every
+ * batch.
  */
 #include <math.h>
 #include <string.h>
@@ -427,31 +427,27 @@ thiele_stop thiele_learner_stop(const thiele_learner *l)
  */
 
 /* The posterior so far into the learner's model. */
-static thiele_status refresh(thiele_learner *l, thiele_context *ctx)
+static void refresh(thiele_learner *l)
 {
     for (int j = 0; j < l->model->latents; j++) {
-        thiele_status status = thi_online_freeze(&l->online, ctx, j, &l->model->latent[j]);
-        if (status != THIELE_OK) {
-            return status;
-        }
+        thi_online_freeze(&l->online, j, &l->model->latent[j]);
     }
     l->model->stream.forget = l->options.forget;
     l->model->stream.stop = l->stop;
-    return THIELE_OK;
 }
 
 thiele_status thiele_learner_model(thiele_learner *l, thiele_context *ctx, thiele_model **out)
 {
     THI_NEED_OUT(out, ctx, l && ctx);
-    thiele_status status = refresh(l, ctx);
-    return status == THIELE_OK ? thi_model_copy(out, ctx, l->model) : status;
+    refresh(l);
+    return thi_model_copy(out, ctx, l->model);
 }
 
 thiele_status thiele_learner_save(thiele_learner *l, thiele_context *ctx, const char *path)
 {
     THI_NEED(ctx, l && ctx && path);
     thiele_status status;
-    THI_TRY(refresh(l, ctx));
+    refresh(l);
     THI_TRY(thi_model_save_again(l->model, ctx, path));
     l->unsaved = 0;
     l->saved = thi_seconds();

@@ -6,7 +6,7 @@
 
 #include "posterior/local.h"
 
-const char *const thi_plus_names[THI_PLUS_KINDS] = {"none", "triangle", "white", "kernel"};
+const char *const thi_plus_names[THI_PLUS_KINDS] = {"none", "triangle", "white", "kernel", "precision"};
 const char *const thi_conditional_names[THI_CONDITIONAL_KINDS] = {"full", "none", "diagonal"};
 const char *const thi_shared_names[THI_SHARED_KINDS] = {"inputs", "factor", "scale"};
 
@@ -84,7 +84,7 @@ static thiele_status list_plus(thi_tensor_list *list, const thi_predictor *p, in
         char name[32];
         thi_matrix R = p->R[k];
         snprintf(name, sizeof name, "plus.%d", k + 1);
-        thi_tensor tensor = p->plus == THI_PLUS_TRIANGLE
+        thi_tensor tensor = thi_plus_is_triangle(p->plus)
                                 ? (thi_tensor){.dims = 1, .shape = {thi_packed_size(p->n)}, .lower = R}
                                 : (thi_tensor){.dims = 2, .shape = {p->n, R.rows}, .data = R.data};
         status = thi_tensor_add(list, latent, name, tensor);

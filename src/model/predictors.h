@@ -8,7 +8,7 @@
 #include "posterior/predictor.h"
 
 /* Words of the file. */
-enum { THI_PLUS_KINDS = THI_PLUS_KERNEL + 1 };
+enum { THI_PLUS_KINDS = THI_PLUS_PRECISION + 1 };
 extern const char *const thi_plus_names[THI_PLUS_KINDS];
 extern const char *const thi_conditional_names[THI_CONDITIONAL_KINDS];
 /* Parts that a later latent function may have from the first. */

@@ -155,7 +155,7 @@ static thiele_status check_plus(const thi_predictor *p, const parts *from, const
         const thi_tensor *tensor = NULL;
         int64_t shape[2] = {p->n, json_integer_value(json_array_get(rows, (size_t)k))};
         snprintf(part, sizeof part, "plus.%d", k + 1);
-        if (p->plus == THI_PLUS_TRIANGLE) {
+        if (thi_plus_is_triangle(p->plus)) {
             status = check_triangle(from, part, p->n);
         } else if (shape[1] < 1 || shape[1] > p->n) {
             status = thi_fail(from->ctx, THIELE_ERROR_FORMAT, "its field 'plus_rows' makes no sense");
@@ -191,7 +191,7 @@ static thiele_status check_local(const thi_predictor *p, const parts *from, cons
     int64_t N = json_integer_value(json_object_get(json, "rows")), D = p->kernel->dims;
     int64_t P = json_integer_value(json_object_get(json, "blocks"));
     double noise = json_number_value(json_object_get(json, "noise"));
-    bool fits = p->components == 1 && p->plus == THI_PLUS_TRIANGLE && p->conditional == THI_CONDITIONAL_FULL;
+    bool fits = p->components == 1 && thi_plus_is_triangle(p->plus) && p->conditional == THI_CONDITIONAL_FULL;
     const thi_tensor *tensor;
     thiele_status status;
     if (!fits || P < 1 || P > N || N > INT32_MAX || !isfinite(noise) || !(noise > 0.0)) {
@@ -292,7 +292,7 @@ static thiele_status take_plus(thi_predictor *p, const parts *from, const json_t
         char part[32];
         int64_t shape[2] = {p->n, json_integer_value(json_array_get(rows, (size_t)k))};
         snprintf(part, sizeof part, "plus.%d", k + 1);
-        if (p->plus == THI_PLUS_TRIANGLE) {
+        if (thi_plus_is_triangle(p->plus)) {
             THI_TRY(take_triangle(from, part, p->n, &p->R[k]));
             continue;
         }

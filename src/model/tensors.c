@@ -123,13 +123,15 @@ static thiele_status altered(const reading *r)
     return bad(r, "its checksum does not match, so it was altered or damaged (copy or fit it again)");
 }
 
-/* The format's version from how the header begins; 1 is told from others later. Of the present one nothing is looked at
- * before its checksum, that of all bytes, is found right. */
+/* The format's version from how the header begins; 1 is told from others later. Of later ones nothing is looked at
+ * before their checksum, that of all bytes, is found right. */
 static thiele_status check_bytes(const reading *r)
 {
-    size_t at = strlen(THI_HEADER_START);
-    bool present = r->length > at + CRC_DIGITS && memcmp(r->text, THI_HEADER_START, at) == 0;
-    r->to->version = present ? THI_FORMAT_VERSION : 1;
+    size_t at = strlen(THI_HEADER_START), digit = strlen(THI_HEADER_VERSION);
+    bool present = r->length > at + CRC_DIGITS && memcmp(r->text, THI_HEADER_START, digit) == 0 &&
+                   (r->text[digit] == '2' || r->text[digit] == '3') &&
+                   memcmp(r->text + digit + 1, THI_HEADER_START + digit + 1, at - digit - 1) == 0;
+    r->to->version = present ? r->text[digit] - '0' : 1;
     return present && r->to->values != NULL && !ends_in(thi_header_crc(r->text, r->length), r, r->text + at)
                ? altered(r)
                : THIELE_OK;
@@ -145,9 +147,9 @@ static thiele_status read_header(const reading *r, const json_t *header)
     if (format == NULL || strcmp(format, THI_FORMAT_NAME) != 0 || version == NULL) {
         return bad(r, "its header is not one that thiele writes");
     }
-    if (strcmp(version, "1") != 0 && strcmp(version, "2") != 0) {
+    if (strlen(version) != 1 || version[0] < '1' || version[0] > '0' + THI_FORMAT_VERSION) {
         return thi_fail(r->ctx, THIELE_ERROR_FORMAT,
-                        "%s has format version %.20s and this program reads 1 and %d: use a newer thiele, or fit again",
+                        "%s has format version %.20s and this program reads 1 to %d: use a newer thiele, or fit again",
                         r->source, version, THI_FORMAT_VERSION);
     }
     if (crc_text == NULL || model == NULL || json_object_size(about) != 4 || version[0] - '0' != r->to->version) {

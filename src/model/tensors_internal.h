@@ -5,15 +5,16 @@
 #include "model/tensors.h"
 
 #define THI_FORMAT_NAME    "thiele"
-#define THI_FORMAT_VERSION 2
+#define THI_FORMAT_VERSION 3
 
 /*
  * The header begins with these bytes, then come the checksum's eight digits and the rest: so the checksum can cover
- * every byte of the file, its own digits as zeros.
+ * every byte of the file, its own digits as zeros. Version 2 is the same with its own digit.
  */
-#define THI_HEADER_START "{\"__metadata__\":{\"format\":\"thiele\",\"version\":\"2\",\"crc32\":\""
-#define THI_NO_CHECKSUM  "00000000"
-#define THI_HEADER_MODEL "\",\"model\":"
+#define THI_HEADER_VERSION "{\"__metadata__\":{\"format\":\"thiele\",\"version\":\""
+#define THI_HEADER_START   THI_HEADER_VERSION "3\",\"crc32\":\""
+#define THI_NO_CHECKSUM    "00000000"
+#define THI_HEADER_MODEL   "\",\"model\":"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "model files are little-endian: byte swapping is needed on this processor"

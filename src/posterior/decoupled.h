@@ -26,6 +26,7 @@
 
 #include "basis/functions.h"
 #include "posterior/engine.h"
+#include "posterior/natural.h"
 
 enum { THI_DECOUPLED_PORTION = 512 };
 
@@ -87,8 +88,9 @@ thiele_status thi_decoupled_end(thi_decoupled *d, thiele_context *ctx, const thi
 /*
  * Orthogonal, after the pulls and before the next begin: a natural step of size rho with the (g, h) pulled since begin,
  * as MATH.md section 3 has it: T <- (1 - rho) T - 2 rho V diag(h) V', t <- (1 - rho) t + rho V (g - 2 h V'm).
+ * The sites may have room for more functions.
  */
-void thi_decoupled_step(const thi_decoupled *d, double rho, thi_matrix T, double *t);
+void thi_decoupled_step(const thi_decoupled *d, double rho, thi_natural *sites);
 /*
  * Orthogonal, after begin: the weights b (beta.n) of k(x, beta) in mu = m(x) + k(x, alpha) a + k(x, beta) b; and t that
  * gives such weights at the present a and T.

@@ -346,9 +346,11 @@ out:
     return status;
 }
 
-void thi_decoupled_step(const thi_decoupled *d, double rho, thi_matrix T, double *t)
+void thi_decoupled_step(const thi_decoupled *d, double rho, thi_natural *sites)
 {
     int64_t M = d->beta.n;
+    thi_matrix T = sites->T;
+    double *t = sites->t;
     const double *Th = d->Th.data;
     for (int64_t j = 0; j < M; j++) {
         for (int64_t i = j; i < M; i++) {

@@ -40,7 +40,8 @@ static thiele_status end(void *self, thiele_context *ctx, const double *expected
 static void step(void *self, double rho, const void *q)
 {
     const thi_decoupled_q *at = q;
-    thi_decoupled_step(self, rho, at->factor, at->t);
+    thi_natural sites = {.T = at->factor, .t = at->t};
+    thi_decoupled_step(self, rho, &sites);
 }
 
 static thiele_status freeze(void *self, thiele_context *ctx, int latent, thi_predictor *out)

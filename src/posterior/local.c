@@ -159,7 +159,7 @@ static thiele_status add_posterior(job *j, int64_t count)
     double *variance = j->numbers + j->room;
     thi_matrix Rb = cut(j->work, M, count);
     memcpy(Rb.data, j->K.data, (size_t)(M * count) * sizeof(double));
-    thiele_status status = thi_tri_multiply(j->ctx, THI_T, j->p->R[0], Rb);
+    thiele_status status = thi_predictor_apply_root(j->p, j->ctx, 0, Rb);
     for (int64_t i = 0; i < count && status == THIELE_OK; i++) {
         const double *u = Rb.data + i * M;
         variance[i] += thi_blas_dot(M, u, u);
@@ -372,7 +372,7 @@ thiele_status thi_local_joint(const thi_predictor *predictor, thiele_context *ct
     THI_TRY(thi_matrix_alloc(&j.B, ctx, predictor->n, n));
     THI_TRY(job_open(&j, n));
     THI_TRY(by_blocks(&j, n, X, NULL, joint_piece));
-    THI_TRY(thi_tri_multiply(ctx, THI_T, predictor->R[0], j.B));
+    THI_TRY(thi_predictor_apply_root(predictor, ctx, 0, j.B));
     THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, j.B, j.B, 1.0, C, true));
     thi_symmetrise(C);
 out:

@@ -40,7 +40,7 @@ typedef struct thi_local {
 /*
  * Room for the rows of a partition with centres, which is copied. The caller fills in X and y, row i of which is row
  * order[i] of the table, and then calls thi_local_renew. It becomes a part of a predictor of a sparse posterior (one
- * component, THI_PLUS_TRIANGLE, THI_CONDITIONAL_FULL) when that predictor's field `local` is set, which then owns it.
+ * component, R by a triangle, THI_CONDITIONAL_FULL) when that predictor's field `local` is set, which then owns it.
  */
 thiele_status thi_local_create(thi_local **out, thiele_context *ctx, const thi_partition *partition);
 /* Room for the rows' sites: zeros, which the caller fills in before thi_local_renew, whose noise is not looked at then.

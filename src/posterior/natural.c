@@ -43,6 +43,44 @@ void thi_natural_mix(thi_natural *sum, double keep, const thi_natural *other, do
     sum->rows = keep * sum->rows + gain * other->rows;
 }
 
+void thi_natural_copy(thi_natural *sum, const thi_natural *other)
+{
+    int64_t M = sum->T.rows;
+    memcpy(sum->T.data, other->T.data, (size_t)(M * M) * sizeof(double));
+    memcpy(sum->t, other->t, (size_t)M * sizeof(double));
+    sum->constant = other->constant;
+    sum->rows = other->rows;
+    sum->basis = other->basis;
+}
+
+thiele_status thi_natural_root(const thi_natural *sum, thiele_context *ctx, thi_matrix C)
+{
+    thi_tri_copy(sum->T, C);
+    for (int64_t i = 0; i < C.rows; i++) {
+        C.data[i + i * C.ld] += 1.0;
+    }
+    return thi_chol(ctx, C);
+}
+
+thiele_status thi_natural_take(thi_natural *sum, thiele_context *ctx, thi_matrix C, const double *m)
+{
+    int64_t M = C.rows;
+    thi_matrix T = thi_matrix_view(sum->T.data, M, M, sum->T.ld), t = thi_matrix_view(sum->t, M, 1, M);
+    for (int64_t j = 0; j < M; j++) {
+        for (int64_t i = 0; i < M; i++) {
+            T.data[i + j * T.ld] = i <= j ? C.data[j + i * C.ld] : 0.0;
+        }
+    }
+    thiele_status status = thi_tri_multiply(ctx, THI_N, C, T);
+    for (int64_t i = 0; i < M; i++) {
+        T.data[i + i * T.ld] -= 1.0;
+    }
+    memcpy(sum->t, m, (size_t)M * sizeof *m);
+    thi_blas_trmm(THI_LEFT, THI_T, 1.0, C, t);
+    thi_blas_trmm(THI_LEFT, THI_N, 1.0, C, t);
+    return status;
+}
+
 /* --- the tree --------------------------------------------------------------------------------------------------------
  */
 
@@ -139,8 +177,7 @@ thiele_status thi_natural_tree_add(thi_natural_tree *tree, thiele_context *ctx, 
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a sum over rows is of another basis than those before it");
     }
     THI_TRY(thi_natural_open(&node.sum, ctx, tree->M));
-    thi_natural_mix(&node.sum, 0.0, sum, 1.0);
-    node.sum.basis = sum->basis;
+    thi_natural_copy(&node.sum, sum);
     THI_TRY(insert(tree, ctx, &node));
 out:
     thi_natural_close(&node.sum);

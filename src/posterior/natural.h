@@ -24,6 +24,16 @@ void thi_natural_zero(thi_natural *sum);
 /* sum = keep * sum + gain * other: (1, 1) adds, (1, -1) subtracts, (1 - rho, rho) moves, (c, 0) scales. */
 void thi_natural_mix(thi_natural *sum, double keep, const thi_natural *other, double gain);
 
+/* sum = other, of the same size. */
+void thi_natural_copy(thi_natural *sum, const thi_natural *other);
+/* Lower triangle of C = chol(I + T). M^3/3 flops. Error: NUMERIC. */
+thiele_status thi_natural_root(const thi_natural *sum, thiele_context *ctx, thi_matrix C);
+/*
+ * The statistic of q(w) = N(m, S) from C = chol(S^-1), by products alone: T = C C' - I, t = C C'm. sum may be larger
+ * than q: the rest of it stays. M^3 flops.
+ */
+thiele_status thi_natural_take(thi_natural *sum, thiele_context *ctx, thi_matrix C, const double *m);
+
 /* --- the tree --------------------------------------------------------------------------------------------------------
  */
 

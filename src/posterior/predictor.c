@@ -98,6 +98,34 @@ void thi_predictor_clear(thi_predictor *predictor)
     *predictor = (thi_predictor){0};
 }
 
+thiele_status thi_predictor_to_precision(thi_predictor *p, thiele_context *ctx)
+{
+    thi_matrix R = p->R[0], B = {0}, N = {0};
+    thiele_status status;
+    THI_TRY(thi_matrix_alloc(&B, ctx, p->n, p->n));
+    if (p->plus == THI_PLUS_TRIANGLE) {
+        THI_TRY(thi_matrix_alloc(&N, ctx, p->n, p->n));
+        thi_tri_copy(R, N);
+        THI_TRY(thi_tri_inverse(ctx, N));
+        THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, N, N, 0.0, B, true));
+    } else {
+        THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, R, R, 0.0, B, true));
+        THI_TRY(thi_chol(ctx, B));
+        THI_TRY(thi_chol_inverse(ctx, B));
+    }
+    THI_TRY(thi_chol(ctx, B));
+    thi_free(R.data);
+    p->R[0] = B;
+    p->plus = THI_PLUS_PRECISION;
+    B = (thi_matrix){0};
+out:
+    thi_free(B.data);
+    thi_free(N.data);
+    return status == THIELE_ERROR_NUMERIC
+               ? thi_fail_in(ctx, status, "the posterior over the %lld inducing inputs", (long long)p->n)
+               : status;
+}
+
 /* --- a block of rows -------------------------------------------------------------------------------------------------
  */
 
@@ -153,17 +181,33 @@ static void add_norms(thi_matrix U, double sign, double *variance)
     }
 }
 
+thiele_status thi_predictor_apply_root(const thi_predictor *p, thiele_context *ctx, int component, thi_matrix U)
+{
+    thi_matrix R = p->R[component];
+    return p->plus == THI_PLUS_TRIANGLE ? thi_tri_multiply(ctx, THI_T, R, U) : thi_tri_solve(ctx, THI_N, R, U);
+}
+
+thiele_status thi_predictor_invert_root(const thi_predictor *p, thiele_context *ctx, int component, thi_matrix *R)
+{
+    thiele_status status = thi_matrix_alloc(R, ctx, p->n, p->n);
+    if (status == THIELE_OK) {
+        thi_tri_copy(p->R[component], *R);
+        status = thi_tri_inverse(ctx, *R);
+    }
+    return status;
+}
+
 /* Ru = R_k u for the columns u of K (k(basis, x), or w where R takes that); a view of the work space. */
 static thiele_status apply_plus(const thi_predictor *p, thiele_context *ctx, int component, const thi_rows_space *s,
                                 thi_matrix *Ru)
 {
     thi_matrix R = p->R[component];
     *Ru = first_columns(s->R, R.rows, s->K.cols);
-    if (p->plus != THI_PLUS_TRIANGLE) {
+    if (!thi_plus_is_triangle(p->plus)) {
         return thi_multiply(ctx, THI_N, THI_N, 1.0, R, s->K, 0.0, *Ru, false);
     }
     copy_columns(s->K, *Ru);
-    return thi_tri_multiply(ctx, THI_T, R, *Ru);
+    return thi_predictor_apply_root(p, ctx, component, *Ru);
 }
 
 /* variance (n x components) += |R u|^2 */

@@ -4,7 +4,7 @@
  *   mean_k(x) = m(x) + k(x, basis) a_k
  *   var_k(x)  = tau (k(x, x) - |w|^2 + |R_k u|^2),   w = L^-1 (scale . k(basis, x)),  u = w or k(basis, x)
  * in the coordinates and units that the model was fitted in. Exact regression has
- * neither scale nor R; inducing-point posteriors have L = chol(Kzz), R = Ls' on w; dense sites have scale =
+ * neither scale nor R; inducing-point posteriors have L = chol(Kzz), R = Ls' or C^-1 on w; dense sites have scale =
  * sqrt(lambda) and, where some lambda is negative, R on k. PIC adds what the training rows near x say (local.h).
  * Decoupled posteriors have a second basis for the mean, and their basis functions may have length-scales of their own.
  */
@@ -19,7 +19,8 @@ typedef enum thi_plus {
     THI_PLUS_NONE,     /* there is none */
     THI_PLUS_TRIANGLE, /* lower triangle of Ls (n x n); R = Ls', applied to w */
     THI_PLUS_WHITE,    /* r x n, applied to w */
-    THI_PLUS_KERNEL    /* r x n, applied to k(basis, x) */
+    THI_PLUS_KERNEL,   /* r x n, applied to k(basis, x) */
+    THI_PLUS_PRECISION /* lower triangle of C = chol(I + T), what rows say (natural.h); R = C^-1, applied to w */
 } thi_plus;
 
 /* What is kept of K - Q = k(x, x') - w'w', which is what the basis does not explain. */
@@ -53,7 +54,7 @@ typedef struct thi_predictor {
      * made with (fit/predictive.h): the variance of its noise, and the factor of its variances. 0: neither is another.
      */
     double noise, tau;
-    struct thi_local *local; /* of PIC (components 1, plus TRIANGLE, conditional FULL); NULL: none */
+    struct thi_local *local; /* of PIC (components 1, R by a triangle, conditional FULL); NULL: none */
     thi_inputs inputs;
     thi_functions functions, mean_functions; /* with mean_basis, in place of inputs */
 } thi_predictor;
@@ -73,6 +74,24 @@ thiele_status thi_predictor_begin(thi_predictor *predictor, thiele_context *ctx,
 /* For a predictor whose fields were read from a file: makes what is derived from them. */
 thiele_status thi_predictor_finish(thi_predictor *predictor, thiele_context *ctx);
 void thi_predictor_clear(thi_predictor *predictor);
+
+/* Whether R is given by a lower triangle of n rows. */
+static inline bool thi_plus_is_triangle(thi_plus plus)
+{
+    return plus == THI_PLUS_TRIANGLE || plus == THI_PLUS_PRECISION;
+}
+/* U (n x any number) = R U in place, of a component whose R is given by a triangle. */
+thiele_status thi_predictor_apply_root(const thi_predictor *predictor, thiele_context *ctx, int component,
+                                       thi_matrix U);
+/* Of THI_PLUS_PRECISION: R = C^-1 itself, a lower triangle with zeros above it, in a new matrix. n^3/3 flops. */
+thiele_status thi_predictor_invert_root(const thi_predictor *predictor, thiele_context *ctx, int component,
+                                        thi_matrix *R);
+/*
+ * A posterior of one component with R on w as what its rows say: R = C^-1 in place of Ls' or a matrix, by inverting
+ * S = R'R. Of files of version 2, and of fits that have S and no sums over rows. 5 n^3/3 flops. Errors: NUMERIC,
+ * MEMORY.
+ */
+thiele_status thi_predictor_to_precision(thi_predictor *predictor, thiele_context *ctx);
 
 static inline double thi_predictor_tau(const thi_predictor *predictor)
 {

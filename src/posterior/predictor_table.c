@@ -21,11 +21,11 @@ static bool pays(const thi_predictor *p, const thiele_context *ctx, int64_t rows
     enum { SMALL = 64, TIMES = 8 };
     const double share = 0.1;
     double n = (double)p->n, K = (double)p->components, saved = n * n * (1.0 - K);
-    if (p->n < SMALL || (p->plus != THI_PLUS_TRIANGLE && p->plus != THI_PLUS_WHITE)) {
+    if (p->n < SMALL || (!thi_plus_is_triangle(p->plus) && p->plus != THI_PLUS_WHITE)) {
         return false;
     }
     for (int k = 0; k < p->components; k++) {
-        saved += p->plus == THI_PLUS_TRIANGLE ? n * n : 2.0 * n * (double)p->R[k].rows;
+        saved += thi_plus_is_triangle(p->plus) ? n * n : 2.0 * n * (double)p->R[k].rows;
     }
     return saved * (double)rows >= TIMES * n * n * (K * n + THI_PREDICT_BLOCK) &&
            8.0 * n * n * (K + 2.0) <= share * (double)thi_memory_limit(ctx);

@@ -37,8 +37,17 @@ static thiele_status make_one(const thi_predictor *p, thiele_context *ctx, int c
 static thiele_status make_root(const thi_predictor *p, thiele_context *ctx, int component, thi_panels *out)
 {
     bool triangle = p->plus == THI_PLUS_TRIANGLE;
-    return thi_panels_make(out, ctx, triangle ? THI_PANELS_UPPER : THI_PANELS_WHOLE, triangle ? THI_T : THI_N,
-                           p->R[component]);
+    thi_matrix N = {0};
+    thiele_status status;
+    if (p->plus != THI_PLUS_PRECISION) {
+        return thi_panels_make(out, ctx, triangle ? THI_PANELS_UPPER : THI_PANELS_WHOLE, triangle ? THI_T : THI_N,
+                               p->R[component]);
+    }
+    THI_TRY(thi_predictor_invert_root(p, ctx, component, &N));
+    THI_TRY(thi_panels_make(out, ctx, THI_PANELS_LOWER, THI_N, N));
+out:
+    thi_free(N.data);
+    return status;
 }
 
 static void clear_factors(thi_single *s)

@@ -141,6 +141,30 @@ void thi_sparse_close(thi_sparse *sparse)
     *sparse = (thi_sparse){0};
 }
 
+/* One number after the other. */
+static uint64_t mark(uint64_t hash, int64_t count, int64_t stride, const double *numbers)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t bits;
+        memcpy(&bits, numbers + i * stride, sizeof bits);
+        hash = (hash ^ bits) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+/* The diagonal of L stands for the kernel: each number of it depends on all parameters. Never 0. */
+static uint64_t fingerprint(const thi_sparse *sparse)
+{
+    int64_t M = sparse->shape.M;
+    const thi_prior *prior = &sparse->prior;
+    uint64_t hash = mark(1 + (uint64_t)prior->mean, M * sparse->D, 1, sparse->Z);
+    hash = mark(hash, M, M + 1, sparse->L.data);
+    hash = mark(hash, thi_mean_parameters(prior->mean, sparse->D), 1, prior->mean_parameter);
+    hash = mark(hash, THI_RESIDUAL_KINDS, 1, sparse->shape.weight);
+    return mark(hash, 1, 1, &sparse->noise) | 1;
+}
+
 thiele_status thi_sparse_prepare(thi_sparse *sparse, thiele_context *ctx, const thi_prior *prior, const double *Z,
                                  double noise)
 {
@@ -155,6 +179,7 @@ thiele_status thi_sparse_prepare(thi_sparse *sparse, thiele_context *ctx, const 
     if (status == THIELE_ERROR_NUMERIC) {
         status = thi_fail_in(ctx, status, "the kernel matrix of the %lld inducing inputs", (long long)sparse->shape.M);
     }
+    sparse->basis = fingerprint(sparse);
 out:
     return status;
 }
@@ -166,11 +191,7 @@ thiele_status thi_sparse_set(thi_sparse *sparse, thiele_context *ctx, const thi_
 {
     int64_t M = sparse->shape.M;
     thiele_status status;
-    thi_tri_copy(sums->T, sparse->root);
-    for (int64_t i = 0; i < M; i++) {
-        sparse->root.data[i + i * M] += 1.0;
-    }
-    THI_TRY(thi_chol(ctx, sparse->root));
+    THI_TRY(thi_natural_root(sums, ctx, sparse->root));
     sparse->log_det = thi_chol_logdet(sparse->root);
     memcpy(sparse->m, sums->t, (size_t)M * sizeof(double));
     thi_blas_trsv(THI_N, sparse->root, sparse->m);

@@ -85,6 +85,7 @@ typedef struct thi_sparse {
     thi_inputs inputs;
     thi_matrix L; /* chol(Kzz) */
     double jitter;
+    uint64_t basis; /* fingerprint of all that sums over blocks depend on but their rows */
     /* q(w) = N(m, S) of thi_sparse_set: */
     thi_matrix root; /* chol(B) */
     thi_matrix S;    /* full symmetric */
@@ -111,6 +112,12 @@ thiele_status thi_sparse_prepare(thi_sparse *sparse, thiele_context *ctx, const 
  */
 thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
                              double scale, thi_natural *sums);
+/*
+ * Adds the `count` blocks that the last thi_sparse_sum was over (at most THI_SPARSE_LANES) to a tree of this basis, as
+ * its blocks number first, first + 1, ...
+ */
+thiele_status thi_sparse_keep(const thi_sparse *sparse, thiele_context *ctx, int64_t first, int64_t count,
+                              thi_natural_tree *tree);
 /* q from sums. M^3 flops. NUMERIC when B is not positive definite. */
 thiele_status thi_sparse_set(thi_sparse *sparse, thiele_context *ctx, const thi_natural *sums);
 /* KL(q || p) of the present q. */
@@ -161,10 +168,8 @@ double thi_block_slack(const thi_block *block, const double *E);
  */
 thiele_status thi_sparse_leave_out(thi_sparse *sparse, thiele_context *ctx, const thi_block *block, double *residual,
                                    double *variance);
-/* The predictor of the present q. 5 M^3/3 flops. */
+/* The predictor of the present q. */
 thiele_status thi_sparse_freeze(const thi_sparse *sparse, thiele_context *ctx, thi_conditional conditional,
                                 thi_predictor *out);
-/* Lower triangle of Ls = the Cholesky factor of B^-1, from the lower triangle of B and without forming B^-1. */
-thiele_status thi_sparse_inverse_root(thiele_context *ctx, thi_matrix B, thi_matrix Ls);
 
 #endif

@@ -183,6 +183,7 @@ thiele_status thi_sparse_sum_part(const thi_sparse *sparse, thiele_context *ctx,
     thiele_status status;
     thi_natural_zero(&lane->sums);
     lane->sums.rows = (double)block->n;
+    lane->sums.basis = sparse->basis;
     if (sparse->shape.sites) {
         THI_TRY(thi_sparse_condition(sparse, ctx, desk, block, &lane->sums.constant));
         return thi_sparse_sum_sites(sparse, ctx, desk, block, &lane->sums);
@@ -212,6 +213,16 @@ thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t co
         }
     }
     return THIELE_OK;
+}
+
+thiele_status thi_sparse_keep(const thi_sparse *sparse, thiele_context *ctx, int64_t first, int64_t count,
+                              thi_natural_tree *tree)
+{
+    thiele_status status = THIELE_OK;
+    for (int64_t i = 0; i < count && status == THIELE_OK; i++) {
+        status = thi_natural_tree_add(tree, ctx, first + i, &sparse->space->lane[i].sums);
+    }
+    return status;
 }
 
 /* --- leaving rows out ------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ static void reverse_factor(thi_matrix T, thi_matrix to)
 /* U (zeroed) with U U' = I - S, or S; I without R. */
 static thiele_status make_upper(const thi_predictor *p, thiele_context *ctx, int component, thi_matrix U)
 {
-    thi_matrix T = {0}, A = {0};
+    thi_matrix T = {0}, A = {0}, N = {0};
     thiele_status status = THIELE_OK;
     if (p->plus == THI_PLUS_NONE) {
         for (int64_t i = 0; i < p->n; i++) {
@@ -62,12 +62,16 @@ static thiele_status make_upper(const thi_predictor *p, thiele_context *ctx, int
     }
     THI_TRY(thi_matrix_alloc(&T, ctx, p->n, p->n));
     THI_TRY(thi_matrix_alloc(&A, ctx, p->n, p->R[component].rows));
-    reverse_root(p, p->R[component], A);
+    if (p->plus == THI_PLUS_PRECISION) {
+        THI_TRY(thi_predictor_invert_root(p, ctx, component, &N));
+    }
+    reverse_root(p, N.data != NULL ? N : p->R[component], A);
     THI_TRY(factor_rest(p, ctx, A, T));
     reverse_factor(T, U);
 out:
     thi_free(T.data);
     thi_free(A.data);
+    thi_free(N.data);
     return status;
 }
 

@@ -16,8 +16,8 @@
 
 /*
  * C of one component in the lower triangle of a new matrix (free its data), for a predictor with R on w or without R.
- * NUMERIC where S <= I does not hold. 7n^3/3 flops where R is as large; two more matrices of that size while it is
- * made.
+ * NUMERIC where S <= I does not hold. 8n^3/3 flops where R is as large; two or three more matrices of that size while
+ * it is made.
  */
 thiele_status thi_triangle_make(thi_matrix *C, thiele_context *ctx, const thi_predictor *predictor, int component);
 

@@ -297,7 +297,8 @@ static void test_natural_step(void **state)
         assert_ok(ctx, thi_decoupled_pull(w.engine, ctx, a.g, a.h, &none));
         memcpy(before, w.factor, sizeof w.factor);
         memcpy(before + BETA * BETA, w.t, sizeof w.t);
-        thi_decoupled_step(w.engine, 1.0, thi_matrix_view(w.factor, BETA, BETA, BETA), w.t);
+        thi_natural sites = {.T = thi_matrix_view(w.factor, BETA, BETA, BETA), .t = w.t};
+        thi_decoupled_step(w.engine, 1.0, &sites);
     }
     for (int j = 0; j < BETA; j++) {
         assert_all_near(w.factor + j + j * BETA, before + j + j * BETA, BETA - j, 1e-10, 1e-10);

@@ -218,16 +218,19 @@ static double bound_at(setting *s)
         m[i] = sum;
     }
     double kl = 0.0;
+    thi_matrix R;
+    assert_ok(s->ctx, thi_predictor_invert_root(p, s->ctx, 0, &R));
     for (int64_t j = 0; j < size; j++) {
-        kl += 0.5 * (m[j] * m[j] - 1.0) - log(p->R[0].data[j + j * p->R[0].ld]);
+        kl += 0.5 * (m[j] * m[j] - 1.0) - log(R.data[j + j * R.ld]);
         for (int64_t i = j; i < size; i++) {
-            kl += 0.5 * p->R[0].data[i + j * p->R[0].ld] * p->R[0].data[i + j * p->R[0].ld];
+            kl += 0.5 * R.data[i + j * R.ld] * R.data[i + j * R.ld];
         }
     }
     free(mean);
     free(variance);
     free(bare);
     free(m);
+    thi_free(R.data);
     return total - kl;
 }
 
@@ -325,21 +328,22 @@ static void test_svi(void **state)
     s.latent = theirs;
     svi = ask(&s);
     assert_same_answer(&dtc, &svi, 1e-8);
-    const thi_predictor *both[2] = {&mine, &theirs};
+    thi_predictor *both[2] = {&mine, &s.latent};
+    assert_ok(ctx, thi_predictor_to_precision(both[1], ctx));
     for (int k = 0; k < 2; k++) {
-        const thi_matrix *L = &both[k]->L, *R = &both[k]->R[0];
+        const thi_matrix *L = &both[k]->L;
+        thi_matrix R;
+        assert_ok(ctx, thi_predictor_invert_root(both[k], ctx, 0, &R));
         for (int i = 0; i < M; i++) {
             m[k][i] = 0.0;
             for (int j = i; j < M; j++) {
                 m[k][i] += L->data[j + i * L->ld] * both[k]->a[j];
             }
             for (int j = 0; j < M; j++) {
-                S[k][i + j * M] = 0.0;
-                for (int l = 0; l <= (i < j ? i : j); l++) {
-                    S[k][i + j * M] += R->data[i + l * R->ld] * R->data[j + l * R->ld];
-                }
+                S[k][i + j * M] = thi_blas_dot(M, R.data + i * M, R.data + j * M);
             }
         }
+        thi_free(R.data);
     }
     assert_all_near(m[0], m[1], M, 1e-8, 1e-8);
     assert_all_near(S[0], S[1], M * M, 1e-8, 1e-8);

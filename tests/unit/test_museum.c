@@ -5,6 +5,7 @@
 #include "model_testing.h"
 
 #include <dirent.h>
+#include <thiele/stream.h>
 #include <zlib.h>
 
 #include "model/json.h"
@@ -92,6 +93,43 @@ static void test_predictions(void **state)
     thiele_context *ctx = test_context(1);
     assert_true(each_model(ctx, "v1-", predicts_as_ever) >= 30);
     assert_true(each_model(ctx, "v2-", predicts_as_ever) >= 30);
+    assert_true(each_model(ctx, "v3-", predicts_as_ever) >= 30);
+    assert_int_equal(thi_memory_held(ctx), 0);
+    thiele_context_destroy(ctx);
+}
+
+/* --- updates ------------------------------------------------------------------------------------------------------ */
+
+static int updated;
+
+/* What a posterior of its kind can learn, one that was kept in any format can. */
+static void goes_on_learning(thiele_context *ctx, const char *path)
+{
+    thiele_model *model = NULL, *newer = NULL;
+    thiele_table *rows = NULL;
+    assert_ok(ctx, thiele_model_load(&model, ctx, path));
+    assert_ok(ctx, thiele_table_open(&rows, ctx, MUSEUM "/train.csv", NULL));
+    thiele_status status = thiele_model_update(&newer, ctx, model, rows, NULL);
+    assert_true(status == THIELE_OK || status == THIELE_ERROR_UNSUPPORTED);
+    updated += status == THIELE_OK;
+    thiele_table_destroy(rows);
+    thiele_model_destroy(model);
+    thiele_model_destroy(newer);
+}
+
+static void test_updates(void **state)
+{
+    (void)state;
+    static const char *const versions[] = {"v1-", "v2-", "v3-"};
+    thiele_context *ctx = test_context(1);
+    int first = 0;
+    for (int i = 0; i < 3; i++) {
+        updated = 0;
+        each_model(ctx, versions[i], goes_on_learning);
+        first = i == 0 ? updated : first;
+        assert_int_equal(updated, first);
+    }
+    assert_true(first >= 15);
     assert_int_equal(thi_memory_held(ctx), 0);
     thiele_context_destroy(ctx);
 }
@@ -220,9 +258,9 @@ static void test_damage(void **state)
 {
     (void)state;
     thiele_context *ctx = test_context(1);
-    assert_true(each_model(ctx, "v2-", flips_are_noticed) >= 30);
-    assert_true(each_model(ctx, "v2-", names_are_checked) >= 30);
-    assert_true(each_model(ctx, "v2-", flips_break_nothing) >= 30);
+    assert_true(each_model(ctx, "v3-", flips_are_noticed) >= 30);
+    assert_true(each_model(ctx, "v3-", names_are_checked) >= 30);
+    assert_true(each_model(ctx, "v3-", flips_break_nothing) >= 30);
     thiele_context_destroy(ctx);
 }
 
@@ -233,18 +271,18 @@ static void test_made_up(void **state)
     static const struct {
         const char *file, *mark, *by, *message;
     } cases[] = {
-        {"v2-exact", "\\\"jitter\\\":", "\\\"jitxer\\\":", "'jitter'"},
-        {"v2-exact", "\\\"redundant\\\":false", "\\\"redundanu\\\":false", "'redundant'"},
-        {"v2-stream", "\\\"prequential\\\":", "\\\"prequentiak\\\":", "'stream'"},
-        {"v2-mixture", "\\\"sparse\\\":", "\\\"sparxe\\\":", "'sparxe' is not one that this version knows"},
-        {"v2-pic", "\\\"local\\\":", "\\\"lobal\\\":", "tensor 'local.sizes' is not one of this model's"},
-        {"v2-holdout", "\\\"loo\\\":{\\\"rows\\\":18", "\\\"loo\\\":{\\\"rows\\\":0", "'loo.mean'"},
-        {"v2-mixing", "\\\"shared\\\":[\\\"inputs\\\"", "\\\"shared\\\":[\\\"inputz\\\"", "'latents'"},
-        {"v2-mixing", "\\\"shared\\\":", "\\\"xhared\\\":", "'latents'"},
-        {"v2-dense", "\"F64\",\"shape\"", "\"F64\",\"shapf\"", "table of its tensors"},
-        {"v2-dense", "\"version\":\"2\"", "\"version\":\"3\"", "format version 3"},
-        {"v2-dense", "\"version\":\"2\"", "\"version\":\"1\"", "checksum"},
-        {"v2-dense", "\"format\":\"thiele\"", "\"format\":\"thiela\"", "not one that thiele writes"},
+        {"v3-exact", "\\\"jitter\\\":", "\\\"jitxer\\\":", "'jitter'"},
+        {"v3-exact", "\\\"redundant\\\":false", "\\\"redundanu\\\":false", "'redundant'"},
+        {"v3-stream", "\\\"prequential\\\":", "\\\"prequentiak\\\":", "'stream'"},
+        {"v3-mixture", "\\\"sparse\\\":", "\\\"sparxe\\\":", "'sparxe' is not one that this version knows"},
+        {"v3-pic", "\\\"local\\\":", "\\\"lobal\\\":", "tensor 'local.sizes' is not one of this model's"},
+        {"v3-holdout", "\\\"loo\\\":{\\\"rows\\\":18", "\\\"loo\\\":{\\\"rows\\\":0", "'loo.mean'"},
+        {"v3-mixing", "\\\"shared\\\":[\\\"inputs\\\"", "\\\"shared\\\":[\\\"inputz\\\"", "'latents'"},
+        {"v3-mixing", "\\\"shared\\\":", "\\\"xhared\\\":", "'latents'"},
+        {"v3-dense", "\"F64\",\"shape\"", "\"F64\",\"shapf\"", "table of its tensors"},
+        {"v3-dense", "\"version\":\"3\"", "\"version\":\"4\"", "format version 4"},
+        {"v3-dense", "\"version\":\"3\"", "\"version\":\"1\"", "checksum"},
+        {"v3-dense", "\"format\":\"thiele\"", "\"format\":\"thiela\"", "not one that thiele writes"},
     };
     thiele_context *ctx = test_context(1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -264,6 +302,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_predictions),
+        cmocka_unit_test(test_updates),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_made_up),
     };

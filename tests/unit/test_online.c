@@ -81,7 +81,9 @@ static void check_gaussian(double none, double diagonal)
         assert_ok(ctx, thi_predictor_begin(&frozen, ctx, &p, w.M, w.Z, 1));
         memcpy(frozen.L.data, prior.L.data, (size_t)(w.M * w.M) * sizeof(double));
         assert_ok(ctx, thi_alloc(ctx, &frozen.R, 1, sizeof *frozen.R));
-        assert_ok(ctx, thi_online_freeze(&o, ctx, 0, &frozen));
+        assert_ok(ctx, thi_matrix_alloc(frozen.R, ctx, w.M, w.M));
+        frozen.plus = THI_PLUS_PRECISION;
+        thi_online_freeze(&o, 0, &frozen);
         assert_same_posterior(&frozen, &want, 1e-8, &w);
         thi_predictor_clear(&frozen);
         thi_online_close(&o);
@@ -90,6 +92,48 @@ static void check_gaussian(double none, double diagonal)
     thi_predictor_clear(&want);
     thiele_likelihood_destroy(lik);
     world_close(&w);
+}
+
+/* From the model of two whole blocks on, other rows one by one: that of all of them in the same blocks. */
+static void check_half(double none, double diagonal, double block)
+{
+    world w;
+    thi_predictor half = {0}, want = {0};
+    thiele_likelihood *lik = parse("gaussian(noise=0.11)", 0);
+    thi_online o;
+    thi_online_settings settings = {.capacity = ROWS, .weight = {none, diagonal, block}};
+    double mu[ROWS], v[ROWS];
+    world_open(&w, ctx, PIC_KERNEL, THI_MEAN_LINEAR);
+    world_engine(&w, ctx, none, diagonal, block);
+    assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, 2, w.block, 1.0, &w.sums));
+    assert_ok(ctx, thi_sparse_set(&w.sparse, ctx, &w.sums));
+    assert_ok(ctx, thi_sparse_freeze(&w.sparse, ctx, THI_CONDITIONAL_FULL, &half));
+    int64_t first = w.partition.start[2];
+    assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, ROWS - first, w.single + first, 1.0, &w.sums));
+    assert_ok(ctx, thi_sparse_set(&w.sparse, ctx, &w.sums));
+    assert_ok(ctx, thi_sparse_freeze(&w.sparse, ctx, THI_CONDITIONAL_FULL, &want));
+    assert_ok(ctx, thi_online_open(&o, ctx, 1, &half, lik, &settings));
+    for (int64_t n = 7; first < ROWS; first += n) {
+        n = ROWS - first < n ? ROWS - first : n;
+        assert_ok(ctx, thi_online_predict(&o, ctx, n, w.X + first * DIMS, NULL, mu, v));
+        assert_ok(ctx, thi_online_learn(&o, ctx, w.y + first, first));
+    }
+    thi_online_freeze(&o, 0, &half);
+    assert_same_posterior(&half, &want, 1e-9, &w);
+    thi_online_close(&o);
+    thi_predictor_clear(&half);
+    thi_predictor_clear(&want);
+    thiele_likelihood_destroy(lik);
+    world_close(&w);
+}
+
+static void test_half(void **state)
+{
+    (void)state;
+    check_half(1.0, 0.0, 0.0);
+    check_half(0.0, 1.0, 0.0);
+    check_half(0.0, 0.0, 1.0);
+    check_half(0.4, 0.2, 0.4);
 }
 
 static void test_gaussian(void **state)
@@ -184,6 +228,63 @@ static void check_other(const char *text, double apart)
     world_close(&w);
 }
 
+/*
+ * Batches that are visited again, what each said before taken away first: the fixed point is that of all rows together.
+ * Every visit ends as rounds do, so that the errors are theirs.
+ */
+static void check_revisits(const char *text)
+{
+    enum { BATCH = 15, PASSES = 12, PARTS = ROWS / BATCH };
+    world w;
+    thi_predictor prior = {0}, want = {0};
+    thiele_likelihood *lik = parse(text, 0);
+    thi_natural said[PARTS];
+    thi_online o;
+    thi_online_settings settings = {.capacity = ROWS};
+    double y[ROWS], mu[ROWS], v[ROWS], mean[TESTS], variance[TESTS];
+    int64_t clipped = 0;
+    world_open(&w, ctx, PIC_KERNEL, THI_MEAN_CONSTANT);
+    make_targets(&w, text, y);
+    world_engine(&w, ctx, 1.0, 0.0, 0.0);
+    prior_of(&w, &prior);
+    fit_batch(&w, lik, y, &want);
+    assert_ok(ctx, thi_predictor_marginals(&want, ctx, TESTS, w.Xtest, mean, variance, &clipped));
+    assert_ok(ctx, thi_online_open(&o, ctx, 1, &prior, lik, &settings));
+    for (int b = 0; b < PARTS; b++) {
+        assert_ok(ctx, thi_natural_open(&said[b], ctx, w.M));
+    }
+    for (int visit = 0; visit < PASSES * PARTS; visit++) {
+        int b = visit % PARTS;
+        thi_natural *sum = &o.latent->sum;
+        thi_natural_mix(sum, 1.0, &said[b], -1.0);
+        thi_natural_copy(&said[b], sum);
+        assert_ok(ctx, thi_online_predict(&o, ctx, BATCH, w.X + b * BATCH * DIMS, NULL, mu, v));
+        assert_ok(ctx, thi_online_learn(&o, ctx, y + b * BATCH, b * BATCH));
+        thi_natural_mix(&said[b], -1.0, sum, 1.0);
+    }
+    assert_ok(ctx, thi_online_predict(&o, ctx, TESTS, w.Xtest, NULL, mu, v));
+    for (int i = 0; i < TESTS; i++) {
+        assert_near(mu[i], mean[i], 0.0, 1e-3 * sqrt(variance[i]));
+        assert_near(v[i], variance[i], 1e-3, 0.0);
+    }
+    for (int b = 0; b < PARTS; b++) {
+        thi_natural_close(&said[b]);
+    }
+    thi_online_close(&o);
+    thi_predictor_clear(&prior);
+    thi_predictor_clear(&want);
+    thiele_likelihood_destroy(lik);
+    world_close(&w);
+}
+
+static void test_revisits(void **state)
+{
+    (void)state;
+    check_revisits("poisson");
+    check_revisits("bernoulli");
+    check_revisits("student-t(nu=4, scale=0.4)");
+}
+
 static void test_other_likelihoods(void **state)
 {
     (void)state;
@@ -208,7 +309,7 @@ static void test_frozen_and_back(void **state)
     prior_of(&w, &prior);
     assert_ok(ctx, thi_online_open(&o, ctx, 1, &prior, lik, &settings));
     learn_rows(&o, ctx, &w, w.y, NULL, 13);
-    assert_ok(ctx, thi_online_freeze(&o, ctx, 0, &prior));
+    thi_online_freeze(&o, 0, &prior);
     assert_ok(ctx, thi_online_open(&again, ctx, 1, &prior, lik, &settings));
     for (int64_t c = 0; c < w.M; c++) {
         assert_all_near(again.latent->sum.T.data + c + c * w.M, o.latent->sum.T.data + c + c * w.M, w.M - c, 1e-9,
@@ -217,20 +318,22 @@ static void test_frozen_and_back(void **state)
     assert_all_near(again.latent->sum.t, o.latent->sum.t, w.M, 1e-9, 1e-9);
     assert_all_near(again.latent->m, o.latent->m, w.M, 1e-9, 1e-9);
     thi_online_close(&again);
-    /* The same S as a matrix on w that is no triangle. */
-    thi_matrix R;
-    assert_ok(ctx, thi_matrix_alloc(&R, ctx, w.M, w.M));
-    for (int64_t i = 0; i < w.M; i++) {
-        for (int64_t j = i; j < w.M; j++) {
-            R.data[i + j * w.M] = prior.R[0].data[j + i * w.M];
-        }
+    /* The same S as other fits and older files have it: a matrix on w, and a triangle. */
+    for (int plus = THI_PLUS_TRIANGLE; plus <= THI_PLUS_WHITE; plus++) {
+        thi_matrix R, S;
+        assert_ok(ctx, thi_predictor_invert_root(&prior, ctx, 0, &R));
+        assert_ok(ctx, thi_matrix_alloc(&S, ctx, w.M, w.M));
+        assert_ok(ctx, thi_multiply(ctx, THI_T, THI_N, 1.0, R, R, 0.0, S, true));
+        assert_ok(ctx, thi_chol(ctx, S));
+        thi_free(prior.R[0].data);
+        prior.R[0] = plus == THI_PLUS_WHITE ? R : S;
+        prior.plus = (thi_plus)plus;
+        thi_free(plus == THI_PLUS_WHITE ? S.data : R.data);
+        assert_ok(ctx, thi_online_prepare(&prior, ctx));
+        assert_ok(ctx, thi_online_open(&again, ctx, 1, &prior, lik, &settings));
+        assert_all_near(again.latent->sum.T.data, o.latent->sum.T.data, w.M, 1e-8, 1e-8);
+        thi_online_close(&again);
     }
-    thi_free(prior.R[0].data);
-    prior.R[0] = R;
-    prior.plus = THI_PLUS_WHITE;
-    assert_ok(ctx, thi_online_open(&again, ctx, 1, &prior, lik, &settings));
-    assert_all_near(again.latent->sum.T.data, o.latent->sum.T.data, w.M, 1e-8, 1e-8);
-    thi_online_close(&again);
     thi_online_close(&o);
     thi_predictor_clear(&prior);
     thiele_likelihood_destroy(lik);
@@ -306,7 +409,8 @@ static void test_forgetting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gaussian),        cmocka_unit_test(test_other_likelihoods),
+        cmocka_unit_test(test_gaussian),        cmocka_unit_test(test_half),
+        cmocka_unit_test(test_revisits),        cmocka_unit_test(test_other_likelihoods),
         cmocka_unit_test(test_frozen_and_back), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_forgetting),
     };

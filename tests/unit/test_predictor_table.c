@@ -24,6 +24,8 @@ static const kind kinds[] = {
     {"sparse", KERNEL, THI_PLUS_TRIANGLE, BASIS, 1, THI_CONDITIONAL_FULL, false, false, false, true},
     {"sor", KERNEL, THI_PLUS_TRIANGLE, BASIS, 1, THI_CONDITIONAL_NONE, false, false, false, true},
     {"fic", KERNEL, THI_PLUS_TRIANGLE, BASIS, 1, THI_CONDITIONAL_DIAGONAL, false, false, false, true},
+    {"precision", KERNEL, THI_PLUS_PRECISION, BASIS, 1, THI_CONDITIONAL_FULL, false, false, false, true},
+    {"precision, sor", KERNEL, THI_PLUS_PRECISION, BASIS, 1, THI_CONDITIONAL_NONE, false, false, false, true},
     {"full mixture", KERNEL, THI_PLUS_TRIANGLE, BASIS, 2, THI_CONDITIONAL_FULL, false, false, false, true},
     {"mixture", KERNEL, THI_PLUS_WHITE, BASIS, 3, THI_CONDITIONAL_FULL, false, false, false, true},
     {"low rank", KERNEL, THI_PLUS_WHITE, 40, 1, THI_CONDITIONAL_FULL, false, false, false, true},
@@ -53,10 +55,14 @@ static void open_kind(const kind *what, world *w, thi_predictor *p)
     if (what->plus != THI_PLUS_NONE) {
         add_root(p, what->plus, what->rank);
     }
-    if (what->plus == THI_PLUS_TRIANGLE) {
+    if (thi_plus_is_triangle(what->plus)) {
+        p->plus = THI_PLUS_TRIANGLE;
         fill_triangle(p, 0.9);
     } else if (what->plus != THI_PLUS_NONE) {
         fill_root(p);
+    }
+    if (what->plus == THI_PLUS_PRECISION) {
+        assert_ok(ctx, thi_predictor_to_precision(p, ctx));
     }
     p->conditional = what->conditional;
     if (what->scaled) {

@@ -180,6 +180,19 @@ static void test_exact(void **state)
     }
 }
 
+/* The same posterior by what its rows say. */
+static void check_precision(thi_predictor *p, thi_single_way way)
+{
+    double mean[2], want, got;
+    int64_t clipped = 0;
+    assert_ok(ctx, thi_predictor_marginals(p, ctx, 1, p->basis + 1, mean, &want, &clipped));
+    assert_ok(ctx, thi_predictor_to_precision(p, ctx));
+    assert_ok(ctx, thi_predictor_marginals(p, ctx, 1, p->basis + 1, mean + 1, &got, &clipped));
+    assert_near(mean[1], mean[0], 0.0, 0.0);
+    assert_near(got, want, 1e-12, 1e-12);
+    check_single(p, way);
+}
+
 /* Full q with S below I, up to I but for rounding, and beyond it; of one component and several. */
 static void test_triangle(void **state)
 {
@@ -199,6 +212,9 @@ static void test_triangle(void **state)
             add_root(&p, THI_PLUS_TRIANGLE, p.n);
             fill_triangle(&p, cases[i].most);
             check_single(&p, cases[i].way);
+            if (components == 1 && fabs(cases[i].most - 1.0) > 1e-8) {
+                check_precision(&p, cases[i].way);
+            }
             thi_predictor_clear(&p);
             world_close(&w);
         }
@@ -217,6 +233,8 @@ static void test_conditionals(void **state)
         add_root(&p, THI_PLUS_TRIANGLE, p.n);
         fill_triangle(&p, 0.7);
         p.conditional = (thi_conditional)kind;
+        check_single(&p, THI_SINGLE_ONE);
+        assert_ok(ctx, thi_predictor_to_precision(&p, ctx));
         check_single(&p, THI_SINGLE_ONE);
         thi_predictor_clear(&p);
         world_close(&w);

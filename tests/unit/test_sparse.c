@@ -325,7 +325,7 @@ static void test_conditionals(void **state)
     thiele_context_destroy(ctx);
 }
 
-/* The triangle of a predictor: Ls Ls' = S. */
+/* The triangle of a predictor: its inverse is R, R'R = S. */
 static void test_root(void **state)
 {
     (void)state;
@@ -336,15 +336,15 @@ static void test_root(void **state)
     world_engine(&w, ctx, 1.0, 0.0, 0.0);
     world_fit(&w, ctx);
     assert_ok(ctx, thi_sparse_freeze(&w.sparse, ctx, THI_CONDITIONAL_FULL, &p));
+    thi_matrix R;
+    assert_ok(ctx, thi_predictor_invert_root(&p, ctx, 0, &R));
     for (int64_t i = 0; i < w.M; i++) {
         for (int64_t j = 0; j <= i; j++) {
-            double sum = 0.0;
-            for (int64_t k = 0; k <= j; k++) {
-                sum += p.R[0].data[i + k * w.M] * p.R[0].data[j + k * w.M];
-            }
+            double sum = thi_blas_dot(w.M, R.data + i * w.M, R.data + j * w.M);
             assert_near(sum, w.sparse.S.data[i + j * w.M], 1e-12, 1e-14);
         }
     }
+    thi_free(R.data);
     thi_predictor_clear(&p);
     world_close(&w);
     thiele_context_destroy(ctx);
@@ -384,6 +384,74 @@ static void test_threads(void **state)
         run_all(threads, &many);
         assert_memory_equal(&one, &many, sizeof one);
     }
+}
+
+/* Adds blocks first .. end - 1, `step` at a time, to a tree of the engine's basis. */
+static void keep_blocks(world *w, thiele_context *ctx, int64_t first, int64_t end, int64_t step, thi_natural_tree *tree)
+{
+    for (; first < end; first += step) {
+        int64_t count = end - first < step ? end - first : step;
+        assert_ok(ctx, thi_sparse_sum(&w->sparse, ctx, count, w->single + first, 1.0, &w->sums));
+        assert_ok(ctx, thi_sparse_keep(&w->sparse, ctx, first, count, tree));
+    }
+}
+
+/* Blocks summed in two places, each with its own threads and steps, and joined from bytes: the bits of one run. */
+static void test_halves(void **state)
+{
+    (void)state;
+    enum { CUT = 27 };
+    thiele_context *one = test_context(1), *two = test_context(2);
+    world w, other;
+    thi_natural_tree whole, half, joined;
+    thi_natural want, got;
+    unsigned char *bytes[2];
+    size_t length[2];
+    world_open(&w, one, KERNEL, THI_MEAN_LINEAR);
+    world_engine(&w, one, 0.3, 0.0, 0.7);
+    world_open(&other, two, KERNEL, THI_MEAN_LINEAR);
+    world_engine(&other, two, 0.3, 0.0, 0.7);
+    assert_ok(one, thi_natural_open(&want, one, w.M));
+    assert_ok(one, thi_natural_open(&got, one, w.M));
+    thi_natural_tree_open(&whole, w.M, w.sparse.basis);
+    keep_blocks(&w, one, 0, ROWS, THI_SPARSE_LANES, &whole);
+    assert_ok(one, thi_natural_tree_sum(&whole, one, &want));
+    for (int k = 0; k < 2; k++) {
+        thi_natural_tree_open(&half, w.M, w.sparse.basis);
+        keep_blocks(k == 0 ? &w : &other, k == 0 ? one : two, k * CUT, k == 0 ? CUT : ROWS, 3 + k, &half);
+        assert_ok(one, thi_natural_tree_pack(&half, one, &bytes[k], &length[k]));
+        thi_natural_tree_close(&half);
+    }
+    thi_natural_tree_open(&joined, w.M, w.sparse.basis);
+    for (int k = 1; k >= 0; k--) {
+        assert_ok(one, thi_natural_tree_unpack(&joined, one, bytes[k], length[k]));
+    }
+    assert_ok(one, thi_natural_tree_sum(&joined, one, &got));
+    for (int64_t j = 0; j < w.M; j++) {
+        size_t size = (size_t)(w.M - j) * sizeof(double);
+        assert_memory_equal(got.T.data + j * (w.M + 1), want.T.data + j * (w.M + 1), size);
+    }
+    assert_memory_equal(got.t, want.t, (size_t)w.M * sizeof(double));
+    assert_true(got.constant == want.constant && got.rows == ROWS);
+    thi_natural_tree_close(&joined);
+    /* Bytes that were altered, and those of another noise. */
+    thi_natural_tree_open(&joined, w.M, w.sparse.basis);
+    bytes[0][length[0] / 2] ^= 1;
+    assert_fails(one, thi_natural_tree_unpack(&joined, one, bytes[0], length[0]), THIELE_ERROR_FORMAT, "damaged");
+    w.noise *= 1.5;
+    world_prepare(&w, one);
+    thi_natural_tree_open(&half, w.M, w.sparse.basis);
+    assert_fails(one, thi_natural_tree_unpack(&half, one, bytes[1], length[1]), THIELE_ERROR_ARGUMENT, "another basis");
+    thi_natural_tree_close(&whole);
+    thi_natural_close(&want);
+    thi_natural_close(&got);
+    thi_free(bytes[0]);
+    thi_free(bytes[1]);
+    world_close(&w);
+    world_close(&other);
+    assert_int_equal(thi_memory_held(one), 0);
+    thiele_context_destroy(one);
+    thiele_context_destroy(two);
 }
 
 static thiele_status attempt(world *w, thiele_context *ctx)
@@ -456,8 +524,8 @@ int main(void)
         cmocka_unit_test(test_evidence),    cmocka_unit_test(test_penalty),     cmocka_unit_test(test_exact),
         cmocka_unit_test(test_single_rows), cmocka_unit_test(test_combination), cmocka_unit_test(test_bound),
         cmocka_unit_test(test_fixed_point), cmocka_unit_test(test_unbiased),    cmocka_unit_test(test_conditionals),
-        cmocka_unit_test(test_root),        cmocka_unit_test(test_threads),     cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_bad_numbers),
+        cmocka_unit_test(test_root),        cmocka_unit_test(test_threads),     cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_failures),    cmocka_unit_test(test_bad_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
