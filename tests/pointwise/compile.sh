@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")"
 compiler=$2
 case $1 in
-c++) exec "$compiler" -std=c++11 -Wall -Wextra -Wno-unused-function -Werror -I ../../src -x c++ -fsyntax-only formulas.cu ;;
+c++) exec "$compiler" -std=c++11 -Wall -Wextra -Werror -I ../../src -x c++ -fsyntax-only formulas.cu ;;
 cuda)
     command -v "$compiler" >/dev/null || { echo "there is no nvcc here: skipped"; exit 77; }
     out=$(mktemp)
