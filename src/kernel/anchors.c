@@ -78,7 +78,7 @@ static void take_point(const thi_anchors *anchors, const thi_leaf *leaf, const d
 static void apply_profile(const thi_leaf *leaf, int64_t n, double *k)
 {
     thi_profile_args args = {thi_leaf_variance(leaf), thi_leaf_extra(leaf), leaf->degree};
-    thi_vector()->profile[leaf->kind->profile](n, args, k, k);
+    thi_profiles()->fill[leaf->kind->profile](n, args, k, k);
 }
 
 /* Whether k(x, x) is wanted, and not k(points, x). */

@@ -12,6 +12,7 @@
 #define THI_KERNEL_H
 
 #include "base/base.h"
+#include "kernel/profiles.h"
 #include "linalg/linalg.h"
 #include "linalg/vector.h"
 #include <thiele/kernel.h>

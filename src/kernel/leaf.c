@@ -171,10 +171,10 @@ void thi_leaf_fill(const thi_leaf *leaf, int index, const thi_tile *tile, thi_ma
     take_features(leaf, index, tile, &features);
     arguments(leaf, &features, K, NULL);
     thi_profile_args args = profile_args(leaf);
-    const thi_vector_ops *vector = thi_vector();
+    const thi_profile_ops *profiles = thi_profiles();
     for (int j = 0; j < tile->cols; j++) {
         double *column = K.data + j * K.ld;
-        vector->profile[leaf->kind->profile](tile->rows, args, column, column);
+        profiles->fill[leaf->kind->profile](tile->rows, args, column, column);
     }
 }
 
@@ -214,13 +214,14 @@ static void weigh(const thi_leaf *leaf, const tile_features *features, const boo
 {
     thi_profile_args args = profile_args(leaf);
     const thi_vector_ops *vector = thi_vector();
+    const thi_profile_ops *profiles = thi_profiles();
     bool extra = leaf->kind->extra != NULL;
     double variance_bar = 0.0;
     double shape_bar = 0.0;
     for (int j = 0; j < T.cols; j++) {
         double *t = T.data + j * T.ld;
         const double *kbar = Kbar.data + j * Kbar.ld;
-        vector->profile_adjoint[leaf->kind->profile](T.rows, args, t, adjoint->k, adjoint->dk, adjoint->dshape);
+        profiles->adjoint[leaf->kind->profile](T.rows, args, t, adjoint->k, adjoint->dk, adjoint->dshape);
         variance_bar += thi_blas_dot(T.rows, kbar, adjoint->k);
         shape_bar += extra ? thi_blas_dot(T.rows, kbar, adjoint->dshape) : 0.0;
         if (near[j]) {
@@ -381,7 +382,7 @@ static void diagonal_arguments(const thi_leaf *leaf, int index, const thi_tile *
 void thi_leaf_diagonal(const thi_leaf *leaf, int index, const thi_tile *tile, double *diagonal)
 {
     diagonal_arguments(leaf, index, tile, diagonal);
-    thi_vector()->profile[leaf->kind->profile](tile->rows, profile_args(leaf), diagonal, diagonal);
+    thi_profiles()->fill[leaf->kind->profile](tile->rows, profile_args(leaf), diagonal, diagonal);
 }
 
 void thi_leaf_pull_diagonal(const thi_leaf *leaf, int index, const thi_tile *tile, const double *kbar,
@@ -397,7 +398,7 @@ void thi_leaf_pull_diagonal(const thi_leaf *leaf, int index, const thi_tile *til
     double *ubar = dshape + tile->rows;
     double *own_bar = theta_bar + leaf->first;
     diagonal_arguments(leaf, index, tile, t);
-    thi_vector()->profile_adjoint[leaf->kind->profile](tile->rows, profile_args(leaf), t, k, dk, dshape);
+    thi_profiles()->adjoint[leaf->kind->profile](tile->rows, profile_args(leaf), t, k, dk, dshape);
     own_bar[leaf->lengthscales] += thi_blas_dot(tile->rows, kbar, k);
     if (leaf->kind->family != THI_DOT) {
         return;

@@ -7,7 +7,6 @@
  */
 #include "likelihood/augment.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -17,23 +16,6 @@
 bool thi_is_augmented(const thiele_likelihood *lik)
 {
     return lik->ops->augmentation != NULL;
-}
-
-thi_square thi_complete_square(const thi_coefficients *c)
-{
-    if (!(c->gamma > 0.0)) {
-        return (thi_square){0.0, c->alpha};
-    }
-    double centre = 0.5 * c->beta / c->gamma, rest = c->alpha - 0.5 * c->beta * centre;
-    /* Most are squares (f - y)^2: what is left of alpha is rounding then. */
-    return (thi_square){centre, fabs(rest) <= 8.0 * DBL_EPSILON * fabs(c->alpha) ? 0.0 : rest};
-}
-
-double thi_expected_square(const thi_coefficients *c, double mu, double v)
-{
-    thi_square s = thi_complete_square(c);
-    double d = mu - s.centre;
-    return fmax(0.0, c->gamma * (d * d + v) + s.rest);
 }
 
 static double bound(const thiele_likelihood *lik, double y, double mu, double v)
@@ -79,9 +61,10 @@ static void form_expectation(const thiele_likelihood *lik, const thi_form *form,
         thi_omega omega;
         form->coefficients(lik, y[i], &c);
         form->omega(lik, y[i], thi_expected_square(&c, mu[i], v[i]), &omega);
-        E[i] = c.log_C + c.g * mu[i] + omega.log_phi;
-        h[i] = -c.gamma * omega.mean;
-        g[i] = c.g + 2.0 * h[i] * (mu[i] - thi_complete_square(&c).centre);
+        thi_row row = thi_form_row(&c, &omega, mu[i]);
+        E[i] = row.E;
+        g[i] = row.g;
+        h[i] = row.h;
     }
     if (dphi == NULL) {
         return;

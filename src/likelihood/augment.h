@@ -12,20 +12,11 @@
 
 #include <complex.h>
 
+#include "likelihood/formulas/augmented.h"
 #include "likelihood/likelihood.h"
 
 /* The most parameters of an augmented likelihood. */
 enum { THI_AUGMENTED_PARAMETERS = 64 };
-
-typedef struct thi_coefficients {
-    double log_C, g, alpha, beta, gamma;
-} thi_coefficients;
-
-/* log phi at r, and of omega ~ pi(omega | r) the mean -(log phi)' and the variance (log phi)''; a form that would have
- * to work for the variance leaves NaN. */
-typedef struct thi_omega {
-    double log_phi, mean, variance;
-} thi_omega;
 
 typedef struct thi_form {
     void (*coefficients)(const thiele_likelihood *lik, double y, thi_coefficients *out);
@@ -39,16 +30,6 @@ typedef struct thi_form {
      */
     void (*phi_derivatives)(const thiele_likelihood *lik, double y, double mu, double v, double *dphi);
 } thi_form;
-
-/*
- * r = E[alpha - beta f + gamma f^2] under f ~ N(mu, v), written as gamma ((mu - centre)^2 + v) + rest so that a
- * residual that is small beside y keeps its digits.
- */
-typedef struct thi_square {
-    double centre, rest;
-} thi_square;
-thi_square thi_complete_square(const thi_coefficients *c);
-double thi_expected_square(const thi_coefficients *c, double mu, double v);
 
 /* What a likelihood points to (ops->augmentation). Either a form, or both functions. */
 struct thi_augmentation {

@@ -7,12 +7,11 @@
 #include <math.h>
 
 #include "likelihood/families.h"
+#include "likelihood/formulas/binary.h"
 #include "likelihood/rows.h"
-#include "likelihood/special.h"
 #include "linalg/vector.h"
 
 enum { CHUNK = 256 };
-static const double LEAST_VARIANCE = 1e-280;
 
 /* --- what all three share --------------------------------------------------------------------------------------------
  */
@@ -73,12 +72,6 @@ thiele_status thi_make_bernoulli(thiele_likelihood *lik, thiele_context *ctx)
     return THIELE_OK;
 }
 
-/* y f, and infinity for a missing y, where the likelihood is 1 and flat. */
-static inline double margin(double y, double f)
-{
-    return y == y ? y * f : INFINITY;
-}
-
 /* out = fn(y f); a missing y is as if it were certain. */
 static void by_margins(int64_t n, const double *y, const double *f, void (*fn)(int64_t n, const double *x, double *y),
                        double *out)
@@ -87,7 +80,7 @@ static void by_margins(int64_t n, const double *y, const double *f, void (*fn)(i
     for (int64_t first = 0; first < n; first += CHUNK) {
         int64_t count = n - first < CHUNK ? n - first : CHUNK;
         for (int64_t i = 0; i < count; i++) {
-            buffer[i] = margin(y[first + i], f[first + i]);
+            buffer[i] = thi_margin(y[first + i], f[first + i]);
         }
         fn(count, buffer, out + first);
     }
@@ -111,7 +104,7 @@ static void logit_derivatives(const thiele_likelihood *lik, int64_t n, const dou
     for (int64_t first = 0; first < n; first += CHUNK) {
         int64_t count = n - first < CHUNK ? n - first : CHUNK;
         for (int64_t i = 0; i < count; i++) {
-            buffer[i] = -margin(y[first + i], f[first + i]);
+            buffer[i] = -thi_margin(y[first + i], f[first + i]);
         }
         thi_vector()->sigmoid(count, buffer, buffer, d2 + first);
         for (int64_t i = 0; i < count; i++) {
@@ -183,7 +176,7 @@ static void probit_derivatives(const thiele_likelihood *lik, int64_t n, const do
     for (int64_t first = 0; first < n; first += CHUNK) {
         int64_t count = n - first < CHUNK ? n - first : CHUNK;
         for (int64_t i = 0; i < count; i++) {
-            buffer[i] = margin(y[first + i], f[first + i]);
+            buffer[i] = thi_margin(y[first + i], f[first + i]);
         }
         thi_vector()->mills(count, buffer, buffer, d2 + first);
         for (int64_t i = 0; i < count; i++) {
@@ -269,26 +262,14 @@ static void svm_density(const thiele_likelihood *lik, int64_t n, const double *y
 {
     (void)lik;
     for (int64_t i = 0; i < n; i++) {
-        double short_of = 1.0 - y[i] * f[i];
-        out[i] = y[i] == y[i] && !(short_of <= 0.0) ? -2.0 * short_of : 0.0;
+        out[i] = thi_svm_density(y[i], f[i]);
     }
-}
-
-/* With t = 1 - y f ~ N(1 - y mu, v), z its mean over s = sqrt(v): E max(0, t) = s Phi(z) (z + phi(z)/Phi(z)). */
-static thi_row svm_row(const thiele_likelihood *lik, double y, double mu, double v, double *dphi)
-{
-    (void)lik;
-    (void)dphi; /* there are no parameters */
-    double s = sqrt(fmax(v, LEAST_VARIANCE)), z = (1.0 - y * mu) / s;
-    double beyond = thi_normal_cdf(z);
-    double mean = beyond > 0.0 ? s * beyond * thi_mills_excess(z) : 0.0;
-    return (thi_row){-2.0 * mean, 2.0 * y * beyond, -thi_normal_density(z) / s};
 }
 
 static void svm_expectation(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu, const double *v,
                             double *E, double *g, double *h, double *dphi)
 {
-    thi_rows_expectation(lik, n, y, mu, v, E, g, h, dphi, svm_row);
+    thi_rows_expectation(lik, n, y, mu, v, E, g, h, dphi, thi_svm_expectation);
 }
 
 /* The margin y f = 1 is at f = y. */
@@ -302,7 +283,7 @@ static int svm_bends(const thiele_likelihood *lik, const double *y, thi_bend *be
 /* log Z(y), Z(y) the integral of the pseudo-likelihood: P(t < 0) and the tilted other side. */
 static double svm_log_integral(double y, double mu, double v)
 {
-    double s = sqrt(fmax(v, LEAST_VARIANCE)), z = (1.0 - y * mu) / s;
+    double s = sqrt(fmax(v, THI_LEAST_VARIANCE)), z = (1.0 - y * mu) / s;
     return thi_log_add(thi_log_phi(-z), thi_log_phi_tilted(z, 2.0 * s));
 }
 

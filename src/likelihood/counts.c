@@ -7,10 +7,9 @@
 
 #include "likelihood/draws.h"
 #include "likelihood/families.h"
+#include "likelihood/formulas/counts.h"
 #include "likelihood/incomplete.h"
 #include "likelihood/rows.h"
-#include "likelihood/special.h"
-#include "likelihood/stirling.h"
 
 static thiele_status one_parameter(thiele_likelihood *lik, thiele_context *ctx, const char *name, double value,
                                    bool positive, bool fixed)
@@ -23,63 +22,28 @@ static thiele_status one_parameter(thiele_likelihood *lik, thiele_context *ctx, 
     return status;
 }
 
-/* --- poisson: log p = y eta - exp(eta) - log y!, eta = f + offset --- */
-
-static double poisson_constant(const thiele_likelihood *lik, double y)
-{
-    (void)lik;
-    return y >= 0 ? -thi_lgamma(y + 1) : -INFINITY;
-}
-
-static double poisson_row(const thiele_likelihood *lik, double constant, double y, double f)
-{
-    double eta = f + lik->value[0], m = exp(eta);
-    return isinf(m) ? -INFINITY : constant + y * eta - m;
-}
+/* --- poisson --- */
 
 static void poisson_log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
-    thi_rows_density(lik, n, y, f, out, poisson_constant, poisson_row);
-}
-
-static void poisson_derivatives_row(const thiele_likelihood *lik, double y, double f, double *d)
-{
-    double m = exp(f + lik->value[0]);
-    d[0] = y - m;
-    d[1] = -m;
+    thi_rows_density(lik, n, y, f, out, thi_poisson_constant, thi_poisson_density);
 }
 
 static void poisson_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
                                 double *d2)
 {
-    thi_rows_derivatives(lik, n, y, f, d1, d2, poisson_derivatives_row);
-}
-
-static void poisson_phi_row(const thiele_likelihood *lik, double y, double f, double *dphi)
-{
-    dphi[0] = y - exp(f + lik->value[0]);
+    thi_rows_derivatives(lik, n, y, f, d1, d2, thi_poisson_derivatives);
 }
 
 static void poisson_phi(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
 {
-    thi_rows_phi(lik, n, y, f, dphi, poisson_phi_row);
-}
-
-/* E[exp(eta)] = exp(mu + offset + v/2) */
-static thi_row poisson_expectation_row(const thiele_likelihood *lik, double y, double mu, double v, double *dphi)
-{
-    double eta = mu + lik->value[0], m = exp(eta + 0.5 * v);
-    if (dphi) {
-        dphi[0] = y - m;
-    }
-    double E = isinf(m) ? -INFINITY : poisson_constant(lik, y) + y * eta - m;
-    return (thi_row){E, y - m, -0.5 * m};
+    thi_rows_phi(lik, n, y, f, dphi, thi_poisson_phi);
 }
 
 static void poisson_expectation(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu,
                                 const double *v, double *E, double *g, double *h, double *dphi)
 {
-    thi_rows_expectation(lik, n, y, mu, v, E, g, h, dphi, poisson_expectation_row);
+    thi_rows_expectation(lik, n, y, mu, v, E, g, h, dphi, thi_poisson_expectation);
 }
 
 static void poisson_predictive(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, double *mean,
@@ -131,49 +95,22 @@ thiele_status thi_make_poisson(thiele_likelihood *lik, thiele_context *ctx)
     return one_parameter(lik, ctx, "offset", 0, false, true);
 }
 
-/* --- negative binomial: with t = f - log r, log p = log(y + r - 1 choose y) + y log s(t) + r log s(-t) --- */
-
-static double negbin_constant(const thiele_likelihood *lik, double y)
-{
-    return y >= 0 ? thi_lgamma_rise(lik->value[0], y) - thi_lgamma(y + 1) : -INFINITY;
-}
-
-/* One softplus serves log s(t) = min(t, 0) - L and log s(-t) = -max(t, 0) - L, L = log(1 + exp(-|t|)). */
-static double negbin_row(const thiele_likelihood *lik, double constant, double y, double f)
-{
-    double r = lik->value[0], t = f - log(r);
-    return constant + y * fmin(t, 0) - r * fmax(t, 0) - (y + r) * thi_log1pexp(-fabs(t));
-}
+/* --- negative binomial --- */
 
 static void negbin_log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
-    thi_rows_density(lik, n, y, f, out, negbin_constant, negbin_row);
-}
-
-static void negbin_derivatives_row(const thiele_likelihood *lik, double y, double f, double *d)
-{
-    double r = lik->value[0], t = f - log(r), s = thi_sigmoid(t), o = thi_sigmoid(-t);
-    d[0] = y * o - r * s;
-    d[1] = -(r + y) * s * o;
+    thi_rows_density(lik, n, y, f, out, thi_negbin_constant, thi_negbin_density);
 }
 
 static void negbin_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
                                double *d2)
 {
-    thi_rows_derivatives(lik, n, y, f, d1, d2, negbin_derivatives_row);
-}
-
-/* d log p/dr = psi(y + r) - psi(r) - log(1 + m/r) + (m - y)/(r + m) */
-static void negbin_phi_row(const thiele_likelihood *lik, double y, double f, double *dphi)
-{
-    double r = lik->value[0], t = f - log(r);
-    double slope = thi_digamma_rise(r, y) - thi_log1pexp(t) + thi_sigmoid(t) - y / r * thi_sigmoid(-t);
-    dphi[0] = r * slope;
+    thi_rows_derivatives(lik, n, y, f, d1, d2, thi_negbin_derivatives);
 }
 
 static void negbin_phi(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
 {
-    thi_rows_phi(lik, n, y, f, dphi, negbin_phi_row);
+    thi_rows_phi(lik, n, y, f, dphi, thi_negbin_phi);
 }
 
 static int negbin_bends(const thiele_likelihood *lik, const double *y, thi_bend *bend)
@@ -237,48 +174,22 @@ thiele_status thi_make_negative_binomial(thiele_likelihood *lik, thiele_context 
     return one_parameter(lik, ctx, "r", 1, true, false);
 }
 
-/* --- binomial: log p = log(n choose y) + y log s(f) + (n - y) log s(-f) --- */
-
-static double binomial_constant(const thiele_likelihood *lik, double y)
-{
-    double trials = lik->value[0];
-    return y >= 0 && y <= trials ? thi_log_choose(trials, y) : -INFINITY;
-}
-
-static double binomial_row(const thiele_likelihood *lik, double constant, double y, double f)
-{
-    double trials = lik->value[0];
-    return constant + y * fmin(f, 0) - (trials - y) * fmax(f, 0) - trials * thi_log1pexp(-fabs(f));
-}
+/* --- binomial --- */
 
 static void binomial_log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
-    thi_rows_density(lik, n, y, f, out, binomial_constant, binomial_row);
-}
-
-static void binomial_derivatives_row(const thiele_likelihood *lik, double y, double f, double *d)
-{
-    double trials = lik->value[0], s = thi_sigmoid(f), o = thi_sigmoid(-f);
-    d[0] = y * o - (trials - y) * s;
-    d[1] = -trials * s * o;
+    thi_rows_density(lik, n, y, f, out, thi_binomial_constant, thi_binomial_density);
 }
 
 static void binomial_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
                                  double *d2)
 {
-    thi_rows_derivatives(lik, n, y, f, d1, d2, binomial_derivatives_row);
-}
-
-/* The number of trials is known, never learned; the derivative is that of the formula with trials a real number. */
-static void binomial_phi_row(const thiele_likelihood *lik, double y, double f, double *dphi)
-{
-    double trials = lik->value[0];
-    dphi[0] = y <= trials ? trials * (thi_digamma_rise(trials - y + 1, y) + thi_log_sigmoid(-f)) : 0;
+    thi_rows_derivatives(lik, n, y, f, d1, d2, thi_binomial_derivatives);
 }
 
 static void binomial_phi(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
 {
-    thi_rows_phi(lik, n, y, f, dphi, binomial_phi_row);
+    thi_rows_phi(lik, n, y, f, dphi, thi_binomial_phi);
 }
 
 static int binomial_bends(const thiele_likelihood *lik, const double *y, thi_bend *bend)

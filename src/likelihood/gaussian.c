@@ -5,9 +5,8 @@
 #include <math.h>
 
 #include "likelihood/families.h"
+#include "likelihood/formulas/gaussian.h"
 #include "likelihood/special.h"
-
-static const double LOG_2PI = 1.8378770664093454836;
 
 /* --- gaussian: y = f + e, e ~ N(0, noise) ---------------------------------------------------------------------------
  */
@@ -16,15 +15,15 @@ static const double LOG_2PI = 1.8378770664093454836;
 static double log_normal_density(double y, double mean, double variance)
 {
     double r = y - mean;
-    return isnan(y) ? 0.0 : -0.5 * (LOG_2PI + log(variance) + r * r / variance);
+    return isnan(y) ? 0.0 : -0.5 * (THI_LOG_2PI + log(variance) + r * r / variance);
 }
 
 static void gaussian_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
-    double half = 0.5 / lik->value[0], constant = -0.5 * (LOG_2PI + log(lik->value[0]));
+    double half = 0.5 / lik->value[0], constant = thi_gaussian_constant(lik->value[0]);
     for (int64_t i = 0; i < n; i++) {
-        double r = y[i] - f[i];
-        out[i] = y[i] == y[i] ? constant - half * r * r : 0.0;
+        double density = thi_gaussian_density(constant, half, y[i], f[i]);
+        out[i] = y[i] == y[i] ? density : 0.0;
     }
 }
 
@@ -51,16 +50,16 @@ static void gaussian_phi(const thiele_likelihood *lik, int64_t n, const double *
 static void gaussian_expectation(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu,
                                  const double *v, double *E, double *g, double *h, double *dphi)
 {
-    double half = 0.5 / lik->value[0], constant = -0.5 * (LOG_2PI + log(lik->value[0]));
+    double half = 0.5 / lik->value[0], constant = thi_gaussian_constant(lik->value[0]);
     for (int64_t i = 0; i < n; i++) {
         bool there = y[i] == y[i];
-        double r = y[i] - mu[i], misfit = half * (r * r + v[i]);
-        E[i] = there ? constant - misfit : 0.0;
-        g[i] = there ? 2.0 * half * r : 0.0;
-        h[i] = there ? -half : 0.0;
+        thi_row row = thi_gaussian_expectation(constant, half, y[i], mu[i], v[i]);
         if (dphi != NULL) {
-            dphi[i] = there ? misfit - 0.5 : 0.0;
+            dphi[i] = there ? thi_gaussian_misfit(half, y[i], mu[i], v[i]) - 0.5 : 0.0;
         }
+        E[i] = there ? row.E : 0.0;
+        g[i] = there ? row.g : 0.0;
+        h[i] = there ? row.h : 0.0;
     }
 }
 
@@ -162,7 +161,7 @@ static void hetero_density(const thiele_likelihood *lik, int64_t n, const double
     (void)lik;
     for (int64_t i = 0; i < n; i++) {
         double r = y[i] - f[2 * i];
-        out[i] = isnan(y[i]) ? 0.0 : -0.5 * (LOG_2PI + f[2 * i + 1] + r * r * bounded_exp(-f[2 * i + 1]));
+        out[i] = isnan(y[i]) ? 0.0 : -0.5 * (THI_LOG_2PI + f[2 * i + 1] + r * r * bounded_exp(-f[2 * i + 1]));
     }
 }
 
@@ -189,7 +188,7 @@ static void hetero_expectation(const thiele_likelihood *lik, int64_t n, const do
         bool there = !isnan(y[i]);
         double r = y[i] - mu[2 * i], square = r * r + v[2 * i];
         double precision = bounded_exp(0.5 * v[2 * i + 1] - mu[2 * i + 1]);
-        E[i] = there ? -0.5 * (LOG_2PI + mu[2 * i + 1] + square * precision) : 0.0;
+        E[i] = there ? -0.5 * (THI_LOG_2PI + mu[2 * i + 1] + square * precision) : 0.0;
         g[2 * i] = there ? precision * r : 0.0;
         h[2 * i] = there ? -0.5 * precision : 0.0;
         g[2 * i + 1] = there ? 0.5 * precision * square - 0.5 : 0.0;
@@ -228,7 +227,7 @@ typedef struct mixture {
 static double log_integrand(const mixture *m, double d)
 {
     double variance = fmax(m->v1 + bounded_exp(m->mu2 + d), 1e-300);
-    return -0.5 * (2.0 * LOG_2PI + log(m->v2) + log(variance) + m->square / variance + d * d / m->v2);
+    return -0.5 * (2.0 * THI_LOG_2PI + log(m->v2) + log(variance) + m->square / variance + d * d / m->v2);
 }
 
 /* A scan, because there can be two maxima, and golden sections in the best cell. */

@@ -37,7 +37,7 @@ static void log_density(const thiele_likelihood *lik, int64_t n, const double *y
     int C = lik->classes;
     for (int64_t i = 0; i < n; i++) {
         const double *row = f + i * C;
-        if (!thi_is_class(lik, y[i])) {
+        if (!thi_is_class(lik->classes, y[i])) {
             out[i] = isnan(y[i]) ? 0 : -INFINITY;
             continue;
         }
@@ -65,7 +65,7 @@ static void derivatives(const thiele_likelihood *lik, int64_t n, const double *y
     probabilities(lik, n, f, d1);
     for (int64_t i = 0; i < n * C; i++) {
         double at = y[i / C], p = d1[i], s = thi_sigmoid(f[i]), o = thi_sigmoid(-f[i]), own = at == i % C ? 1.0 : 0.0;
-        bool known = thi_is_class(lik, at);
+        bool known = thi_is_class(lik->classes, at);
         d1[i] = known ? (own - p) * o : 0;
         d2[i] = known ? -own * s * o - p * o * (o - s - p * o) : 0;
     }
@@ -127,7 +127,7 @@ static void augmented_expectation(const thiele_likelihood *lik, int64_t n, const
     (void)dphi;
     int C = lik->classes;
     for (int64_t i = 0; i < n; i++) {
-        if (thi_is_class(lik, y[i])) {
+        if (thi_is_class(lik->classes, y[i])) {
             augmented_row(C, (int)y[i], mu + i * C, v + i * C, &E[i], g + i * C, h + i * C);
             continue;
         }
@@ -147,7 +147,7 @@ static void augmented_site(const thiele_likelihood *lik, thi_stream stream, uint
     for (int c = 0; c < C; c++) {
         uint64_t at = first + 1 + (uint64_t)c * each;
         double own = y[0] == c ? 1.0 : 0.0, k = thi_draw_poisson(stream, at, scale * thi_sigmoid(-f[c]));
-        bool known = thi_is_class(lik, y[0]);
+        bool known = thi_is_class(lik->classes, y[0]);
         lambda[c] = known ? thi_draw_polya_gamma(stream, at + THI_DRAW, own + k, f[c]) : 0;
         nu[c] = known ? 0.5 * (own - k) : 0;
     }

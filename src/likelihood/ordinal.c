@@ -8,122 +8,37 @@
 #include <math.h>
 
 #include "likelihood/families.h"
+#include "likelihood/formulas/ordinal.h"
 #include "likelihood/rows.h"
-#include "likelihood/special.h"
-
-enum { SIGMA, CUT };
-
-/* Cut k, 0 <= k <= classes: minus and plus infinity at the ends. */
-static double cut(const thiele_likelihood *lik, int k)
-{
-    if (k < 1 || k >= lik->classes) {
-        return k < 1 ? -INFINITY : INFINITY;
-    }
-    double at = lik->value[CUT];
-    for (int j = 2; j <= k; j++) {
-        at += lik->value[CUT + j - 1];
-    }
-    return at;
-}
-
-/* Cut k + 1 from cut k, in turn from k = 0 on. */
-static double next_cut(const thiele_likelihood *lik, int k, double at)
-{
-    if (k + 1 >= lik->classes) {
-        return INFINITY;
-    }
-    return k == 0 ? lik->value[CUT] : at + lik->value[CUT + k];
-}
-
-static double log_probability(const thiele_likelihood *lik, int k, double f, double sigma)
-{
-    return thi_log_phi_between((cut(lik, k) - f) / sigma, (cut(lik, k + 1) - f) / sigma);
-}
 
 static void log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
     for (int64_t i = 0; i < n; i++) {
-        double sigma = lik->value[SIGMA];
-        out[i] = isnan(y[i]) ? 0 : thi_is_class(lik, y[i]) ? log_probability(lik, (int)y[i], f[i], sigma) : -INFINITY;
+        double sigma = lik->value[THI_ORDINAL_SIGMA];
+        out[i] = isnan(y[i]) ? 0 : thi_ordinal_density(thi_values_of(lik), sigma, y[i], f[i]);
     }
-}
-
-/* The limits of a class in units of sigma, and phi/(Phi(high) - Phi(low)) at each; products with infinity are 0. */
-typedef struct interval {
-    double low, high, at_low, at_high;
-    double mean; /* of the normal cut off at the limits: at_low - at_high */
-} interval;
-
-static interval interval_of(const thiele_likelihood *lik, int k, double f)
-{
-    double sigma = lik->value[SIGMA];
-    interval c = {.low = (cut(lik, k) - f) / sigma, .high = (cut(lik, k + 1) - f) / sigma};
-    thi_phi_between(c.low, c.high, &c.at_low, &c.at_high);
-    c.mean = c.at_low - c.at_high;
-    return c;
-}
-
-/* low phi(low)/... - high phi(high)/...: the second moment of the cut-off normal, less 1. */
-static double spread(const thiele_likelihood *lik, int k, const interval *c)
-{
-    return (k > 0 ? c->low * c->at_low : 0) - (k < lik->classes - 1 ? c->high * c->at_high : 0);
-}
-
-static void derivatives_row(const thiele_likelihood *lik, double y, double f, double *d)
-{
-    if (!thi_is_class(lik, y)) {
-        return;
-    }
-    int k = (int)y;
-    double sigma = lik->value[SIGMA];
-    interval c = interval_of(lik, k, f);
-    d[0] = c.mean / sigma;
-    if (k == 0) {
-        d[1] = -c.at_high * thi_mills_excess(c.high);
-    } else if (k == lik->classes - 1) {
-        d[1] = -c.at_low * thi_mills_excess(-c.low);
-    } else {
-        d[1] = spread(lik, k, &c) - c.mean * c.mean;
-    }
-    d[1] /= sigma * sigma;
 }
 
 static void derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
                         double *d2)
 {
-    thi_rows_derivatives(lik, n, y, f, d1, d2, derivatives_row);
-}
-
-/* gap j moves cuts j, j + 1, ...: both limits of the classes from j on, the upper one of class j - 1. */
-static void phi_row(const thiele_likelihood *lik, double y, double f, double *dphi)
-{
-    if (!thi_is_class(lik, y)) {
-        return;
-    }
-    int k = (int)y;
-    double sigma = lik->value[SIGMA];
-    interval c = interval_of(lik, k, f);
-    dphi[SIGMA] = spread(lik, k, &c);
-    dphi[CUT] = -c.mean / sigma;
-    for (int j = 2; j <= k + 1 && j < lik->classes; j++) {
-        dphi[CUT + j - 1] = lik->value[CUT + j - 1] * (j <= k ? -c.mean : c.at_high) / sigma;
-    }
+    thi_rows_derivatives(lik, n, y, f, d1, d2, thi_ordinal_derivatives);
 }
 
 static void phi_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
 {
-    thi_rows_phi(lik, n, y, f, dphi, phi_row);
+    thi_rows_phi(lik, n, y, f, dphi, thi_ordinal_phi);
 }
 
 static int bends(const thiele_likelihood *lik, const double *y, thi_bend *bend)
 {
     int count = 0;
-    if (!thi_is_class(lik, y[0])) {
+    if (!thi_is_class(lik->classes, y[0])) {
         return 0;
     }
     for (int k = (int)y[0]; k <= (int)y[0] + 1; k++) {
         if (k > 0 && k < lik->classes) {
-            bend[count++] = (thi_bend){cut(lik, k), lik->value[SIGMA]};
+            bend[count++] = (thi_bend){thi_ordinal_cut(thi_values_of(lik), k), lik->value[THI_ORDINAL_SIGMA]};
         }
     }
     return count;
@@ -133,11 +48,11 @@ static void moments(const thiele_likelihood *lik, double f, double sigma, double
 {
     double sum = 0, square = 0, low = -INFINITY, high = 0;
     for (int k = 0; k < lik->classes - 1; k++) {
-        high = next_cut(lik, k, high);
+        high = thi_ordinal_next_cut(thi_values_of(lik), k, high);
         sum += thi_normal_cdf((f - high) / sigma);
     }
     for (int k = 0; k < lik->classes; k++, low = high) {
-        high = next_cut(lik, k, low);
+        high = thi_ordinal_next_cut(thi_values_of(lik), k, low);
         square += (k - sum) * (k - sum) * exp(thi_log_phi_between((low - f) / sigma, (high - f) / sigma));
     }
     *mean = sum;
@@ -147,7 +62,7 @@ static void moments(const thiele_likelihood *lik, double f, double sigma, double
 static void conditional(const thiele_likelihood *lik, int64_t n, const double *f, double *mean, double *variance)
 {
     for (int64_t i = 0; i < n; i++) {
-        moments(lik, f[i], lik->value[SIGMA], &mean[i], &variance[i]);
+        moments(lik, f[i], lik->value[THI_ORDINAL_SIGMA], &mean[i], &variance[i]);
     }
 }
 
@@ -155,7 +70,7 @@ static void predictive(const thiele_likelihood *lik, int64_t n, const double *mu
                        double *variance)
 {
     for (int64_t i = 0; i < n; i++) {
-        moments(lik, mu[i], hypot(lik->value[SIGMA], sqrt(v[i])), &mean[i], &variance[i]);
+        moments(lik, mu[i], hypot(lik->value[THI_ORDINAL_SIGMA], sqrt(v[i])), &mean[i], &variance[i]);
     }
 }
 
@@ -163,25 +78,25 @@ static void log_predictive(const thiele_likelihood *lik, int64_t n, const double
                            double *out)
 {
     for (int64_t i = 0; i < n; i++) {
-        double sigma = hypot(lik->value[SIGMA], sqrt(v[i]));
-        out[i] = isnan(y[i]) ? 0 : thi_is_class(lik, y[i]) ? log_probability(lik, (int)y[i], mu[i], sigma) : -INFINITY;
+        double sigma = hypot(lik->value[THI_ORDINAL_SIGMA], sqrt(v[i]));
+        out[i] = isnan(y[i]) ? 0 : thi_ordinal_density(thi_values_of(lik), sigma, y[i], mu[i]);
     }
 }
 
 static double cdf(const thiele_likelihood *lik, double y, const double *f)
 {
     int k = (int)fmin(fmax(floor(y), -1), lik->classes);
-    return thi_normal_cdf((cut(lik, k + 1) - f[0]) / lik->value[SIGMA]);
+    return thi_normal_cdf((thi_ordinal_cut(thi_values_of(lik), k + 1) - f[0]) / lik->value[THI_ORDINAL_SIGMA]);
 }
 
 static void sample(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y)
 {
-    double at = f[0] + lik->value[SIGMA] * thi_random_normal(stream, draw);
-    double high = next_cut(lik, 0, 0);
+    double at = f[0] + lik->value[THI_ORDINAL_SIGMA] * thi_random_normal(stream, draw);
+    double high = thi_ordinal_next_cut(thi_values_of(lik), 0, 0);
     int k = 0;
     while (k < lik->classes - 1 && at > high) {
         k++;
-        high = next_cut(lik, k, high);
+        high = thi_ordinal_next_cut(thi_values_of(lik), k, high);
     }
     y[0] = k;
 }
@@ -190,9 +105,10 @@ static void sample(const thiele_likelihood *lik, thi_stream stream, uint64_t dra
 static void guess(const thiele_likelihood *lik, const double *y, double *f)
 {
     f[0] = 0;
-    if (thi_is_class(lik, y[0])) {
+    if (thi_is_class(lik->classes, y[0])) {
         int k = (int)y[0];
-        double sigma = lik->value[SIGMA], low = cut(lik, k), high = cut(lik, k + 1);
+        double sigma = lik->value[THI_ORDINAL_SIGMA], low = thi_ordinal_cut(thi_values_of(lik), k),
+               high = thi_ordinal_cut(thi_values_of(lik), k + 1);
         f[0] = k == 0 ? high - sigma : k == lik->classes - 1 ? low + sigma : 0.5 * (low + high);
     }
 }
@@ -200,9 +116,9 @@ static void guess(const thiele_likelihood *lik, const double *y, double *f)
 static void probabilities(const thiele_likelihood *lik, int64_t n, const double *f, double *prob)
 {
     for (int64_t i = 0; i < n; i++) {
-        double low = -INFINITY, high = 0, sigma = lik->value[SIGMA];
+        double low = -INFINITY, high = 0, sigma = lik->value[THI_ORDINAL_SIGMA];
         for (int k = 0; k < lik->classes; k++, low = high) {
-            high = next_cut(lik, k, low);
+            high = thi_ordinal_next_cut(thi_values_of(lik), k, low);
             prob[i * lik->classes + k] = exp(thi_log_phi_between((low - f[i]) / sigma, (high - f[i]) / sigma));
         }
     }
@@ -233,7 +149,7 @@ thiele_status thi_make_ordinal(thiele_likelihood *lik, thiele_context *ctx)
     lik->outputs = lik->latents = 1;
     thiele_status status;
     THI_TRY(thi_likelihood_add_phi(lik, ctx, "sigma", 1, true));
-    lik->phi[SIGMA].fixed = true;
+    lik->phi[THI_ORDINAL_SIGMA].fixed = true;
     THI_TRY(thi_likelihood_add_phi(lik, ctx, "cut1", 1 - 0.5 * lik->classes, false));
     for (int k = 2; k < lik->classes; k++) {
         char name[32];

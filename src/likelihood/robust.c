@@ -7,16 +7,12 @@
 #include <math.h>
 
 #include "likelihood/families.h"
+#include "likelihood/formulas/robust.h"
 #include "likelihood/incomplete.h"
 #include "likelihood/rows.h"
-#include "likelihood/special.h"
-#include "likelihood/stirling.h"
 #include "linalg/vector.h"
 
 enum { CHUNK = 256 };
-static const double SQRT3 = 1.7320508075688772935;
-/* A variance of zero is this: the limits come out right and nothing is divided by zero. */
-static const double LEAST_VARIANCE = 1e-280;
 
 static void location_guess(const thiele_likelihood *lik, const double *y, double *f)
 {
@@ -43,20 +39,20 @@ static const double LARGE_NU = 1e3;
 static void student_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
     double nu = lik->value[0], scale = lik->value[1];
-    double constant = thi_lgamma_rise(0.5 * nu, 0.5) - 0.5 * log(nu * M_PI) - log(scale);
+    double constant = thi_student_constant(nu, scale);
     double buffer[CHUNK];
     for (int64_t first = 0; first < n; first += CHUNK) {
         int64_t count = n - first < CHUNK ? n - first : CHUNK;
         for (int64_t i = 0; i < count; i++) {
-            double z = (y[first + i] - f[first + i]) / scale;
-            buffer[i] = nu > LARGE_NU ? log1p(z * z / nu) : 1.0 + z * z / nu;
+            double ratio = thi_student_ratio(nu, scale, y[first + i], f[first + i]);
+            buffer[i] = nu > LARGE_NU ? log1p(ratio) : 1.0 + ratio;
         }
         if (nu <= LARGE_NU) {
             thi_vector()->log(count, buffer, buffer);
         }
         for (int64_t i = 0; i < count; i++) {
             bool there = y[first + i] == y[first + i];
-            out[first + i] = there ? constant - 0.5 * (nu + 1.0) * buffer[i] : 0.0;
+            out[first + i] = there ? thi_student_density(constant, nu, buffer[i]) : 0.0;
         }
     }
 }
@@ -65,26 +61,18 @@ static void student_derivatives(const thiele_likelihood *lik, int64_t n, const d
                                 double *d2)
 {
     double nu = lik->value[0], scale = lik->value[1];
-    double slope = (nu + 1.0) / scale, curve = slope / scale;
     for (int64_t i = 0; i < n; i++) {
         bool there = y[i] == y[i];
-        double z = (y[i] - f[i]) / scale, over = 1.0 / (nu + z * z);
-        d1[i] = there ? slope * z * over : 0.0;
-        d2[i] = there ? curve * (z * z - nu) * over * over : 0.0;
+        double d[2];
+        thi_student_derivatives(nu, scale, y[i], f[i], d);
+        d1[i] = there ? d[0] : 0.0;
+        d2[i] = there ? d[1] : 0.0;
     }
-}
-
-static void student_phi_row(const thiele_likelihood *lik, double y, double f, double *dphi)
-{
-    double nu = lik->value[0], z = (y - f) / lik->value[1];
-    double share = (nu + 1.0) * z * z / (nu + z * z);
-    dphi[0] = 0.5 * (nu * (thi_digamma_rise(0.5 * nu, 0.5) - log1p(z * z / nu)) - 1.0 + share);
-    dphi[1] = share - 1.0;
 }
 
 static void student_phi(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
 {
-    thi_rows_phi(lik, n, y, f, dphi, student_phi_row);
+    thi_rows_phi(lik, n, y, f, dphi, thi_student_phi);
 }
 
 /* log p is analytic but for y +- i scale sqrt(nu); a third of that distance is the scale on which it bends. */
@@ -164,9 +152,9 @@ const thi_likelihood_ops thi_lik_student_t = {
 
 static void laplace_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
-    double over = 1.0 / lik->value[0], constant = -log(2.0 * lik->value[0]);
+    double over = 1.0 / lik->value[0], constant = thi_laplace_constant(lik->value[0]);
     for (int64_t i = 0; i < n; i++) {
-        out[i] = y[i] == y[i] ? constant - over * fabs(y[i] - f[i]) : 0.0;
+        out[i] = y[i] == y[i] ? constant - thi_laplace_size(over, y[i], f[i]) : 0.0;
     }
 }
 
@@ -174,26 +162,14 @@ static void laplace_phi(const thiele_likelihood *lik, int64_t n, const double *y
 {
     double over = 1.0 / lik->value[0];
     for (int64_t i = 0; i < n; i++) {
-        dphi[i] = y[i] == y[i] ? over * fabs(y[i] - f[i]) - 1.0 : 0.0;
+        dphi[i] = y[i] == y[i] ? thi_laplace_size(over, y[i], f[i]) - 1.0 : 0.0;
     }
-}
-
-/* E|y - f| = s sqrt(2/pi) exp(-z^2/2) + r erf(z/sqrt2), r = y - mu, s = sqrt(v), z = r/s. */
-static thi_row laplace_row(const thiele_likelihood *lik, double y, double mu, double v, double *dphi)
-{
-    double over = 1.0 / lik->value[0], r = y - mu, s = sqrt(fmax(v, LEAST_VARIANCE)), z = r / s;
-    double density = thi_normal_density(z), sign = erf(z * M_SQRT1_2);
-    double size = over * (2.0 * s * density + r * sign);
-    if (dphi != NULL) {
-        dphi[0] = size - 1.0;
-    }
-    return (thi_row){-log(2.0 * lik->value[0]) - size, over * sign, -over * density / s};
 }
 
 static void laplace_expectation(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu,
                                 const double *v, double *E, double *g, double *h, double *dphi)
 {
-    thi_rows_expectation(lik, n, y, mu, v, E, g, h, dphi, laplace_row);
+    thi_rows_expectation(lik, n, y, mu, v, E, g, h, dphi, thi_laplace_expectation);
 }
 
 static int laplace_bends(const thiele_likelihood *lik, const double *y, thi_bend *bend)
@@ -220,7 +196,7 @@ static void laplace_log_predictive(const thiele_likelihood *lik, int64_t n, cons
 {
     double beta = lik->value[0];
     for (int64_t i = 0; i < n; i++) {
-        double s = sqrt(fmax(v[i], LEAST_VARIANCE)), z = (y[i] - mu[i]) / s;
+        double s = sqrt(fmax(v[i], THI_LEAST_VARIANCE)), z = (y[i] - mu[i]) / s;
         double both = thi_log_add(thi_log_phi_tilted(z, s / beta), thi_log_phi_tilted(-z, s / beta));
         out[i] = isnan(y[i]) ? 0.0 : both - log(2.0 * beta);
     }
@@ -231,7 +207,7 @@ static double laplace_predictive_cdf(const thiele_likelihood *lik, int output, d
                                      const double *v)
 {
     (void)output;
-    double s = sqrt(fmax(v[0], LEAST_VARIANCE)), z = (y - mu[0]) / s, k = s / lik->value[0];
+    double s = sqrt(fmax(v[0], THI_LEAST_VARIANCE)), z = (y - mu[0]) / s, k = s / lik->value[0];
     return thi_normal_cdf(z) - 0.5 * exp(thi_log_phi_tilted(z, k)) + 0.5 * exp(thi_log_phi_tilted(-z, k));
 }
 
@@ -283,17 +259,17 @@ const thi_likelihood_ops thi_lik_laplace = {
 
 static void matern_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
-    double a = SQRT3 / lik->value[0], constant = log(0.25 * a);
+    double a = THI_SQRT3 / lik->value[0], constant = log(0.25 * a);
     double buffer[CHUNK];
     for (int64_t first = 0; first < n; first += CHUNK) {
         int64_t count = n - first < CHUNK ? n - first : CHUNK;
         for (int64_t i = 0; i < count; i++) {
-            buffer[i] = 1.0 + a * fabs(y[first + i] - f[first + i]);
+            buffer[i] = 1.0 + thi_matern_size(a, y[first + i], f[first + i]);
         }
         thi_vector()->log(count, buffer, buffer);
         for (int64_t i = 0; i < count; i++) {
-            double u = a * fabs(y[first + i] - f[first + i]);
-            out[first + i] = y[first + i] == y[first + i] ? constant + buffer[i] - u : 0.0;
+            double u = thi_matern_size(a, y[first + i], f[first + i]);
+            out[first + i] = y[first + i] == y[first + i] ? thi_matern_density(constant, u, buffer[i]) : 0.0;
         }
     }
 }
@@ -301,20 +277,21 @@ static void matern_density(const thiele_likelihood *lik, int64_t n, const double
 static void matern_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
                                double *d2)
 {
-    double a = SQRT3 / lik->value[0];
+    double a = THI_SQRT3 / lik->value[0];
     for (int64_t i = 0; i < n; i++) {
         bool there = y[i] == y[i];
-        double r = y[i] - f[i], over = a / (1.0 + a * fabs(r));
-        d1[i] = there ? a * over * r : 0.0;
-        d2[i] = there ? -over * over : 0.0;
+        double d[2];
+        thi_matern_derivatives(a, y[i], f[i], d);
+        d1[i] = there ? d[0] : 0.0;
+        d2[i] = there ? d[1] : 0.0;
     }
 }
 
 static void matern_phi(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
 {
-    double a = SQRT3 / lik->value[0];
+    double a = THI_SQRT3 / lik->value[0];
     for (int64_t i = 0; i < n; i++) {
-        double u = a * fabs(y[i] - f[i]);
+        double u = thi_matern_size(a, y[i], f[i]);
         dphi[i] = y[i] == y[i] ? u * u / (1.0 + u) - 1.0 : 0.0;
     }
 }
@@ -323,7 +300,7 @@ static void matern_phi(const thiele_likelihood *lik, int64_t n, const double *y,
 static int matern_bends(const thiele_likelihood *lik, const double *y, thi_bend *bend)
 {
     bend[0] = (thi_bend){y[0], 0.0};
-    bend[1] = (thi_bend){y[0], lik->value[0] / SQRT3};
+    bend[1] = (thi_bend){y[0], lik->value[0] / THI_SQRT3};
     return 2;
 }
 
@@ -348,9 +325,9 @@ static double matern_side(double z, double k)
 static void matern_log_predictive(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu,
                                   const double *v, double *out)
 {
-    double a = SQRT3 / lik->value[0];
+    double a = THI_SQRT3 / lik->value[0];
     for (int64_t i = 0; i < n; i++) {
-        double s = sqrt(fmax(v[i], LEAST_VARIANCE)), z = (y[i] - mu[i]) / s;
+        double s = sqrt(fmax(v[i], THI_LEAST_VARIANCE)), z = (y[i] - mu[i]) / s;
         double both = thi_log_add(matern_side(z, a * s), matern_side(-z, a * s));
         out[i] = isnan(y[i]) ? 0.0 : both + log(0.25 * a);
     }
@@ -366,13 +343,13 @@ static double matern_predictive_cdf(const thiele_likelihood *lik, int output, do
                                     const double *v)
 {
     (void)output;
-    double s = sqrt(fmax(v[0], LEAST_VARIANCE)), z = (y - mu[0]) / s, k = SQRT3 / lik->value[0] * s;
+    double s = sqrt(fmax(v[0], THI_LEAST_VARIANCE)), z = (y - mu[0]) / s, k = THI_SQRT3 / lik->value[0] * s;
     return thi_normal_cdf(z) - matern_tail(z, k) + matern_tail(-z, k);
 }
 
 static double matern_cdf(const thiele_likelihood *lik, double y, const double *f)
 {
-    double u = fmin(SQRT3 / lik->value[0] * fabs(y - f[0]), 1e300);
+    double u = fmin(THI_SQRT3 / lik->value[0] * fabs(y - f[0]), 1e300);
     return two_sided(y, f[0], (0.5 + 0.25 * u) * exp(-u));
 }
 
@@ -383,7 +360,7 @@ static void matern_sample(const thiele_likelihood *lik, thi_stream stream, uint6
     if (coins >> 63) {
         size -= log(thi_random_uniform(stream, 4 * draw + 2));
     }
-    y[0] = f[0] + (coins >> 62 & 1 ? size : -size) * lik->value[0] / SQRT3;
+    y[0] = f[0] + (coins >> 62 & 1 ? size : -size) * lik->value[0] / THI_SQRT3;
 }
 
 thiele_status thi_make_matern32(thiele_likelihood *lik, thiele_context *ctx)

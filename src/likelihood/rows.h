@@ -1,31 +1,29 @@
 /*
- * Loops over rows for likelihoods with one output and one latent, so that each says only what it does to one row.
+ * Loops over rows for likelihoods with one output and one latent, so that each says only what it does to one row
+ * (likelihood/formulas/).
  * Missing rows (y is NaN) get zeros. The functions passed in are inlined.
  */
 #ifndef THI_ROWS_H
 #define THI_ROWS_H
 
-#include <math.h>
 #include <string.h>
 
+#include "likelihood/formulas/values.h"
 #include "likelihood/likelihood.h"
 
 /* What depends on y alone in log p(y | f), minus infinity when y is impossible; and log p with it. */
-typedef double (*thi_row_constant_fn)(const thiele_likelihood *lik, double y);
-typedef double (*thi_row_density_fn)(const thiele_likelihood *lik, double constant, double y, double f);
+typedef double (*thi_row_constant_fn)(thi_values phi, double y);
+typedef double (*thi_row_density_fn)(thi_values phi, double constant, double y, double f);
 /* d[0], d[1]: first and second derivative in f. */
-typedef void (*thi_row_derivatives_fn)(const thiele_likelihood *lik, double y, double f, double *d);
+typedef void (*thi_row_derivatives_fn)(thi_values phi, double y, double f, double *d);
 /* dphi comes zeroed. */
-typedef void (*thi_row_phi_fn)(const thiele_likelihood *lik, double y, double f, double *dphi);
+typedef void (*thi_row_phi_fn)(thi_values phi, double y, double f, double *dphi);
 /* A closed expectation; dphi comes zeroed or NULL. */
-typedef struct thi_row {
-    double E, g, h;
-} thi_row;
-typedef thi_row (*thi_row_expectation_fn)(const thiele_likelihood *lik, double y, double mu, double v, double *dphi);
+typedef thi_row (*thi_row_expectation_fn)(thi_values phi, double y, double mu, double v, double *dphi);
 
-static inline bool thi_is_class(const thiele_likelihood *lik, double y)
+static inline thi_values thi_values_of(const thiele_likelihood *lik)
 {
-    return y >= 0 && y < lik->classes && y == floor(y);
+    return (thi_values){lik->value, lik->parameters};
 }
 
 static inline void thi_rows_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f,
@@ -39,9 +37,9 @@ static inline void thi_rows_density(const thiele_likelihood *lik, int64_t n, con
         }
         if (y[i] != last) {
             last = y[i];
-            c = constant(lik, last);
+            c = constant(thi_values_of(lik), last);
         }
-        out[i] = c > -INFINITY ? row(lik, c, last, f[i]) : -INFINITY;
+        out[i] = c > -INFINITY ? row(thi_values_of(lik), c, last, f[i]) : -INFINITY;
     }
 }
 
@@ -51,7 +49,7 @@ static inline void thi_rows_derivatives(const thiele_likelihood *lik, int64_t n,
     for (int64_t i = 0; i < n; i++) {
         double d[2] = {0, 0};
         if (!isnan(y[i])) {
-            row(lik, y[i], f[i], d);
+            row(thi_values_of(lik), y[i], f[i], d);
         }
         d1[i] = d[0];
         d2[i] = d[1];
@@ -64,7 +62,7 @@ static inline void thi_rows_phi(const thiele_likelihood *lik, int64_t n, const d
     memset(dphi, 0, (size_t)(n * lik->parameters) * sizeof *dphi);
     for (int64_t i = 0; i < n; i++) {
         if (!isnan(y[i])) {
-            row(lik, y[i], f[i], dphi + i * lik->parameters);
+            row(thi_values_of(lik), y[i], f[i], dphi + i * lik->parameters);
         }
     }
 }
@@ -79,7 +77,7 @@ static inline void thi_rows_expectation(const thiele_likelihood *lik, int64_t n,
     for (int64_t i = 0; i < n; i++) {
         thi_row result = {0, 0, 0};
         if (!isnan(y[i])) {
-            result = row(lik, y[i], mu[i], v[i], dphi ? dphi + i * lik->parameters : NULL);
+            result = row(thi_values_of(lik), y[i], mu[i], v[i], dphi ? dphi + i * lik->parameters : NULL);
         }
         E[i] = result.E;
         g[i] = result.g;

@@ -10,48 +10,25 @@
 #include "likelihood/augment.h"
 #include "likelihood/draws.h"
 #include "likelihood/families.h"
+#include "likelihood/formulas/counts.h"
 #include "likelihood/incomplete.h"
 #include "likelihood/omega_draws.h"
-#include "likelihood/polya_gamma.h"
 #include "likelihood/rows.h"
-#include "likelihood/special.h"
-
-static double sigmoid_constant(const thiele_likelihood *lik, double y)
-{
-    return y >= 0 ? y * log(lik->value[0]) - thi_lgamma(y + 1) : -INFINITY;
-}
-
-static double sigmoid_row(const thiele_likelihood *lik, double constant, double y, double f)
-{
-    return constant + y * thi_log_sigmoid(f) - lik->value[0] * thi_sigmoid(f);
-}
 
 static void log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
-    thi_rows_density(lik, n, y, f, out, sigmoid_constant, sigmoid_row);
-}
-
-static void derivatives_row(const thiele_likelihood *lik, double y, double f, double *d)
-{
-    double rate = lik->value[0], s = thi_sigmoid(f), o = thi_sigmoid(-f);
-    d[0] = o * (y - rate * s);
-    d[1] = -s * o * (y + rate * (o - s));
+    thi_rows_density(lik, n, y, f, out, thi_sigmoid_poisson_constant, thi_sigmoid_poisson_density);
 }
 
 static void derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
                         double *d2)
 {
-    thi_rows_derivatives(lik, n, y, f, d1, d2, derivatives_row);
-}
-
-static void phi_row(const thiele_likelihood *lik, double y, double f, double *dphi)
-{
-    dphi[0] = y - lik->value[0] * thi_sigmoid(f);
+    thi_rows_derivatives(lik, n, y, f, d1, d2, thi_sigmoid_poisson_derivatives);
 }
 
 static void phi_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
 {
-    thi_rows_phi(lik, n, y, f, dphi, phi_row);
+    thi_rows_phi(lik, n, y, f, dphi, thi_sigmoid_poisson_phi);
 }
 
 static int bends(const thiele_likelihood *lik, const double *y, thi_bend *bend)
@@ -88,26 +65,10 @@ static void guess(const thiele_likelihood *lik, const double *y, double *f)
 /* --- augmentation ---------------------------------------------------------------------------------------------------
  */
 
-/*
- * With c^2 = mu^2 + v, l = log cosh(c/2) and k's mean kappa = rate exp(-mu/2 - l)/2, the optimal q(k, omega) gives
- *   E = y log rate - log y! - rate + y (mu/2 - l - log 2) + kappa.
- */
-static thi_row augmented_row(const thiele_likelihood *lik, double y, double mu, double v, double *dphi)
-{
-    double rate = lik->value[0];
-    thi_omega one = thi_polya_gamma(1.0, mu * mu + v);
-    double kappa = rate * exp(one.log_phi - 0.5 * mu - M_LN2), weight = 2.0 * one.mean * (y + kappa);
-    if (dphi) {
-        dphi[0] = y - rate + kappa;
-    }
-    return (thi_row){sigmoid_constant(lik, y) - rate + y * (0.5 * mu + one.log_phi - M_LN2) + kappa,
-                     0.5 * (y - kappa) - weight * mu, -0.5 * weight};
-}
-
 static void augmented_expectation(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu,
                                   const double *v, double *E, double *g, double *h, double *dphi)
 {
-    thi_rows_expectation(lik, n, y, mu, v, E, g, h, dphi, augmented_row);
+    thi_rows_expectation(lik, n, y, mu, v, E, g, h, dphi, thi_sigmoid_poisson_bound);
 }
 
 /* k given f, then omega given both. */

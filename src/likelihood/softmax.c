@@ -44,7 +44,9 @@ static void log_density(const thiele_likelihood *lik, int64_t n, const double *y
         thi_vector()->log(m, sum, sum);
         for (int64_t r = 0; r < m; r++) {
             double at = y[i + r];
-            out[i + r] = isnan(at) ? 0 : thi_is_class(lik, at) ? f[(i + r) * C + (int)at] - top[r] - sum[r] : -INFINITY;
+            out[i + r] = isnan(at)                        ? 0
+                         : thi_is_class(lik->classes, at) ? f[(i + r) * C + (int)at] - top[r] - sum[r]
+                                                          : -INFINITY;
         }
     }
 }
@@ -86,7 +88,7 @@ static void derivatives(const thiele_likelihood *lik, int64_t n, const double *y
     int C = lik->classes;
     probabilities(lik, n, f, d1);
     for (int64_t i = 0; i < n; i++) {
-        if (thi_is_class(lik, y[i])) {
+        if (thi_is_class(lik->classes, y[i])) {
             derivatives_row(C, (int)y[i], d1 + i * C, d2 + i * C);
             continue;
         }

@@ -422,7 +422,7 @@ void thi_softmax_expectation(const thiele_likelihood *lik, int64_t n, const doub
     int64_t C = lik->classes;
     row r;
     for (int64_t i = 0; i < n; i++) {
-        if (thi_is_class(lik, y[i])) {
+        if (thi_is_class(lik->classes, y[i])) {
             start(&r, lik, i, mu, v);
             E[i] = expect_row(&r, (int)y[i], g + i * C, h + i * C);
             continue;
@@ -489,7 +489,7 @@ void thi_softmax_log_predictive(const thiele_likelihood *lik, int64_t n, const d
     row r;
     for (int64_t i = 0; i < n; i++) {
         out[i] = isnan(y[i]) ? 0.0 : -INFINITY;
-        if (thi_is_class(lik, y[i])) {
+        if (thi_is_class(lik->classes, y[i])) {
             start(&r, lik, i, mu, v);
             out[i] = log_probability(&r, (int)y[i]);
         }

@@ -8,48 +8,12 @@
 #include <math.h>
 
 #include "likelihood/families.h"
+#include "likelihood/formulas/warped.h"
 #include "likelihood/rows.h"
 #include "likelihood/special.h"
 
-enum { NOISE, A = 1 };
 enum { MOST_TERMS = 16, NODES = 8, HALF_RANGE = 9, BEND_EDGES = 8 };
 enum { MOST_EDGES = 2 * HALF_RANGE + 1 + MOST_TERMS * BEND_EDGES };
-
-static const double *a_of(const thiele_likelihood *lik)
-{
-    return lik->value + A;
-}
-
-static const double *b_of(const thiele_likelihood *lik)
-{
-    return lik->value + A + lik->nodes;
-}
-
-static const double *c_of(const thiele_likelihood *lik)
-{
-    return lik->value + A + 2 * lik->nodes;
-}
-
-/* 1 - tanh(x)^2 without cancellation. */
-static double sech2(double x)
-{
-    double e = exp(-2 * fabs(x));
-    return 4 * e / ((1 + e) * (1 + e));
-}
-
-/* t(y), and t'(y) >= 1 */
-static double warp(const thiele_likelihood *lik, double y, double *slope)
-{
-    const double *a = a_of(lik), *b = b_of(lik), *c = c_of(lik);
-    double t = y;
-    *slope = 1;
-    for (int i = 0; i < lik->nodes; i++) {
-        double x = b[i] * (y + c[i]);
-        t += a[i] * tanh(x);
-        *slope += a[i] * b[i] * sech2(x);
-    }
-    return t;
-}
 
 /* y with t(y) = t: Newton inside the bracket t -+ sum a, bisection where a step leaves it or fails to halve the last.
  */
@@ -57,11 +21,11 @@ static double unwarp(const thiele_likelihood *lik, double t)
 {
     double reach = 0, slope;
     for (int i = 0; i < lik->nodes; i++) {
-        reach += a_of(lik)[i];
+        reach += thi_warped_a(thi_values_of(lik))[i];
     }
     double low = t - reach, high = t + reach, y = t, last = 4 * reach;
     for (int step = 0; step < 200; step++) {
-        double excess = warp(lik, y, &slope) - t, next = y - excess / slope;
+        double excess = thi_warp(thi_values_of(lik), y, &slope) - t, next = y - excess / slope;
         if (excess > 0) {
             high = y;
         } else {
@@ -78,80 +42,26 @@ static double unwarp(const thiele_likelihood *lik, double t)
     return y;
 }
 
-static double constant_of(const thiele_likelihood *lik, double y)
-{
-    double slope;
-    warp(lik, y, &slope);
-    return log(slope) - 0.5 * log(2 * M_PI * lik->value[NOISE]);
-}
-
-static double density_row(const thiele_likelihood *lik, double constant, double y, double f)
-{
-    double slope, rest = warp(lik, y, &slope) - f;
-    return constant - 0.5 * rest * rest / lik->value[NOISE];
-}
-
 static void log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
-    thi_rows_density(lik, n, y, f, out, constant_of, density_row);
-}
-
-static void derivatives_row(const thiele_likelihood *lik, double y, double f, double *d)
-{
-    double slope;
-    d[0] = (warp(lik, y, &slope) - f) / lik->value[NOISE];
-    d[1] = -1 / lik->value[NOISE];
+    thi_rows_density(lik, n, y, f, out, thi_warped_constant, thi_warped_density);
 }
 
 static void derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
                         double *d2)
 {
-    thi_rows_derivatives(lik, n, y, f, d1, d2, derivatives_row);
-}
-
-/*
- * The parameters of t act through t and log t': with z = y + c, T = tanh(b z), S = 1 - T^2,
- *   dt/da = T, dt/db = a z S, dt/dc = a b S;  dt'/da = b S, dt'/db = a S (1 - 2 b z T), dt'/dc = -2 a b^2 S T.
- * pull: d E[log p]/dt = -(t - mu)/noise.
- */
-static void phi_of(const thiele_likelihood *lik, double y, double slope, double pull, double *dphi)
-{
-    int terms = lik->nodes;
-    const double *a = a_of(lik), *b = b_of(lik), *c = c_of(lik);
-    double *da = dphi + A, *db = da + terms, *dc = db + terms;
-    for (int i = 0; i < terms; i++) {
-        double z = y + c[i], T = tanh(b[i] * z), S = sech2(b[i] * z);
-        da[i] = a[i] * (pull * T + b[i] * S / slope);
-        db[i] = b[i] * a[i] * S * (pull * z + (1 - 2 * b[i] * z * T) / slope);
-        dc[i] = a[i] * b[i] * S * (pull - 2 * b[i] * T / slope);
-    }
-}
-
-static thi_row expectation_row(const thiele_likelihood *lik, double y, double mu, double v, double *dphi)
-{
-    double slope, noise = lik->value[NOISE], rest = warp(lik, y, &slope) - mu;
-    double square = (rest * rest + v) / noise;
-    if (dphi) {
-        dphi[NOISE] = 0.5 * (square - 1);
-        phi_of(lik, y, slope, -rest / noise, dphi);
-    }
-    return (thi_row){log(slope) - 0.5 * log(2 * M_PI * noise) - 0.5 * square, rest / noise, -0.5 / noise};
+    thi_rows_derivatives(lik, n, y, f, d1, d2, thi_warped_derivatives);
 }
 
 static void expectation(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu, const double *v,
                         double *E, double *g, double *h, double *dphi)
 {
-    thi_rows_expectation(lik, n, y, mu, v, E, g, h, dphi, expectation_row);
-}
-
-static void phi_row(const thiele_likelihood *lik, double y, double f, double *dphi)
-{
-    expectation_row(lik, y, f, 0, dphi);
+    thi_rows_expectation(lik, n, y, mu, v, E, g, h, dphi, thi_warped_expectation);
 }
 
 static void phi_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)
 {
-    thi_rows_phi(lik, n, y, f, dphi, phi_row);
+    thi_rows_phi(lik, n, y, f, dphi, thi_warped_phi);
 }
 
 /* --- moments of y --- */
@@ -174,13 +84,14 @@ static int insert_edge(double *edge, int count, double at)
 static int make_edges(const thiele_likelihood *lik, double mu, double sd, double *edge)
 {
     static const double around[BEND_EDGES] = {-10, -4.5, -2, -0.7, 0.7, 2, 4.5, 10};
+    const double *b = thi_warped_b(thi_values_of(lik)), *c = thi_warped_c(thi_values_of(lik));
     int count = 0;
     for (int k = -HALF_RANGE; k <= HALF_RANGE; k++) {
         edge[count++] = unwarp(lik, mu + k * sd);
     }
     for (int i = 0; i < lik->nodes * BEND_EDGES; i++) {
         int term = i / BEND_EDGES;
-        count = insert_edge(edge, count, around[i % BEND_EDGES] / b_of(lik)[term] - c_of(lik)[term]);
+        count = insert_edge(edge, count, around[i % BEND_EDGES] / b[term] - c[term]);
     }
     return count;
 }
@@ -198,7 +109,7 @@ static void add_piece(const thiele_likelihood *lik, double mu, double sd, double
     double middle = 0.5 * (low + high), half = 0.5 * (high - low);
     for (int k = 0; k < NODES; k++) {
         double y = middle + (k % 2 ? half : -half) * legendre_node[k / 2], slope;
-        double z = (warp(lik, y, &slope) - mu) / sd;
+        double z = (thi_warp(thi_values_of(lik), y, &slope) - mu) / sd;
         double weight = half * legendre_weight[k / 2] * thi_normal_density(z) * slope / sd;
         sum[0] += weight;
         sum[1] += weight * (y - centre);
@@ -214,7 +125,7 @@ static void moments(const thiele_likelihood *lik, double mu, double sd, double *
         add_piece(lik, mu, sd, edge[k - 1], edge[k], centre, sum);
     }
     if (!(sum[0] > 0.99)) { /* sd is within the rounding of mu, or there is no number there at all */
-        warp(lik, centre, &slope);
+        thi_warp(thi_values_of(lik), centre, &slope);
         *mean = centre;
         *variance = sd / slope * (sd / slope);
         return;
@@ -228,7 +139,7 @@ static void predictive(const thiele_likelihood *lik, int64_t n, const double *mu
                        double *variance)
 {
     for (int64_t i = 0; i < n; i++) {
-        moments(lik, mu[i], sqrt(lik->value[NOISE] + (v ? v[i] : 0)), &mean[i], &variance[i]);
+        moments(lik, mu[i], sqrt(lik->value[THI_WARPED_NOISE] + (v ? v[i] : 0)), &mean[i], &variance[i]);
     }
 }
 
@@ -241,7 +152,8 @@ static void log_predictive(const thiele_likelihood *lik, int64_t n, const double
                            double *out)
 {
     for (int64_t i = 0; i < n; i++) {
-        double slope, rest = warp(lik, y[i], &slope) - mu[i], total = lik->value[NOISE] + v[i];
+        double slope, rest = thi_warp(thi_values_of(lik), y[i], &slope) - mu[i],
+                      total = lik->value[THI_WARPED_NOISE] + v[i];
         out[i] = isnan(y[i]) ? 0 : log(slope) - 0.5 * log(2 * M_PI * total) - 0.5 * rest * rest / total;
     }
 }
@@ -250,32 +162,33 @@ static double predictive_cdf(const thiele_likelihood *lik, int output, double y,
 {
     double slope;
     (void)output;
-    return thi_normal_cdf((warp(lik, y, &slope) - mu[0]) / sqrt(lik->value[NOISE] + v[0]));
+    return thi_normal_cdf((thi_warp(thi_values_of(lik), y, &slope) - mu[0]) /
+                          sqrt(lik->value[THI_WARPED_NOISE] + v[0]));
 }
 
 static void quantiles(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, int count,
                       const double *z, double *out)
 {
     for (int64_t i = 0; i < n * count; i++) {
-        out[i] = unwarp(lik, mu[i / count] + z[i % count] * sqrt(lik->value[NOISE] + v[i / count]));
+        out[i] = unwarp(lik, mu[i / count] + z[i % count] * sqrt(lik->value[THI_WARPED_NOISE] + v[i / count]));
     }
 }
 
 static double cdf(const thiele_likelihood *lik, double y, const double *f)
 {
     double slope;
-    return thi_normal_cdf((warp(lik, y, &slope) - f[0]) / sqrt(lik->value[NOISE]));
+    return thi_normal_cdf((thi_warp(thi_values_of(lik), y, &slope) - f[0]) / sqrt(lik->value[THI_WARPED_NOISE]));
 }
 
 static void sample(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y)
 {
-    y[0] = unwarp(lik, f[0] + sqrt(lik->value[NOISE]) * thi_random_normal(stream, draw));
+    y[0] = unwarp(lik, f[0] + sqrt(lik->value[THI_WARPED_NOISE]) * thi_random_normal(stream, draw));
 }
 
 static void guess(const thiele_likelihood *lik, const double *y, double *f)
 {
     double slope;
-    f[0] = isnan(y[0]) ? 0 : warp(lik, y[0], &slope);
+    f[0] = isnan(y[0]) ? 0 : thi_warp(thi_values_of(lik), y[0], &slope);
 }
 
 const thi_likelihood_ops thi_lik_warped = {

@@ -8,30 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * The radial profiles of the stationary kernels as functions of t = r^2, and those of the dot-product kernels as
- * functions of t = <u, u'>; each at unit variance.
- */
-typedef enum thi_profile {
-    THI_PROFILE_SE,         /* exp(-t/2) */
-    THI_PROFILE_MATERN12,   /* exp(-r) */
-    THI_PROFILE_MATERN32,   /* (1 + a) exp(-a), a = sqrt3 r */
-    THI_PROFILE_MATERN52,   /* (1 + a + a^2/3) exp(-a), a = sqrt5 r */
-    THI_PROFILE_RQ,         /* (1 + t/(2 shape))^-shape */
-    THI_PROFILE_LINEAR,     /* t */
-    THI_PROFILE_POLYNOMIAL, /* (t + shape)^degree */
-    THI_PROFILE_ONE,        /* 1 */
-    THI_PROFILE_COUNT
-} thi_profile;
-
 /* Rows of a panel (linalg/panels.h): the widest vector, and a multiple of every other one. */
 enum { THI_PANEL = 8 };
-
-/* scale: the variance; shape: alpha or offset; degree: of the polynomial. */
-typedef struct thi_profile_args {
-    double scale, shape;
-    int degree;
-} thi_profile_args;
 
 typedef struct thi_vector_ops {
     const char *name;
@@ -66,12 +44,6 @@ typedef struct thi_vector_ops {
     void (*point_products)(int64_t n, int F, int64_t stride, const double *Z, const double *x, double *t);
     /* y (THI_PANEL) = A x, A: THI_PANEL x columns, the columns a multiple of THI_PANEL. */
     void (*panel)(int64_t columns, const double *A, const double *x, double *y);
-    /* k = scale * profile(t); k may be t. */
-    void (*profile[THI_PROFILE_COUNT])(int64_t n, thi_profile_args args, const double *t, double *k);
-    /* The same with dk = scale * d profile/dt and dshape = scale * d profile/d log shape (0 where there is no shape).
-     * At r = 0 the derivative of a Matern-1/2 is taken as 0. */
-    void (*profile_adjoint[THI_PROFILE_COUNT])(int64_t n, thi_profile_args args, const double *t, double *k, double *dk,
-                                               double *dshape);
 } thi_vector_ops;
 
 /* r^2 below this fraction of |u|^2 + |u'|^2 is computed again from differences: at most 4 of 16 digits are ever lost.
@@ -80,5 +52,15 @@ typedef struct thi_vector_ops {
 
 /* The best set for this processor; borrowed, constant. */
 const thi_vector_ops *thi_vector(void);
+
+/* Which of name_portable, name_avx2 and name_avx512, constants of one type, is best for this processor. */
+#if defined(__x86_64__)
+#define THI_BEST_ISA(name)                                                                                             \
+    (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") ? &name##_avx512                          \
+     : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")       ? &name##_avx2                            \
+                                                                             : &name##_portable)
+#else
+#define THI_BEST_ISA(name) (&name##_portable)
+#endif
 
 #endif

@@ -1,91 +1,13 @@
 /*
- * The loops of linalg/vector.h for one instruction set, THI_ISA (portable, avx2 or avx512; the build compiles this file
- * once for each). Written with the compiler's vector types; exp, log and log1p are SLEEF's. A tail shorter than a
- * vector is copied into one, so that every element goes through the same instructions.
+ * The loops of linalg/vector.h for one instruction set (the build compiles this file once for each). A tail shorter
+ * than a vector is copied into one, so that every element goes through the same instructions.
  */
 #include <math.h>
-#include <sleef.h>
-#include <string.h>
 
+#include "linalg/isa/lanes.h"
 #include "linalg/vector.h"
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b)  PASTE_(a, b)
-#define ISA_avx512   3
-#define ISA_avx2     2
-#define ISA_portable 1
-#define ISA_LEVEL    PASTE(ISA_, THI_ISA)
-
-#if ISA_LEVEL == 3
-enum { W = 8 };
-#define VEXP   Sleef_expd8_u10avx512f
-#define VLOG   Sleef_logd8_u10avx512f
-#define VLOG1P Sleef_log1pd8_u10avx512f
-#define VERFC  Sleef_erfcd8_u15avx512f
-#define VSQRT  _mm512_sqrt_pd
-#elif ISA_LEVEL == 2
-enum { W = 4 };
-#define VEXP   Sleef_expd4_u10avx2
-#define VLOG   Sleef_logd4_u10avx2
-#define VLOG1P Sleef_log1pd4_u10avx2
-#define VERFC  Sleef_erfcd4_u15avx2
-#define VSQRT  _mm256_sqrt_pd
-#else
-enum { W = 2 };
-#if defined(__aarch64__)
-#define VEXP   Sleef_expd2_u10advsimd
-#define VLOG   Sleef_logd2_u10advsimd
-#define VLOG1P Sleef_log1pd2_u10advsimd
-#define VERFC  Sleef_erfcd2_u15advsimd
-#define VSQRT  vsqrtq_f64
-#else
-#define VEXP   Sleef_expd2_u10
-#define VLOG   Sleef_logd2_u10
-#define VLOG1P Sleef_log1pd2_u10
-#define VERFC  Sleef_erfcd2_u15
-#define VSQRT  _mm_sqrt_pd
-#endif
-#endif
-
 #define LOG_SQRT_2PI 0.918938533204672741780
-
-typedef double vd __attribute__((vector_size(W * sizeof(double))));
-typedef int64_t vi __attribute__((vector_size(W * sizeof(int64_t))));
-
-static inline vd load(const double *x)
-{
-    vd v;
-    memcpy(&v, x, sizeof v);
-    return v;
-}
-
-static inline void store(double *y, vd v)
-{
-    memcpy(y, &v, sizeof v);
-}
-
-/* The first n < W elements; the rest are zero. */
-static inline vd load_part(const double *x, int64_t n)
-{
-    vd v = {0};
-    memcpy(&v, x, (size_t)n * sizeof *x);
-    return v;
-}
-
-static inline void store_part(double *y, vd v, int64_t n)
-{
-    memcpy(y, &v, (size_t)n * sizeof *y);
-}
-
-static inline vd where(vi mask, vd v)
-{
-    return (vd)((vi)v & mask);
-}
-
-static inline vd splat(double x)
-{
-    return x - (vd){0};
-}
 
 /* y_i = f(x_i) for a vector function f. */
 #define MAP(name, f)                                                                                                   \
@@ -160,11 +82,6 @@ static inline vd sigmoid(vd x, vd *slope)
 }
 
 MAP_BOTH(map_sigmoid, sigmoid)
-
-static inline vd choose(vi mask, vd yes, vd no)
-{
-    return (vd)(((vi)yes & mask) | ((vi)no & ~mask));
-}
 
 static inline bool any(vi mask)
 {
@@ -363,115 +280,6 @@ static void panel(int64_t columns, const double *A, const double *x, double *y)
     }
 }
 
-/* Value, derivative in t, derivative in log shape; the compiler drops what a caller does not use. */
-typedef struct jet {
-    vd k, dk, dshape;
-} jet;
-
-static inline jet se(vd t, const thi_profile_args *args)
-{
-    vd k = args->scale * VEXP(-0.5 * t);
-    return (jet){k, -0.5 * k, splat(0.0)};
-}
-
-/* t, held below what would make a power of it infinite (and times exp(-r) = 0 not a number); NaN stays NaN. */
-static inline vd capped(vd t)
-{
-    vi far = (vi)(t > 1e200);
-    return where(~far, t) + where(far, splat(1e200));
-}
-
-static inline jet matern12(vd t, const thi_profile_args *args)
-{
-    vd r = VSQRT(t);
-    vd k = args->scale * VEXP(-r);
-    vi apart = (vi)(r > 0.0);
-    vd safe = r + where(~apart, splat(1.0));
-    return (jet){k, where(apart, -0.5 * k / safe), splat(0.0)};
-}
-
-static inline jet matern32(vd t, const thi_profile_args *args)
-{
-    vd a = VSQRT(3.0 * capped(t));
-    vd e = args->scale * VEXP(-a);
-    return (jet){(1.0 + a) * e, -1.5 * e, splat(0.0)};
-}
-
-static inline jet matern52(vd t, const thi_profile_args *args)
-{
-    vd a = VSQRT(5.0 * capped(t));
-    vd e = args->scale * VEXP(-a);
-    return (jet){(1.0 + a * (1.0 + a * (1.0 / 3.0))) * e, (-5.0 / 6.0) * (1.0 + a) * e, splat(0.0)};
-}
-
-static inline jet rq(vd t, const thi_profile_args *args)
-{
-    vd x = t * (0.5 / args->shape);
-    vd logb = VLOG1P(x);
-    vd k = args->scale * VEXP(-args->shape * logb);
-    vd over = x / (1.0 + x);
-    return (jet){k, -0.5 * k / (1.0 + x), args->shape * k * (over - logb)};
-}
-
-static inline jet linear(vd t, const thi_profile_args *args)
-{
-    return (jet){args->scale * t, splat(args->scale), splat(0.0)};
-}
-
-static inline jet polynomial(vd t, const thi_profile_args *args)
-{
-    vd base = t + args->shape;
-    vd below = splat(args->scale);
-    for (int i = 1; i < args->degree; i++) {
-        below *= base;
-    }
-    vd slope = (double)args->degree * below;
-    return (jet){below * base, slope, args->shape * slope};
-}
-
-static inline jet one(vd t, const thi_profile_args *args)
-{
-    (void)t;
-    return (jet){splat(args->scale), splat(0.0), splat(0.0)};
-}
-
-#define PROFILE(f)                                                                                                     \
-    static void fill_##f(int64_t n, thi_profile_args args, const double *t, double *k)                                 \
-    {                                                                                                                  \
-        int64_t i = 0;                                                                                                 \
-        for (; i + W <= n; i += W) {                                                                                   \
-            store(k + i, f(load(t + i), &args).k);                                                                     \
-        }                                                                                                              \
-        if (i < n) {                                                                                                   \
-            store_part(k + i, f(load_part(t + i, n - i), &args).k, n - i);                                             \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void adjoint_##f(int64_t n, thi_profile_args args, const double *t, double *k, double *dk, double *dshape)  \
-    {                                                                                                                  \
-        int64_t i = 0;                                                                                                 \
-        for (; i + W <= n; i += W) {                                                                                   \
-            jet j = f(load(t + i), &args);                                                                             \
-            store(k + i, j.k);                                                                                         \
-            store(dk + i, j.dk);                                                                                       \
-            store(dshape + i, j.dshape);                                                                               \
-        }                                                                                                              \
-        if (i < n) {                                                                                                   \
-            jet j = f(load_part(t + i, n - i), &args);                                                                 \
-            store_part(k + i, j.k, n - i);                                                                             \
-            store_part(dk + i, j.dk, n - i);                                                                           \
-            store_part(dshape + i, j.dshape, n - i);                                                                   \
-        }                                                                                                              \
-    }
-
-PROFILE(se)
-PROFILE(matern12)
-PROFILE(matern32)
-PROFILE(matern52)
-PROFILE(rq)
-PROFILE(linear)
-PROFILE(polynomial)
-PROFILE(one)
-
 #define NAME_(x) #x
 #define NAME(x)  NAME_(x)
 
@@ -492,7 +300,4 @@ const thi_vector_ops PASTE(thi_vector_, THI_ISA) = {
     .point_distances = point_distances,
     .point_products = point_products,
     .panel = panel,
-    .profile = {fill_se, fill_matern12, fill_matern32, fill_matern52, fill_rq, fill_linear, fill_polynomial, fill_one},
-    .profile_adjoint = {adjoint_se, adjoint_matern12, adjoint_matern32, adjoint_matern52, adjoint_rq, adjoint_linear,
-                        adjoint_polynomial, adjoint_one},
 };
