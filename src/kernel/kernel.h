@@ -39,7 +39,13 @@ typedef struct thi_feature_map {
     bool linear;
 } thi_feature_map;
 
-extern const thi_feature_map thi_features_scaled, thi_features_circle, thi_features_phase, thi_features_none;
+/* The list of all kernels; a program of tests has its own. */
+#ifndef THI_KINDS
+#define THI_KINDS "kernel/kinds.def"
+#endif
+#define THI_KIND(name, features, ...) extern const thi_feature_map thi_features_##features;
+#include THI_KINDS
+#undef THI_KIND
 
 typedef struct thi_kind {
     const char *name;
