@@ -3,7 +3,7 @@
  * them. Everything is evaluated in tiles, so that no intermediate matrix of a composite is ever stored whole.
  *
  *   kind        features u(x)                              profile of        file
- *   stationary  x_d / l_d                                  |u - u'|^2        kinds.c (the table), features.c (maps),
+ *   stationary  x_d / l_d                                  |u - u'|^2        kinds.def (the table), features.c (maps),
  *   periodic    (cos, sin)(2 pi x_d / period) / l_d        |u - u'|^2        leaf.c (one tile of one leaf),
  *   linear ..   x_d / l_d                                  <u, u'>           evaluate.c (tiles, threads, composites)
  *   cosine      (cos, sin)(2 pi sum_d x_d / l_d)           <u, u'>
