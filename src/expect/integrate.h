@@ -58,6 +58,7 @@ struct thi_integrand {
     const thiele_likelihood *lik;
     int64_t values;       /* doubles a point */
     int64_t results;      /* doubles a row: sums over its points */
+    int64_t judged;       /* panels: so many of them must agree, from the first; 0: all */
     bool centred;         /* the values at f = mu are wanted too */
     bool raw;             /* panels: the weight does not contain the normal density */
     bool control, pairs;  /* montecarlo.c: with the control variate; the draws are antithetic */
