@@ -120,7 +120,7 @@ static thi_target_rule rule_of(const thi_likelihood_ops *ops, thi_support suppor
                              .standardise = ops->standardise,
                              .labels = labels,
                              .signs = support == THI_SUPPORT_BINARY,
-                             .ordered = strcmp(ops->name, "ordinal") == 0,
+                             .ordered = ops->ordered,
                              .exposure = ops->log_link};
 }
 
@@ -137,8 +137,11 @@ static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, th
         rule->refuses = refuses;
         rule->user = f->spec.lik;
     }
+    const thiele_fit_options *o = f->options;
+    thi_column_options columns = {o->target,   o->inputs,  o->ignore,       o->categorical,
+                                  o->exposure, o->classes, o->drop_missing, o->raw};
     thi_watch watch = watch_table(f, table);
-    thiele_status status = thi_encoder_learn(&f->model->encoder, f->ctx, table, f->options, rule);
+    thiele_status status = thi_encoder_learn(&f->model->encoder, f->ctx, table, &columns, rule);
     thi_watch_end(f->ctx, watch);
     return status;
 }
