@@ -119,7 +119,7 @@ static thiele_status open_model(thiele_learner *l, thiele_context *ctx, const th
     for (int j = 0; j < model->latents; j++) {
         THI_TRY(thi_online_prepare(&l->model->latent[j], ctx));
     }
-    if (model->posterior != NULL && strcmp(model->posterior, "decoupled") != 0) {
+    if (model->posterior != NULL && model->latent[0].mean_basis == NULL) {
         thi_free(l->model->posterior);
         l->model->posterior = NULL;
         THI_TRY(thi_strdup(ctx, &l->model->posterior, "full"));
