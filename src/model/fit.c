@@ -223,14 +223,12 @@ static thiele_status print_prior(thiele_context *ctx, const thi_hyper *h, char *
     return thi_text_take(&text, out);
 }
 
-thiele_status thi_report(thi_fitting *f)
+thiele_status thi_report(const thi_fitting *f, const thi_fit_result *result, thiele_model *model)
 {
-    thiele_model *model = f->model;
-    model->stop = f->result.stop;
+    model->stop = result->stop;
     model->rows = f->streamed ? f->stream.source.n : f->rows.n;
-    model->evaluations = f->result.evaluations;
-    model->iterations = f->result.iterations;
-    thi_model_clear_learned(model);
+    model->evaluations = result->evaluations;
+    model->iterations = result->iterations;
     thiele_status status = thi_alloc(f->ctx, &model->learned, (size_t)f->hypers.count, sizeof *model->learned);
     if (status == THIELE_OK && !isfinite(model->value)) {
         status =
@@ -430,7 +428,7 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
     if (f->method->sampler == NULL) {
         THI_TRY(check_worth(f));
     }
-    THI_TRY(thi_report(f));
+    THI_TRY(thi_report(f, &f->result, f->model));
     thi_report_limits(f);
     if (f->method->report != NULL) {
         THI_TRY(f->method->report(f));

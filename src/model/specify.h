@@ -40,8 +40,8 @@ struct thi_fitting {
 };
 
 /* --- fit.c --- */
-/* What the model says of itself at the present values of the hyperparameters; may be called again. */
-thiele_status thi_report(thi_fitting *f);
+/* What a model, whose value is there, says of itself at the present values of the hyperparameters. */
+thiele_status thi_report(const thi_fitting *f, const thi_fit_result *result, thiele_model *model);
 
 /* The rows, or the table that they are read from. */
 const thi_source *thi_fitting_source(const thi_fitting *f, const thi_rows *rows, thi_source *memory);
