@@ -45,7 +45,7 @@ thiele_status thi_check_calibrate(const thi_fitting *f)
  */
 static bool until_deadline(const thi_fitting *f)
 {
-    return f->driver.deadline > 0.0 && f->goes_on;
+    return f->driver->deadline > 0.0 && f->goes_on;
 }
 
 thiele_status thi_held_rows(thi_fitting *f, bool exact)

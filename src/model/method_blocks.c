@@ -55,7 +55,7 @@ static thi_blocks_report describe(const thi_fitting *f)
                                .passes = r->passes,
                                .evidence_rows = (int64_t)round(r->rows),
                                .estimate = r->estimate,
-                               .held_out = r->held_error * f->driver.unit};
+                               .held_out = r->held_error * f->driver->unit};
 }
 
 /* A model of what the fit has made so far, which it borrows, and the posterior of this moment. */
@@ -125,15 +125,15 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
     thi_problem problem = thi_fitting_problem(f, source);
     thiele_status status;
     sparse.condition = !learn;
-    f->driver.unit = f->model->encoder.target[f->output].scale;
+    f->driver->unit = f->model->encoder.target[f->output].scale;
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
     status = thi_fit_blocks(&problem, &sparse, &f->block_settings, &f->block_outcome, fitted);
-    if (learn || f->driver.stopped) {
+    if (learn || f->driver->stopped) {
         f->result = f->block_outcome.fit;
     }
     THI_TRY(status);
     /* The units of all rows will be taken into account: not those of rows that it is not of. */
-    fitted->value += ((double)source->n - f->block_outcome.rows) * log(f->driver.unit);
+    fitted->value += ((double)source->n - f->block_outcome.rows) * log(f->driver->unit);
     if (counts_twice(&f->block_settings.form)) {
         THI_TRY(thi_predictive_noise(f->ctx, source, &f->spec, &f->hypers, fitted->latent));
     }

@@ -13,7 +13,7 @@ struct thi_fitting {
     thiele_context *ctx;
     const thiele_fit_options *options;
     thiele_model *model;
-    thi_driver driver;
+    thi_driver *driver; /* borrowed */
     const thi_method *method;
     bool goes_on;            /* until the deadline: what is made again in a part of the time is not as good */
     const char *expectation; /* as the method has it; NULL: as the options do */
