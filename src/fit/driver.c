@@ -46,9 +46,9 @@ thiele_progress thi_driver_progress(const thi_driver *driver)
 }
 
 /* Tells the callback, and remembers when it asks to stop. */
-static void tell(thi_driver *driver, const thiele_progress *progress)
+static void tell(thi_driver *driver, thiele_progress progress)
 {
-    if (!driver->stopped && thi_tell(driver->ctx, progress)) {
+    if (!driver->stopped && thi_tell(driver->ctx, &progress)) {
         driver->stopped = true;
         driver->reason = THIELE_STOP_CANCELLED;
     }
@@ -65,8 +65,7 @@ void thi_driver_report(thi_driver *driver, double value)
 {
     count_one(driver);
     driver->value = isnan(driver->value) || value > driver->value ? value : driver->value;
-    thiele_progress progress = thi_driver_progress(driver);
-    tell(driver, &progress);
+    tell(driver, thi_driver_progress(driver));
 }
 
 void thi_driver_step(thi_driver *driver, const thi_step *step)
@@ -78,23 +77,21 @@ void thi_driver_step(thi_driver *driver, const thi_step *step)
     progress.expected = step->expected;
     progress.divergence = step->divergence;
     progress.step = step->size;
-    tell(driver, &progress);
+    tell(driver, progress);
 }
 
 void thi_driver_count(thi_driver *driver, int64_t rows)
 {
     count_one(driver);
     driver->rows += rows;
-    thiele_progress progress = thi_driver_progress(driver);
-    tell(driver, &progress);
+    tell(driver, thi_driver_progress(driver));
 }
 
 void thi_driver_rows(thi_driver *driver, int64_t rows)
 {
     driver->done += rows;
     driver->rows += rows;
-    thiele_progress progress = thi_driver_progress(driver);
-    tell(driver, &progress);
+    tell(driver, thi_driver_progress(driver));
 }
 
 thi_watch thi_driver_watch(const thi_driver *driver, const char *what)
