@@ -12,9 +12,9 @@ static inline thiele_table *parse(const char *text)
     return table;
 }
 
-static inline thiele_fit_options options_for(const char *target)
+static inline thi_column_options options_for(const char *target)
 {
-    thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
+    thi_column_options options = {0};
     options.target = target;
     return options;
 }

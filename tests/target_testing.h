@@ -19,7 +19,7 @@ static const thi_target_rule bernoulli = {.likelihood = "bernoulli", .labels = t
 static const thi_target_rule softmax = {.likelihood = "softmax", .labels = true};
 static const thi_target_rule ordinal = {.likelihood = "ordinal", .labels = true, .ordered = true};
 
-static inline thi_encoder learn(const char *text, thiele_fit_options options, const thi_target_rule *rule)
+static inline thi_encoder learn(const char *text, thi_column_options options, const thi_target_rule *rule)
 {
     thi_encoder encoder;
     thiele_table *table = parse(text);
@@ -28,7 +28,7 @@ static inline thi_encoder learn(const char *text, thiele_fit_options options, co
     return encoder;
 }
 
-static inline void assert_refused(const char *text, thiele_fit_options options, const thi_target_rule *rule,
+static inline void assert_refused(const char *text, thi_column_options options, const thi_target_rule *rule,
                                   thiele_status code, const char *part)
 {
     thi_encoder encoder;

@@ -27,7 +27,7 @@
 typedef struct thi_heap thi_heap;
 typedef struct thi_stop thi_stop;
 
-/* Work that looks up now and then (watch.c); what: NULL when there is none. Seconds as of thi_seconds. */
+/* Work that looks up now and then (progress.c); what: NULL when there is none. Seconds as of thi_seconds. */
 typedef struct thi_watch {
     const char *what;
     double began, next, until;
@@ -135,7 +135,23 @@ thiele_status thi_parallel_work(thiele_context *ctx, int64_t blocks, double flop
  * is overwritten. */
 void thi_reduce(int64_t blocks, int64_t length, double *part, double *out);
 
-/* --- stop.c ------------------------------------------------------------------------------------------------------- */
+/* --- progress.c --------------------------------------------------------------------------------------------------- */
+
+/* What the callback is told: all that is not said here is NaN. */
+thiele_progress thi_progress(const char *phase, int64_t done, int64_t total, double seconds);
+/* True when there is a callback and it asks to stop. */
+bool thi_tell(const thiele_context *ctx, const thiele_progress *progress);
+
+/*
+ * From begin to end thi_look_up asks the progress callback (phase "read") and compares the clock with `until` (0: with
+ * that of the watch before it, if there is one), twenty times a second at most and never within the first of these:
+ * what takes no time is not stopped. `what` is what is read, for messages. Outside of them it does nothing, so that a
+ * method that streams its rows ends by its own rules.
+ */
+thi_watch thi_watch_begin(thiele_context *ctx, const char *what, double until);
+void thi_watch_end(thiele_context *ctx, thi_watch old);
+/* Error: CANCELLED. done, total: rows or bytes, for the callback; total 0: not known. */
+thiele_status thi_look_up(thiele_context *ctx, int64_t done, int64_t total) THI_MUST_CHECK;
 
 /* Between begin and end the loops below, on any thread, see within 0.1 s that the progress callback asks to stop. */
 struct thi_stop {
@@ -237,19 +253,6 @@ thiele_status thi_file_commit(thi_file *file, thiele_context *ctx);
 thiele_status thi_file_failed(thi_file *file, thiele_context *ctx);
 /* Drops the file unless it was committed; harmless after a commit or on a zeroed struct. */
 void thi_file_abandon(thi_file *file);
-
-/* --- watch.c ------------------------------------------------------------------------------------------------------ */
-
-/*
- * From begin to end thi_look_up asks the progress callback (phase "read") and compares the clock with `until` (0: with
- * that of the watch before it, if there is one), twenty times a second at most and never within the first of these:
- * what takes no time is not stopped. `what` is what is read, for messages. Outside of them it does nothing, so that a
- * method that streams its rows ends by its own rules.
- */
-thi_watch thi_watch_begin(thiele_context *ctx, const char *what, double until);
-void thi_watch_end(thiele_context *ctx, thi_watch old);
-/* Error: CANCELLED. done, total: rows or bytes, for the callback; total 0: not known. */
-thiele_status thi_look_up(thiele_context *ctx, int64_t done, int64_t total) THI_MUST_CHECK;
 
 /* --- clock.c: seconds on a clock that never goes back. -------------------------------------------------------------
  */

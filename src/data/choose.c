@@ -130,7 +130,7 @@ static thiele_status choose_inputs(thi_choice *c, const char *list)
     return status;
 }
 
-thiele_status thi_choose_columns(thi_choice *choice, const thiele_fit_options *options)
+thiele_status thi_choose_columns(thi_choice *choice, const thi_column_options *options)
 {
     thi_choice *c = choice;
     const size_t columns = (size_t)c->table->columns;

@@ -10,7 +10,6 @@
 #include <jansson.h>
 
 #include "base/base.h"
-#include <thiele/model.h>
 #include <thiele/table.h>
 
 /* Rows read at a time, at most, by everything that passes over a table. */
@@ -152,6 +151,13 @@ typedef struct thi_encoder {
     char **dropped_name;
 } thi_encoder;
 
+/* Which columns play which part, and how they are taken: lists of names as in thiele_fit_options; NULL: not said. */
+typedef struct thi_column_options {
+    const char *target, *inputs, *ignore, *categorical, *exposure;
+    const char *classes; /* of the target, in order */
+    bool drop_missing, raw;
+} thi_column_options;
+
 /* What a likelihood asks of the target columns. A NULL rule stands for standardised numbers (gaussian). */
 typedef struct thi_target_rule {
     const char *likelihood; /* its name, for messages; required */
@@ -173,20 +179,19 @@ typedef struct thi_label {
 } thi_label;
 
 /*
- * Chooses the columns (options: target, inputs, ignore, categorical, drop_missing, raw, classes, exposure), learns
- * levels, means and standard deviations in one pass (levels and labels in another before it), leaves out constant
- * columns and, unless they were listed, texts that nothing can be learned from (leave_out.c), each with a line to the
- * log, and refuses what cannot be used: an unknown column, text in a column of numbers, missing or infinite values, a
- * text column with more than THI_LEVELS_MAX levels, fewer than two rows, a constant target where the rule standardises,
- * labels where the rule wants numbers, a value that the rule refuses, a third label of two, one label only. A selection
- * of rows knows the labels of the whole table, so that no fold of a cross-validation meets one it never heard of; only
- * where there are two by the rule and the selection has both, others elsewhere do not count.
+ * Chooses the columns, learns levels, means and standard deviations in one pass (levels and labels in another before
+ * it), leaves out constant columns and, unless they were listed, texts that nothing can be learned from (leave_out.c),
+ * each with a line to the log, and refuses what cannot be used: an unknown column, text in a column of numbers, missing
+ * or infinite values, a text column with more than THI_LEVELS_MAX levels, fewer than two rows, a constant target where
+ * the rule standardises, labels where the rule wants numbers, a value that the rule refuses, a third label of two, one
+ * label only. A selection of rows knows the labels of the whole table, so that no fold of a cross-validation meets one
+ * it never heard of; only where there are two by the rule and the selection has both, others elsewhere do not count.
  */
 enum { THI_LEVELS_MAX = 100 };
 /* An encoded input larger than this is refused: its square must not overflow. */
 #define THI_INPUT_MAX 1e100
 thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const thiele_table *table,
-                                const thiele_fit_options *options, const thi_target_rule *rule);
+                                const thi_column_options *options, const thi_target_rule *rule);
 void thi_encoder_clear(thi_encoder *encoder);
 /* "age", "site=north": the name of one dimension of X, appended to text. */
 void thi_encoder_dim_name(const thi_encoder *encoder, int dim, thi_text *text);

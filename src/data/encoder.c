@@ -201,7 +201,7 @@ static void drop_input(thi_encoder *encoder, thi_input *input)
  * encoder->dims those after.
  */
 static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const thi_spread *spread,
-                                const thiele_fit_options *options, bool partial)
+                                const thi_column_options *options, bool partial)
 {
     thiele_status status = partial ? THIELE_OK : check_constant(encoder, ctx, spread);
     int from = 0;
@@ -219,7 +219,7 @@ static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const
         if (input->levels > 0) {
             set_levels(spread, from, input);
         } else {
-            status = set_numeric(encoder, ctx, spread, from, input, options->raw != 0);
+            status = set_numeric(encoder, ctx, spread, from, input, options->raw);
         }
         from += width;
         encoder->dims += width_of(input);
@@ -233,11 +233,11 @@ static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const
     return status;
 }
 
-static thiele_status learn_scales(thi_encoder *encoder, const thi_choice *c, const thiele_fit_options *options,
+static thiele_status learn_scales(thi_encoder *encoder, const thi_choice *c, const thi_column_options *options,
                                   const thi_target_rule *rule)
 {
     const thi_reading how = {.target = true,
-                             .drop_missing = options->drop_missing != 0,
+                             .drop_missing = options->drop_missing,
                              .refuses = rule->refuses,
                              .user = rule->user,
                              .likelihood = rule->likelihood};
@@ -261,7 +261,7 @@ static thiele_status learn_scales(thi_encoder *encoder, const thi_choice *c, con
 }
 
 thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const thiele_table *table,
-                                const thiele_fit_options *options, const thi_target_rule *rule)
+                                const thi_column_options *options, const thi_target_rule *rule)
 {
     static const thi_target_rule numbers = {.likelihood = "gaussian", .standardise = true};
     thi_choice c = {.table = table, .ctx = ctx};

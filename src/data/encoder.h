@@ -23,7 +23,7 @@ typedef struct thi_choice {
     unsigned char *role;         /* of each column */
 } thi_choice;
 /* Errors: ARGUMENT, COLUMN, DATA (no inputs left). To be freed in any case. */
-thiele_status thi_choose_columns(thi_choice *choice, const thiele_fit_options *options);
+thiele_status thi_choose_columns(thi_choice *choice, const thi_column_options *options);
 void thi_choice_free(thi_choice *choice);
 /* A copy of a column's name. Error: DATA when it is not UTF-8. */
 thiele_status thi_choice_name(const thi_choice *choice, int column, char **out);
@@ -103,10 +103,10 @@ thiele_status thi_find_spread(const thi_spread *spread, thiele_context *ctx, int
 /* --- target.c: what is learned of the targets -------------------------------------------------------------------- */
 
 /* Names, labels and exposure: all that is known before the pass over the rows. */
-thiele_status thi_learn_targets(thi_encoder *encoder, const thi_choice *choice, const thiele_fit_options *options,
+thiele_status thi_learn_targets(thi_encoder *encoder, const thi_choice *choice, const thi_column_options *options,
                                 const thi_target_rule *rule);
 /* Centres, scales and which labels are there, after it. */
 thiele_status thi_set_targets(thi_encoder *encoder, const thi_choice *choice, const thi_moments *moments,
-                              const thiele_fit_options *options, const thi_target_rule *rule);
+                              const thi_column_options *options, const thi_target_rule *rule);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* --- before the pass --------------------------------------------------------------------------------------------- */
 
-static thiele_status check_rule(const thi_choice *c, const thiele_fit_options *options, const thi_target_rule *rule)
+static thiele_status check_rule(const thi_choice *c, const thi_column_options *options, const thi_target_rule *rule)
 {
     if (rule->labels && c->targets > 1) {
         return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' has one target column of classes, not %d",
@@ -27,7 +27,7 @@ static thiele_status check_rule(const thi_choice *c, const thiele_fit_options *o
 }
 
 static thiele_status learn_target(thi_target *target, const thi_choice *c, int column,
-                                  const thiele_fit_options *options, const thi_target_rule *rule)
+                                  const thi_column_options *options, const thi_target_rule *rule)
 {
     thiele_status status;
     THI_TRY(thi_choice_name(c, column, &target->name));
@@ -44,7 +44,7 @@ out:
     return status;
 }
 
-thiele_status thi_learn_targets(thi_encoder *encoder, const thi_choice *choice, const thiele_fit_options *options,
+thiele_status thi_learn_targets(thi_encoder *encoder, const thi_choice *choice, const thi_column_options *options,
                                 const thi_target_rule *rule)
 {
     thiele_status status;
@@ -150,7 +150,7 @@ static thiele_status set_labels(thi_target *target, thiele_context *ctx, const t
 }
 
 thiele_status thi_set_targets(thi_encoder *encoder, const thi_choice *choice, const thi_moments *moments,
-                              const thiele_fit_options *options, const thi_target_rule *rule)
+                              const thi_column_options *options, const thi_target_rule *rule)
 {
     const thi_spread *spread = &moments->targets;
     if (rule->labels) {
@@ -163,7 +163,7 @@ thiele_status thi_set_targets(thi_encoder *encoder, const thi_choice *choice, co
         if (spread->count[p] == 0) {
             status = thi_fail(choice->ctx, THIELE_ERROR_DATA, "the target '%s' has no value in any row", target->name);
         } else {
-            status = rule->standardise ? set_standardised(target, choice->ctx, spread, p, options->raw != 0)
+            status = rule->standardise ? set_standardised(target, choice->ctx, spread, p, options->raw)
                                        : set_plain(target, choice->ctx, spread, p);
         }
     }

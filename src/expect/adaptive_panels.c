@@ -28,6 +28,11 @@ static int64_t stride(const thi_integrand *in)
     return 2 + in->results;
 }
 
+static int64_t judged(const thi_integrand *in)
+{
+    return in->judged > 0 ? in->judged : in->results;
+}
+
 static void place_nodes(thi_space *space, const thi_integrand *in, const thi_line *line, int64_t at, double a, double b)
 {
     double middle = 0.5 * (a + b), half = 0.5 * (b - a);
@@ -73,7 +78,7 @@ typedef struct bisection {
 static bool negligible(const bisection *b, const double *panel)
 {
     bool small = fmin(fabs(panel[0]), fabs(panel[1])) >= USUAL_REACH && !b->in->raw;
-    for (int64_t j = 0; j < b->in->results && small; j++) {
+    for (int64_t j = 0; j < judged(b->in) && small; j++) {
         small = fabs(panel[2 + j]) <= 1e-17 * b->scale[j];
     }
     return small;
@@ -85,7 +90,7 @@ static bool agree(const bisection *b, const double *panel, const double *left, c
     double noise = centre == NULL ? 0 : b->in->noise * (1 + fabs(centre[0]));
     double tolerance = 1e-11 * pow(fmax(1, (double)b->done / EASY), 8);
     bool same = true;
-    for (int64_t j = 2; j < stride(b->in) && same; j++) {
+    for (int64_t j = 2; j < 2 + judged(b->in) && same; j++) {
         same = fabs(panel[j] - left[j] - right[j]) <= tolerance * b->scale[j - 2] + noise + DBL_MIN;
     }
     return same;

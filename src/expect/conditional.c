@@ -95,7 +95,7 @@ thiele_status thi_conditional_moments(thi_expect *expect, thiele_context *ctx, c
     thi_integrand in = {.lik = expect->lik, .values = 3, .results = 3, .extra = &g, .evaluate = evaluate_given};
     in.reduce = reduce_given;
     in.settled = settled_given;
-    thi_rows one = {1, &none, NULL, mu, &sd, NULL};
+    thi_block_rows one = {1, &none, NULL, mu, &sd, NULL};
     *found = false;
     thiele_status status;
     THI_TRY(thi_space_law(expect, ctx, &g.law));

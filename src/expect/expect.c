@@ -152,7 +152,7 @@ void thi_expect_close(thi_expect *expect)
 
 /* Averages an integrand over the nodes or draws of the provider; `again`: over those that served the last time. */
 static thiele_status average(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_integrand *in,
-                             const thi_rows *rows, double *result, bool again)
+                             const thi_block_rows *rows, double *result, bool again)
 {
     thi_space *space = expect->space;
     if (expect->provider == THI_MONTE_CARLO) {
@@ -200,15 +200,15 @@ static bool settled_never(const thi_integrand *in, double tolerance, const doubl
     return before == now;
 }
 
-static thiele_status explain(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_rows *rows, int row,
-                             double v)
+static thiele_status explain(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_block_rows *rows,
+                             int row, double v)
 {
     const thiele_likelihood *lik = expect->lik;
     culprit c = {0, 0, 0, false};
     thi_integrand in = {.lik = lik, .values = 1, .results = 1, .extra = &c, .evaluate = evaluate_suspicious};
     in.reduce = reduce_nothing;
     in.settled = settled_never;
-    thi_rows one = *rows;
+    thi_block_rows one = *rows;
     one.count = 1;
     one.row = &row;
     one.centre = NULL;
@@ -244,7 +244,7 @@ static bool all_finite(int64_t n, const double *x)
     return sum == 0.0;
 }
 
-static thiele_status check(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_rows *rows,
+static thiele_status check(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_block_rows *rows,
                            const double *v, answer to)
 {
     int64_t Q = expect->lik->latents, p = expect->lik->parameters;
@@ -259,7 +259,7 @@ static thiele_status check(thi_expect *expect, thiele_context *ctx, int64_t firs
 }
 
 /* Spreads below what differences of a black box can resolve are raised; true when there are such rows. */
-static bool raise_spread(thi_space *space, const thi_rows *rows)
+static bool raise_spread(thi_space *space, const thi_block_rows *rows)
 {
     int64_t P = space->P, Q = space->Q;
     bool narrow = false;
@@ -297,7 +297,8 @@ static thiele_status choose_integrand(thi_expect *expect, thiele_context *ctx, b
     return status;
 }
 
-static thiele_status average_phi(thi_expect *expect, thiele_context *ctx, int64_t first, thi_rows rows, double *dphi)
+static thiele_status average_phi(thi_expect *expect, thiele_context *ctx, int64_t first, thi_block_rows rows,
+                                 double *dphi)
 {
     if (dphi == NULL || expect->lik->parameters == 0) {
         return THIELE_OK;
@@ -307,8 +308,8 @@ static thiele_status average_phi(thi_expect *expect, thiele_context *ctx, int64_
     return average(expect, ctx, first, &in, &rows, dphi, true);
 }
 
-static thiele_status by_points(thi_expect *expect, thiele_context *ctx, int64_t first, thi_rows *rows, const double *v,
-                               answer to)
+static thiele_status by_points(thi_expect *expect, thiele_context *ctx, int64_t first, thi_block_rows *rows,
+                               const double *v, answer to)
 {
     thi_space *space = expect->space;
     int64_t P = space->P, Q = space->Q;
@@ -337,7 +338,7 @@ static thiele_status by_points(thi_expect *expect, thiele_context *ctx, int64_t 
 }
 
 /* Rows without any output say nothing. */
-static void clear_missing(const thi_space *space, int64_t n, const thi_rows *rows, answer to)
+static void clear_missing(const thi_space *space, int64_t n, const thi_block_rows *rows, answer to)
 {
     int64_t Q = space->Q, parameters = space->lik->parameters, r = 0;
     for (int64_t i = 0; i < n && rows->count < n; i++) {
@@ -363,7 +364,7 @@ thiele_status thi_expect_block(thi_expect *expect, thiele_context *ctx, int64_t 
         return status;
     }
     answer to = {E, g, h, dphi};
-    thi_rows rows = {thi_space_rows(space, n, y), space->row, y, mu, space->sd, NULL};
+    thi_block_rows rows = {thi_space_rows(space, n, y), space->row, y, mu, space->sd, NULL};
     if (expect->provider == THI_CLOSED) {
         expect->lik->ops->expectation(expect->lik, n, y, mu, v, E, g, h, dphi);
     } else if (expect->provider == THI_AUGMENTED) {

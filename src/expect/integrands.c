@@ -250,6 +250,7 @@ thi_integrand thi_integrand_scores(const thi_space *space, bool narrow)
     return (thi_integrand){.lik = space->lik,
                            .values = 1,
                            .results = 1 + (narrow ? 4 : 2) * (int64_t)space->Q,
+                           .judged = 1 + 2 * (int64_t)space->Q, /* a narrow row is no matter of the others */
                            .centred = true,
                            .noise = 8 * DBL_EPSILON,
                            .evaluate = evaluate_density,

@@ -58,6 +58,7 @@ struct thi_integrand {
     const thiele_likelihood *lik;
     int64_t values;       /* doubles a point */
     int64_t results;      /* doubles a row: sums over its points */
+    int64_t judged;       /* panels: so many of them must agree, from the first; 0: all */
     bool centred;         /* the values at f = mu are wanted too */
     bool raw;             /* panels: the weight does not contain the normal density */
     bool control, pairs;  /* montecarlo.c: with the control variate; the draws are antithetic */
@@ -77,12 +78,12 @@ struct thi_integrand {
 };
 
 /* Rows `row[0..count-1]` of a block. y: P x n, mu and sd: Q x n, centre: values x n, for all rows of the block. */
-typedef struct thi_rows {
+typedef struct thi_block_rows {
     int64_t count;
     const int *row;
     const double *y, *mu, *sd;
     const double *centre;
-} thi_rows;
+} thi_block_rows;
 
 enum { THI_LEVELS = 5, THI_BORDERS_MAX = 256, THI_PANEL_STACK = 1536, THI_CONTROL_SUMS = 10 };
 
@@ -116,31 +117,32 @@ int64_t thi_space_rows(thi_space *space, int64_t n, const double *y);
 /* space->sd from v, n rows; ARGUMENT when a marginal is not a Gaussian. */
 thiele_status thi_space_spread(thi_space *space, thiele_context *ctx, int64_t n, const double *mu, const double *v);
 /* centre = values at f = mu of the rows. */
-void thi_space_centre(thi_space *space, const thi_integrand *in, const thi_rows *rows, double *centre);
+void thi_space_centre(thi_space *space, const thi_integrand *in, const thi_block_rows *rows, double *centre);
 
 /* --- quadrature.c ------------------------------------------------------------------------------------------------- */
 /* result (results x n, those of the rows) = sums over the rule. */
-void thi_sweep(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_rows *rows, double *result);
+void thi_sweep(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_block_rows *rows,
+               double *result);
 /* result += sums over at most THI_POINTS points, for row i alone. */
-void thi_sweep_add(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_rows *rows, int64_t i,
-                   double *result);
+void thi_sweep_add(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_block_rows *rows,
+                   int64_t i, double *result);
 /* Copies the P outputs of a row `count` times. */
 void thi_repeat(int64_t P, const double *y, int64_t count, double *out);
 /*
  * More and more nodes until a row settles. level (n): where it did; THI_LEVELS for rows that did not (their result is
  * that of the last rule) or have a kink (they have no result).
  */
-thiele_status thi_climb(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_rows *rows,
+thiele_status thi_climb(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_block_rows *rows,
                         double *result, int *level);
 /*
  * The same, but rows that do not settle are split into panels when Q = 1 and keep the last rule otherwise. `again`: at
  * the levels given.
  */
-thiele_status thi_ladder(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_rows *rows,
+thiele_status thi_ladder(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_block_rows *rows,
                          double *result, int *level, bool again);
 
 /* Predictions: the ladder, or quasi-random points when Q > 3. */
-thiele_status thi_average(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_rows *rows,
+thiele_status thi_average(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_block_rows *rows,
                           double *result);
 
 /*
@@ -178,7 +180,7 @@ typedef struct thi_draws {
     int64_t count;
     bool antithetic;
 } thi_draws;
-void thi_draw_sweep(thi_space *space, const thi_integrand *in, const thi_draws *draws, const thi_rows *rows,
+void thi_draw_sweep(thi_space *space, const thi_integrand *in, const thi_draws *draws, const thi_block_rows *rows,
                     double *result);
 
 /* (E, g, h) from the results of thi_integrand_control. */

@@ -25,7 +25,7 @@ static void draw(const thi_draws *draws, int64_t row, int64_t from, int64_t coun
     }
 }
 
-void thi_draw_sweep(thi_space *space, const thi_integrand *in, const thi_draws *draws, const thi_rows *rows,
+void thi_draw_sweep(thi_space *space, const thi_integrand *in, const thi_draws *draws, const thi_block_rows *rows,
                     double *result)
 {
     for (int64_t r = 0; r < rows->count; r++) {

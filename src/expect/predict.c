@@ -14,7 +14,7 @@
 
 enum { PREDICTIVE_DRAWS = 2048 };
 
-thiele_status thi_average(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_rows *rows,
+thiele_status thi_average(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_block_rows *rows,
                           double *result)
 {
     if (space->Q <= 3) {
@@ -140,7 +140,7 @@ thiele_status thi_predict_block(thi_expect *expect, thiele_context *ctx, int64_t
     in.evaluate = evaluate_moments;
     in.reduce = reduce_moments;
     in.settled = settled_moments;
-    thi_rows rows = {thi_space_rows(space, n, NULL), space->row, NULL, mu, space->sd, space->centre};
+    thi_block_rows rows = {thi_space_rows(space, n, NULL), space->row, NULL, mu, space->sd, space->centre};
     thi_space_centre(space, &in, &rows, space->centre);
     status = thi_average(space, ctx, &in, &rows, space->result);
     for (int64_t i = 0; i < n && status == THIELE_OK; i++) {
@@ -243,7 +243,7 @@ thiele_status thi_probabilities_block(thi_expect *expect, thiele_context *ctx, i
     thi_integrand in = {.lik = lik, .values = classes, .results = classes, .evaluate = evaluate_classes};
     in.reduce = reduce_classes;
     in.settled = settled_classes;
-    thi_rows rows = {thi_space_rows(space, n, NULL), space->row, NULL, mu, space->sd, NULL};
+    thi_block_rows rows = {thi_space_rows(space, n, NULL), space->row, NULL, mu, space->sd, NULL};
     return thi_average(space, ctx, &in, &rows, probability);
 }
 

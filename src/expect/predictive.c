@@ -284,7 +284,7 @@ static thiele_status recentred(peak *p, thiele_context *ctx, double *out)
         width += log(p->s[q]);
     }
     thi_integrand in = exponentials(space);
-    thi_rows one = {1, &none, p->y, mu, sd, centre};
+    thi_block_rows one = {1, &none, p->y, mu, sd, centre};
     thiele_status status = thi_climb(space, ctx, &in, &one, result, &level);
     *out = log_sum(result) + width;
     return status;
@@ -338,7 +338,7 @@ static bool misses_mass(const thi_space *space, const double *y, double mu, doub
     return false;
 }
 
-static thiele_status by_points(thi_space *space, thiele_context *ctx, const thi_rows *rows, double *out)
+static thiele_status by_points(thi_space *space, thiele_context *ctx, const thi_block_rows *rows, double *out)
 {
     int64_t P = space->P, Q = space->Q;
     thi_integrand in = exponentials(space);
@@ -378,7 +378,7 @@ thiele_status thi_log_predictive_block(thi_expect *expect, thiele_context *ctx, 
     if (status != THIELE_OK) {
         return status;
     }
-    thi_rows rows = {thi_space_rows(space, n, y), space->row, y, mu, space->sd, NULL};
+    thi_block_rows rows = {thi_space_rows(space, n, y), space->row, y, mu, space->sd, NULL};
     if (lik->ops->log_predictive != NULL) {
         lik->ops->log_predictive(lik, n, y, mu, v, out);
     } else {

@@ -25,7 +25,7 @@ void thi_repeat(int64_t P, const double *y, int64_t count, double *out)
 }
 
 /* f = mu + sd z for `count` points of row i, as points at, at + 1, ... of the call; y is repeated. */
-static void place(thi_space *space, const thi_rows *rows, int64_t i, int64_t at, int64_t count, const double *z)
+static void place(thi_space *space, const thi_block_rows *rows, int64_t i, int64_t at, int64_t count, const double *z)
 {
     int64_t P = space->P, Q = space->Q;
     const double *mu = rows->mu + i * Q, *sd = rows->sd + i * Q;
@@ -47,14 +47,14 @@ static void place(thi_space *space, const thi_rows *rows, int64_t i, int64_t at,
     }
 }
 
-static void sum_up(const thi_integrand *in, const thi_rows *rows, int64_t i, thi_points points, double *result)
+static void sum_up(const thi_integrand *in, const thi_block_rows *rows, int64_t i, thi_points points, double *result)
 {
     points.centre = rows->centre == NULL ? NULL : rows->centre + i * in->values;
     in->reduce(in, &points, result + i * in->results);
 }
 
-void thi_sweep_add(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_rows *rows, int64_t i,
-                   double *result)
+void thi_sweep_add(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_block_rows *rows,
+                   int64_t i, double *result)
 {
     place(space, rows, i, 0, rule->count, rule->z);
     in->evaluate(in, rule->count, space->y, space->f, space->value);
@@ -62,7 +62,8 @@ void thi_sweep_add(thi_space *space, const thi_integrand *in, const thi_rule *ru
     sum_up(in, rows, i, points, result);
 }
 
-void thi_sweep(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_rows *rows, double *result)
+void thi_sweep(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_block_rows *rows,
+               double *result)
 {
     int64_t Q = space->Q, chunk = rule->count < THI_POINTS ? rule->count : THI_POINTS, together = THI_POINTS / chunk;
     for (int64_t r = 0; r < rows->count; r++) {
@@ -121,7 +122,7 @@ thiele_status thi_space_level(thi_space *space, thiele_context *ctx, int level, 
 }
 
 /* Keeps in `pending` the rows that have not settled, with `now` as their `before`. */
-static int64_t keep_unsettled(thi_space *space, const thi_integrand *in, const thi_rows *rows, int64_t pending,
+static int64_t keep_unsettled(thi_space *space, const thi_integrand *in, const thi_block_rows *rows, int64_t pending,
                               int climbed, double *result, int *level)
 {
     double tolerance = ladders[space->Q - 1].tolerance;
@@ -144,7 +145,7 @@ static int64_t keep_unsettled(thi_space *space, const thi_integrand *in, const t
 }
 
 /* Rows with a kink skip the ladder: their level is THI_LEVELS from the start. */
-static int64_t first_pending(thi_space *space, const thi_rows *rows, int *level)
+static int64_t first_pending(thi_space *space, const thi_block_rows *rows, int *level)
 {
     int64_t pending = 0;
     for (int64_t r = 0; r < rows->count; r++) {
@@ -159,7 +160,7 @@ static int64_t first_pending(thi_space *space, const thi_rows *rows, int *level)
     return pending;
 }
 
-thiele_status thi_climb(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_rows *rows,
+thiele_status thi_climb(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_block_rows *rows,
                         double *result, int *level)
 {
     int top = ladders[space->Q - 1].levels;
@@ -173,7 +174,7 @@ thiele_status thi_climb(thi_space *space, thiele_context *ctx, const thi_integra
         if (status != THIELE_OK) {
             return status;
         }
-        thi_rows some = *rows;
+        thi_block_rows some = *rows;
         some.count = pending;
         some.row = space->pending;
         thi_sweep(space, in, rule, &some, climbed == 0 ? space->before : space->now);
@@ -189,9 +190,9 @@ thiele_status thi_climb(thi_space *space, thiele_context *ctx, const thi_integra
 }
 
 /* Gathers the rows at a level into space->group. */
-static thi_rows rows_at(thi_space *space, const thi_rows *rows, const int *level, int wanted)
+static thi_block_rows rows_at(thi_space *space, const thi_block_rows *rows, const int *level, int wanted)
 {
-    thi_rows some = *rows;
+    thi_block_rows some = *rows;
     some.count = 0;
     some.row = space->group;
     for (int64_t r = 0; r < rows->count; r++) {
@@ -203,11 +204,11 @@ static thi_rows rows_at(thi_space *space, const thi_rows *rows, const int *level
 }
 
 static thiele_status again_at_levels(thi_space *space, thiele_context *ctx, const thi_integrand *in,
-                                     const thi_rows *rows, double *result, const int *level)
+                                     const thi_block_rows *rows, double *result, const int *level)
 {
     thiele_status status = THIELE_OK;
     for (int l = 0; l < ladders[space->Q - 1].levels && status == THIELE_OK; l++) {
-        thi_rows some = rows_at(space, rows, level, l);
+        thi_block_rows some = rows_at(space, rows, level, l);
         const thi_rule *rule;
         if (some.count > 0) {
             status = thi_space_level(space, ctx, l, &rule);
@@ -219,12 +220,12 @@ static thiele_status again_at_levels(thi_space *space, thiele_context *ctx, cons
     return status;
 }
 
-thiele_status thi_ladder(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_rows *rows,
+thiele_status thi_ladder(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_block_rows *rows,
                          double *result, int *level, bool again)
 {
     thiele_status status =
         again ? again_at_levels(space, ctx, in, rows, result, level) : thi_climb(space, ctx, in, rows, result, level);
-    thi_rows left = rows_at(space, rows, level, THI_LEVELS);
+    thi_block_rows left = rows_at(space, rows, level, THI_LEVELS);
     for (int64_t r = 0; r < left.count && status == THIELE_OK; r++) {
         int64_t i = left.row[r];
         if (space->Q > 1) {

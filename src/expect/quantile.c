@@ -55,7 +55,7 @@ static void component_cdfs(search *s, double y, double *cdf)
     thi_integrand in = {.lik = s->expect->lik, .values = 1, .results = 1, .extra = &y, .evaluate = evaluate_cdf};
     in.reduce = reduce_cdf;
     in.settled = settled_cdf;
-    thi_rows rows = {s->row.components, space->row, NULL, s->row.mu, space->sd, NULL};
+    thi_block_rows rows = {s->row.components, space->row, NULL, s->row.mu, space->sd, NULL};
     if (space->Q <= 3) {
         s->status = thi_ladder(space, s->ctx, &in, &rows, cdf, space->level, s->again);
         /* The distribution function of a large count is nearly a step in f: each value needs its own number of nodes.

@@ -119,7 +119,7 @@ thiele_status thi_space_spread(thi_space *space, thiele_context *ctx, int64_t n,
     return THIELE_OK;
 }
 
-void thi_space_centre(thi_space *space, const thi_integrand *in, const thi_rows *rows, double *centre)
+void thi_space_centre(thi_space *space, const thi_integrand *in, const thi_block_rows *rows, double *centre)
 {
     int64_t P = space->P, Q = space->Q, count = in->values;
     for (int64_t r = 0; r < rows->count; r++) {

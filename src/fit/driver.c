@@ -28,25 +28,27 @@ void thi_driver_phase(thi_driver *driver, const char *phase, int64_t total)
 static double seconds_left(const thi_driver *driver, double now)
 {
     double each = (now - driver->phase_started) / (double)driver->done;
-    double left = each * (double)(driver->total - driver->done);
+    double left = driver->done > 0 && driver->total > 0 ? each * (double)(driver->total - driver->done) : NAN;
     return driver->deadline > 0.0 ? fmin(driver->started + driver->deadline - now, left) : left;
+}
+
+thiele_progress thi_driver_progress(const thi_driver *driver)
+{
+    double now = thi_seconds();
+    thiele_progress progress = thi_progress(driver->phase, driver->done, driver->total, now - driver->started);
+    progress.value = driver->value;
+    progress.seconds_left = seconds_left(driver, now);
+    progress.held_out = driver->held_out * driver->unit;
+    if (driver->rows > 0) {
+        progress.rows_per_second = (double)driver->rows / (now - driver->phase_started + 1e-9);
+    }
+    return progress;
 }
 
 /* Tells the callback, and remembers when it asks to stop. */
 static void tell(thi_driver *driver, thiele_progress progress)
 {
-    thiele_context *ctx = driver->ctx;
-    if (ctx->progress == NULL || driver->stopped) {
-        return;
-    }
-    double now = thi_seconds();
-    progress.phase = driver->phase;
-    progress.done = driver->done;
-    progress.total = driver->total;
-    progress.held_out = driver->held_out * driver->unit;
-    progress.seconds = now - driver->started;
-    progress.seconds_left = seconds_left(driver, now);
-    if (ctx->progress(&progress, ctx->progress_user) != 0) {
+    if (!driver->stopped && thi_tell(driver->ctx, &progress)) {
         driver->stopped = true;
         driver->reason = THIELE_STOP_CANCELLED;
     }
@@ -63,8 +65,7 @@ void thi_driver_report(thi_driver *driver, double value)
 {
     count_one(driver);
     driver->value = isnan(driver->value) || value > driver->value ? value : driver->value;
-    tell(driver, (thiele_progress){
-                     .value = driver->value, .expected = NAN, .divergence = NAN, .step = NAN, .rows_per_second = NAN});
+    tell(driver, thi_driver_progress(driver));
 }
 
 void thi_driver_step(thi_driver *driver, const thi_step *step)
@@ -72,24 +73,30 @@ void thi_driver_step(thi_driver *driver, const thi_step *step)
     count_one(driver);
     driver->rows += step->rows;
     driver->value = step->value;
-    tell(driver,
-         (thiele_progress){.value = step->value,
-                           .expected = step->expected,
-                           .divergence = step->divergence,
-                           .step = step->size,
-                           .rows_per_second = (double)driver->rows / (thi_seconds() - driver->phase_started + 1e-9)});
+    thiele_progress progress = thi_driver_progress(driver);
+    progress.expected = step->expected;
+    progress.divergence = step->divergence;
+    progress.step = step->size;
+    tell(driver, progress);
 }
 
 void thi_driver_count(thi_driver *driver, int64_t rows)
 {
     count_one(driver);
     driver->rows += rows;
-    tell(driver,
-         (thiele_progress){.value = driver->value,
-                           .expected = NAN,
-                           .divergence = NAN,
-                           .step = NAN,
-                           .rows_per_second = (double)driver->rows / (thi_seconds() - driver->phase_started + 1e-9)});
+    tell(driver, thi_driver_progress(driver));
+}
+
+void thi_driver_rows(thi_driver *driver, int64_t rows)
+{
+    driver->done += rows;
+    driver->rows += rows;
+    tell(driver, thi_driver_progress(driver));
+}
+
+thi_watch thi_driver_watch(const thi_driver *driver, const char *what)
+{
+    return thi_watch_begin(driver->ctx, what, driver->deadline > 0.0 ? driver->started + driver->deadline : 0.0);
 }
 
 bool thi_driver_stopped(thi_driver *driver)

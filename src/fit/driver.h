@@ -1,4 +1,4 @@
-/* What every fit shares: the deadline, progress, cancellation, and the reason why it ended. */
+/* What fits, learners and predictions share: the deadline, progress, cancellation, and the reason why they ended. */
 #ifndef THI_DRIVER_H
 #define THI_DRIVER_H
 
@@ -10,7 +10,7 @@ typedef struct thi_driver {
     double started, deadline; /* seconds; deadline 0: none */
     const char *phase;
     double phase_started;
-    int64_t done, total; /* evaluations */
+    int64_t done, total; /* evaluations, or rows; total 0: not known */
     double value;        /* best objective of this phase, NaN before the first */
     int64_t rows;        /* that steps of this phase have worked on */
     double held_out;     /* root mean square error on rows that were held out, units of the model; NaN: none */
@@ -36,6 +36,12 @@ typedef struct thi_step {
 void thi_driver_step(thi_driver *driver, const thi_step *step);
 /* A step of so many rows that is not worth showing: only asks whether to go on. */
 void thi_driver_count(thi_driver *driver, int64_t rows);
+/* For phases that are counted in rows: so many more are done. */
+void thi_driver_rows(thi_driver *driver, int64_t rows);
+/* As things stand: what the callback would be told. */
+thiele_progress thi_driver_progress(const thi_driver *driver);
+/* Reading a table until the deadline (thi_watch_end ends it): there is no result yet that it could leave. */
+thi_watch thi_driver_watch(const thi_driver *driver, const char *what);
 /* True once the deadline has passed or the progress callback asked to stop. */
 bool thi_driver_stopped(thi_driver *driver);
 

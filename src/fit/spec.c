@@ -167,6 +167,19 @@ void thi_latents_clear(thi_latents *latents)
     *latents = (thi_latents){0};
 }
 
+thi_latents thi_latents_view(const thi_latents *latents, int latent)
+{
+    int g = latents->group[latent];
+    return (thi_latents){.count = 1,
+                         .groups = 1,
+                         .group = &latents->group[0], /* 0 */
+                         .mean = latents->mean,
+                         .mean_parameters = latents->mean_parameters,
+                         .kernel = &latents->kernel[g],
+                         .mean_parameter = latents->mean_parameter + g * latents->mean_parameters,
+                         .prior = &latents->prior[g]};
+}
+
 double thi_first_variance(const thiele_likelihood *lik, int64_t latent, double prior)
 {
     int log_variance = lik->ops->log_variance;

@@ -44,6 +44,8 @@ typedef struct thi_latents {
 thiele_status thi_latents_make(thi_latents *latents, thiele_context *ctx, const char *kernels, const char *mean,
                                const thi_columns *columns, int count, bool shared);
 void thi_latents_clear(thi_latents *latents);
+/* A view of one latent function by itself: its values are those of the whole. */
+thi_latents thi_latents_view(const thi_latents *latents, int latent);
 
 typedef struct thi_spec {
     thi_latents latents;

@@ -297,6 +297,16 @@ static int64_t choose_batch(const thi_vfit *fit, int64_t M, int optimizer, bool 
     return batch < n ? batch : n;
 }
 
+static thi_vfit new_fit(const thi_problem *problem, const thi_variational_settings *settings,
+                        thi_variational_result *result)
+{
+    return (thi_vfit){.problem = *problem,
+                      .settings = settings,
+                      .result = result,
+                      .tolerance = settings->tolerance > 0.0 ? settings->tolerance : TOLERANCE,
+                      .passes = settings->epochs > 0 ? (double)settings->epochs : (double)INFINITY};
+}
+
 /*
  * Before an optimiser of q itself: one component of its family by sites; hyperparameters and Z as well where all is
  * then searched together. *q and *Z_of, of all groups, are the caller's; where sites lead to no finite bound both are
@@ -308,10 +318,9 @@ static thiele_status begin_by_sites(thi_vfit *fit, int64_t M, const double *Z, b
     int64_t n = fit->problem.source->n;
     thi_variational_settings one = *fit->settings;
     one.components = 1;
-    thi_vfit first = *fit;
-    first.settings = &one;
+    thi_vfit first = new_fit(&fit->problem, &one, fit->result);
     first.natural = true;
-    first.quick = false;
+    first.conjugate = fit->conjugate;
     thiele_status status;
     THI_TRY(thi_vfit_open(&first, M, Z, n < BLOCK ? n : BLOCK, learn));
     THI_TRY(warm(&first, all_rows));
@@ -386,11 +395,7 @@ thiele_status thi_fit_variational(const thi_problem *problem, const thi_variatio
     thi_variational_settings own = *settings;
     own.components = own.components == 0 ? 1 : own.components;
     *result = (thi_variational_result){0};
-    thi_vfit fit = {.problem = *problem,
-                    .settings = &own,
-                    .result = result,
-                    .tolerance = own.tolerance > 0.0 ? own.tolerance : TOLERANCE,
-                    .passes = own.epochs > 0 ? (double)own.epochs : (double)INFINITY};
+    thi_vfit fit = new_fit(problem, &own, result);
     const char *way = problem->spec->expectation;
     bool gaussian = problem->hypers->noise >= 0 && (way == NULL || strcmp(way, "closed") == 0);
     thiele_status status = check(problem->ctx, &own, problem->source, gaussian);

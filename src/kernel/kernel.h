@@ -3,7 +3,7 @@
  * them. Everything is evaluated in tiles, so that no intermediate matrix of a composite is ever stored whole.
  *
  *   kind        features u(x)                              profile of        file
- *   stationary  x_d / l_d                                  |u - u'|^2        kinds.c (the table), features.c (maps),
+ *   stationary  x_d / l_d                                  |u - u'|^2        kinds.def (the table), features.c (maps),
  *   periodic    (cos, sin)(2 pi x_d / period) / l_d        |u - u'|^2        leaf.c (one tile of one leaf),
  *   linear ..   x_d / l_d                                  <u, u'>           evaluate.c (tiles, threads, composites)
  *   cosine      (cos, sin)(2 pi sum_d x_d / l_d)           <u, u'>
@@ -40,7 +40,13 @@ typedef struct thi_feature_map {
     bool linear;
 } thi_feature_map;
 
-extern const thi_feature_map thi_features_scaled, thi_features_circle, thi_features_phase, thi_features_none;
+/* The list of all kernels; a program of tests has its own. */
+#ifndef THI_KINDS
+#define THI_KINDS "kernel/kinds.def"
+#endif
+#define THI_KIND(name, features, ...) extern const thi_feature_map thi_features_##features;
+#include THI_KINDS
+#undef THI_KIND
 
 typedef struct thi_kind {
     const char *name;

@@ -1,21 +1,13 @@
-/* The table of kernels: a new one is a row here, plus a profile or a feature map where none fits. */
+/* The table of kernels: a new one is a row of kinds.def, plus a profile or a feature map where none fits. */
 #include <string.h>
 
 #include "kernel/kernel.h"
 
 const thi_kind thi_kinds[] = {
-    /* name, features, family, profile, length-scale, extra parameter, degree */
-    {"se", &thi_features_scaled, THI_DISTANCE, THI_PROFILE_SE, true, NULL, false},
-    {"matern12", &thi_features_scaled, THI_DISTANCE, THI_PROFILE_MATERN12, true, NULL, false},
-    {"matern32", &thi_features_scaled, THI_DISTANCE, THI_PROFILE_MATERN32, true, NULL, false},
-    {"matern52", &thi_features_scaled, THI_DISTANCE, THI_PROFILE_MATERN52, true, NULL, false},
-    {"rq", &thi_features_scaled, THI_DISTANCE, THI_PROFILE_RQ, true, "alpha", false},
-    {"periodic", &thi_features_circle, THI_DISTANCE, THI_PROFILE_SE, true, "period", false},
-    {"cosine", &thi_features_phase, THI_DOT, THI_PROFILE_LINEAR, true, NULL, false},
-    {"linear", &thi_features_scaled, THI_DOT, THI_PROFILE_LINEAR, true, NULL, false},
-    {"polynomial", &thi_features_scaled, THI_DOT, THI_PROFILE_POLYNOMIAL, true, "offset", true},
-    {"constant", &thi_features_none, THI_DOT, THI_PROFILE_ONE, false, NULL, false},
-    {"white", &thi_features_none, THI_WHITE, THI_PROFILE_ONE, false, NULL, false},
+#define THI_KIND(name, features, family, profile, lengthscale, extra, degree)                                          \
+    {#name, &thi_features_##features, THI_##family, THI_PROFILE_##profile, lengthscale, extra, degree},
+#include THI_KINDS
+#undef THI_KIND
     {NULL, NULL, THI_WHITE, THI_PROFILE_ONE, false, NULL, false},
 };
 
@@ -31,5 +23,10 @@ const thi_kind *thi_kind_find(const char *name, size_t length)
 
 const char *thi_kind_names(void)
 {
-    return "se, matern12, matern32, matern52, rq, periodic, cosine, linear, polynomial, constant, white";
+    static const char names[] = ""
+#define THI_KIND(name, ...) ", " #name
+#include THI_KINDS
+#undef THI_KIND
+        ;
+    return names + strlen(", ");
 }

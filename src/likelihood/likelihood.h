@@ -40,6 +40,7 @@ typedef struct thi_likelihood_ops {
      */
     bool standardise;
     bool separate;    /* output p depends on latent p alone, as y = f + Gaussian noise */
+    bool ordered;     /* its classes stand in an order */
     bool log_link;    /* the mean is proportional to exp(f): an exposure e is the offset log e of f */
     bool pseudo;      /* not normalised over y: its distributions are divided by their sum */
     int log_variance; /* the index of the latent that is the log of a variance of y; 0: none */

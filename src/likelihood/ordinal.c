@@ -127,6 +127,7 @@ static void probabilities(const thiele_likelihood *lik, int64_t n, const double 
 const thi_likelihood_ops thi_lik_ordinal = {
     .name = "ordinal",
     .support = THI_SUPPORT_CLASS,
+    .ordered = true,
     .log_density = log_density,
     .derivatives = derivatives,
     .phi_derivatives = phi_derivatives,

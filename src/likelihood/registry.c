@@ -9,28 +9,9 @@
 #include "likelihood/families.h"
 
 const thi_family_entry thi_family_entries[] = {
-    {&thi_lik_gaussian, thi_make_gaussian},
-    {&thi_lik_heteroscedastic, thi_make_heteroscedastic},
-    {&thi_lik_student_t, thi_make_student_t},
-    {&thi_lik_laplace, thi_make_laplace},
-    {&thi_lik_matern32, thi_make_matern32},
-    {&thi_lik_bernoulli, thi_make_bernoulli},
-    {&thi_lik_bernoulli_probit, thi_make_bernoulli},
-    {&thi_lik_svm, thi_make_bernoulli},
-    {&thi_lik_softmax, thi_make_softmax},
-    {&thi_lik_logistic_softmax, thi_make_logistic_softmax},
-    {&thi_lik_poisson, thi_make_poisson},
-    {&thi_lik_sigmoid_poisson, thi_make_sigmoid_poisson},
-    {&thi_lik_negative_binomial, thi_make_negative_binomial},
-    {&thi_lik_binomial, thi_make_binomial},
-    {&thi_lik_gamma, thi_make_gamma},
-    {&thi_lik_exponential, thi_make_exponential},
-    {&thi_lik_beta, thi_make_beta},
-    {&thi_lik_ordinal, thi_make_ordinal},
-    {&thi_lik_warped, thi_make_warped},
-    {&thi_lik_gaussians, thi_make_gaussians},
-    {&thi_lik_gprn, thi_make_gprn},
-    {&thi_lik_mixing, thi_make_mixing},
+#define THI_FAMILY(ops, make) {&thi_lik_##ops, thi_make_##make},
+#include THI_FAMILIES
+#undef THI_FAMILY
     {NULL, NULL},
 };
 

@@ -29,7 +29,7 @@ static const double CHANCE = 0.001, NOTABLE = 2.0;
 thiele_status thi_check_calibrate(const thi_fitting *f)
 {
     const thi_likelihood_ops *ops = f->spec.lik->ops;
-    bool ordered = strcmp(ops->name, "ordinal") == 0;
+    bool ordered = ops->ordered;
     if (!f->options->calibrate || (ops->support != THI_SUPPORT_COUNT && !ordered)) {
         return THIELE_OK;
     }
@@ -45,7 +45,7 @@ thiele_status thi_check_calibrate(const thi_fitting *f)
  */
 static bool until_deadline(const thi_fitting *f)
 {
-    return f->driver.deadline > 0.0 && f->goes_on;
+    return f->driver->deadline > 0.0 && f->goes_on;
 }
 
 thiele_status thi_held_rows(thi_fitting *f, bool exact)

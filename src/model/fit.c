@@ -44,7 +44,7 @@ const thi_source *thi_fitting_source(const thi_fitting *f, const thi_rows *rows,
 
 thi_problem thi_fitting_problem(thi_fitting *f, const thi_source *source)
 {
-    return (thi_problem){f->ctx, &f->driver, &f->spec, source, &f->hypers};
+    return (thi_problem){f->ctx, f->driver, &f->spec, source, &f->hypers};
 }
 
 thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
@@ -54,10 +54,10 @@ thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_
     if (status != THIELE_OK) {
         return status;
     }
-    double deadline = samples ? thi_budget_lend(&f->driver, THI_SHARE_LEARN) : f->driver.deadline;
+    double deadline = samples ? thi_budget_lend(f->driver, THI_SHARE_LEARN) : f->driver->deadline;
     status = f->method->run(f, rows, learn, fitted);
     if (samples) {
-        thi_budget_restore(&f->driver, deadline);
+        thi_budget_restore(f->driver, deadline);
     }
     return status;
 }
@@ -121,7 +121,7 @@ static thiele_status learn_and_score(thi_fitting *f, const thi_rows *rows, bool 
         /* Quantiles by search would take longer than the deadline allows, and calibration makes others of them. */
         bool quick = f->options->calibrate && !thi_has_quantiles(f->model);
         THI_TRY(thi_model_score_rows(f->model, f->ctx, &test, quick, f->model->holdout));
-    } else if (f->method->partial && thi_driver_stopped(&f->driver)) {
+    } else if (f->method->partial && thi_driver_stopped(f->driver)) {
         return THIELE_OK; /* rows that were not reached say nothing of a posterior of all */
     }
     THI_TRY(thi_unseen_add(unseen, f, &test));
@@ -140,15 +140,15 @@ static thiele_status run_fold(thi_fitting *f, int fold, int64_t *order, thi_unse
 {
     thi_rows shuffled = {0};
     bool learn = fold == 0, whole = learn && f->keeps;
-    double deadline = whole   ? f->driver.deadline
-                      : learn ? thi_budget_lend(&f->driver, THI_SHARE_HOLDOUT)
-                              : thi_budget_split(&f->driver, f->folds - fold + 1);
+    double deadline = whole   ? f->driver->deadline
+                      : learn ? thi_budget_lend(f->driver, THI_SHARE_HOLDOUT)
+                              : thi_budget_split(f->driver, f->folds - fold + 1);
     thiele_status status = thi_rows_take(&shuffled, f->ctx, &f->rows, f->rows.n, order);
     if (status == THIELE_OK) {
         status = learn_and_score(f, &shuffled, learn, unseen);
     }
     if (!whole) {
-        thi_budget_restore(&f->driver, deadline);
+        thi_budget_restore(f->driver, deadline);
     }
     thi_rows_free(&shuffled);
     return status;
@@ -165,7 +165,7 @@ static thiele_status learn_with_holdout(thi_fitting *f)
     thi_random_permutation((thi_stream){f->ctx->seed, THI_RANDOM_SPLIT, 0}, n, order);
     memcpy(order + n, order, (size_t)n * sizeof *order);
     THI_TRY(run_fold(f, 0, order, &unseen));
-    for (int fold = 1; fold < f->folds && !thi_driver_stopped(&f->driver); fold++) {
+    for (int fold = 1; fold < f->folds && !thi_driver_stopped(f->driver); fold++) {
         THI_TRY(run_fold(f, fold, order + fold * f->held, &unseen));
     }
     THI_TRY(thi_unseen_learn(&unseen, f, false));
@@ -223,14 +223,12 @@ static thiele_status print_prior(thiele_context *ctx, const thi_hyper *h, char *
     return thi_text_take(&text, out);
 }
 
-thiele_status thi_report(thi_fitting *f)
+thiele_status thi_report(const thi_fitting *f, const thi_fit_result *result, thiele_model *model)
 {
-    thiele_model *model = f->model;
-    model->stop = f->result.stop;
+    model->stop = result->stop;
     model->rows = f->streamed ? f->stream.source.n : f->rows.n;
-    model->evaluations = f->result.evaluations;
-    model->iterations = f->result.iterations;
-    thi_model_clear_learned(model);
+    model->evaluations = result->evaluations;
+    model->iterations = result->iterations;
     thiele_status status = thi_alloc(f->ctx, &model->learned, (size_t)f->hypers.count, sizeof *model->learned);
     if (status == THIELE_OK && !isfinite(model->value)) {
         status =
@@ -322,7 +320,7 @@ static thiele_status replace(thi_fitting *f)
     thiele_status status;
     f->method = f->hypers.noise >= 0 ? &thi_method_exact : &thi_method_dense;
     f->settings.components = 1;
-    thi_budget_extend(&f->driver, THI_SHARE_REPLACE);
+    thi_budget_extend(f->driver, THI_SHARE_REPLACE);
     model->components = 1;
     model->weight[0] = 1.0;
     thi_free(model->method);
@@ -355,7 +353,7 @@ static thiele_status settle(thi_fitting *f)
     thi_rows few = f->rows;
     thiele_status status;
     f->method = &thi_method_exact;
-    thi_budget_extend(&f->driver, THI_SHARE_REPLACE);
+    thi_budget_extend(f->driver, THI_SHARE_REPLACE);
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
     for (int i = 0; i < f->hypers.count; i++) {
         thi_hyper *h = &f->hypers.hyper[i];
@@ -423,14 +421,14 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
         THI_TRY(learn_with_holdout(f));
     }
     /* Steps that are cancelled before the first would leave less than there is. */
-    bool keep = held && f->method->partial && thi_driver_stopped(&f->driver);
+    bool keep = held && f->method->partial && thi_driver_stopped(f->driver);
     if (!keep && !f->keeps) {
         THI_TRY(exact ? finish_exact(f, !held) : run_method(f, &f->rows, !held, NULL, NULL));
     }
     if (f->method->sampler == NULL) {
         THI_TRY(check_worth(f));
     }
-    THI_TRY(thi_report(f));
+    THI_TRY(thi_report(f, &f->result, f->model));
     thi_report_limits(f);
     if (f->method->report != NULL) {
         THI_TRY(f->method->report(f));
@@ -443,13 +441,14 @@ thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const th
                                const thiele_fit_options *options)
 {
     THI_NEED_OUT(out, ctx, ctx);
-    thi_fitting f = {.ctx = ctx, .options = options};
+    thi_driver driver;
+    thi_fitting f = {.ctx = ctx, .options = options, .driver = &driver};
     thiele_status status = thi_check_fit_options(ctx, table, options);
     if (status == THIELE_OK) {
         status = thi_alloc(ctx, &f.model, 1, sizeof *f.model);
     }
     if (status == THIELE_OK) {
-        thi_driver_start(&f.driver, ctx, options->deadline);
+        thi_driver_start(&driver, ctx, options->deadline);
         status = fit(&f, table);
     }
     if (status == THIELE_OK) {

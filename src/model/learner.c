@@ -33,8 +33,8 @@ struct thiele_learner {
     thiele_scores *part, *filling; /* of a batch, and of the window that is being filled; one a target */
     bool filled;                   /* there was a whole window */
     int64_t learned, unsaved;      /* rows since the opening; since the last snapshot */
-    double started, saved;
-    thiele_stop stop;
+    double saved;
+    thi_driver driver;
 };
 
 /* --- opening ---------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ static thiele_status open_model(thiele_learner *l, thiele_context *ctx, const th
     for (int j = 0; j < model->latents; j++) {
         THI_TRY(thi_online_prepare(&l->model->latent[j], ctx));
     }
-    if (model->posterior != NULL && strcmp(model->posterior, "decoupled") != 0) {
+    if (model->posterior != NULL && model->latent[0].mean_basis == NULL) {
         thi_free(l->model->posterior);
         l->model->posterior = NULL;
         THI_TRY(thi_strdup(ctx, &l->model->posterior, "full"));
@@ -163,7 +163,9 @@ thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, con
         l->batch = (int64_t)ceil(BATCH_SHARE * options->forget);
     }
     l->window = options->window > 0 ? options->window : WINDOW;
-    l->started = l->saved = thi_seconds();
+    l->saved = thi_seconds();
+    thi_driver_start(&l->driver, ctx, options->deadline);
+    thi_driver_phase(&l->driver, "stream", 0);
     THI_TRY(learner_start(l, ctx, model));
     *out = l;
 out:
@@ -260,8 +262,7 @@ static thiele_status read_together(thiele_learner *l, thiele_context *ctx, thi_r
                                    int64_t count)
 {
     thi_rows *rows = &l->rows;
-    double until = l->options.deadline > 0.0 ? l->started + l->options.deadline : 0.0;
-    thi_watch watch = thi_watch_begin(ctx, thi_table_source(reader->table), until);
+    thi_watch watch = thi_driver_watch(&l->driver, thi_table_source(reader->table));
     thiele_status status = thi_reader_read(reader, ctx, first, count, rows->X, rows->y, rows->offset, l->row, &rows->n);
     thi_watch_end(ctx, watch);
     return status;
@@ -368,24 +369,11 @@ static double recent_error(const thiele_learner *l)
 /* Progress, the deadline, and a snapshot when it is due. */
 static thiele_status look_around(thiele_learner *l, thiele_context *ctx)
 {
-    double now = thi_seconds(), every = l->options.snapshot_every > 0.0 ? l->options.snapshot_every : SNAPSHOT_EVERY;
-    double elapsed = now - l->started;
-    thiele_progress progress = {.phase = "stream",
-                                .done = l->learned,
-                                .value = NAN,
-                                .seconds = elapsed,
-                                .seconds_left = NAN,
-                                .expected = NAN,
-                                .divergence = NAN,
-                                .step = NAN,
-                                .rows_per_second = (double)l->learned / (elapsed + 1e-9),
-                                .held_out = recent_error(l)};
-    if (ctx->progress != NULL && ctx->progress(&progress, ctx->progress_user) != 0) {
-        l->stop = THIELE_STOP_CANCELLED;
-    } else if (l->options.deadline > 0.0 && elapsed >= l->options.deadline) {
-        l->stop = THIELE_STOP_DEADLINE;
-    }
-    if (l->snapshot == NULL || l->unsaved == 0 || now - l->saved < every) {
+    double every = l->options.snapshot_every > 0.0 ? l->options.snapshot_every : SNAPSHOT_EVERY;
+    l->driver.held_out = recent_error(l);
+    thi_driver_rows(&l->driver, l->learned - l->driver.done);
+    thi_driver_stopped(&l->driver);
+    if (l->snapshot == NULL || l->unsaved == 0 || thi_seconds() - l->saved < every) {
         return THIELE_OK;
     }
     return thiele_learner_save(l, ctx, l->snapshot);
@@ -394,6 +382,7 @@ static thiele_status look_around(thiele_learner *l, thiele_context *ctx)
 thiele_status thiele_learner_add(thiele_learner *l, thiele_context *ctx, const thiele_table *table)
 {
     THI_NEED(ctx, l && ctx);
+    l->driver.ctx = ctx;
     if (table == NULL) {
         return look_around(l, ctx);
     }
@@ -401,7 +390,7 @@ thiele_status thiele_learner_add(thiele_learner *l, thiele_context *ctx, const t
     thi_reader reader = {0};
     thiele_status status;
     THI_TRY(thi_reader_open(&reader, ctx, &l->model->encoder, table, &how));
-    for (int64_t first = 0; first < table->rows && l->stop == THIELE_STOP_CONVERGED; first += l->batch) {
+    for (int64_t first = 0; first < table->rows && !l->driver.stopped; first += l->batch) {
         int64_t count = table->rows - first < l->batch ? table->rows - first : l->batch;
         THI_TRY(add_batch(l, ctx, &reader, first, count));
         THI_TRY(look_around(l, ctx));
@@ -420,7 +409,7 @@ int64_t thiele_learner_batch(const thiele_learner *l)
 thiele_stop thiele_learner_stop(const thiele_learner *l)
 {
     THI_NEED_OR(THIELE_STOP_FIXED, l);
-    return l->stop;
+    return l->driver.stopped ? l->driver.reason : THIELE_STOP_CONVERGED;
 }
 
 /* --- models ----------------------------------------------------------------------------------------------------------
@@ -433,7 +422,7 @@ static void refresh(thiele_learner *l)
         thi_online_freeze(&l->online, j, &l->model->latent[j]);
     }
     l->model->stream.forget = l->options.forget;
-    l->model->stream.stop = l->stop;
+    l->model->stream.stop = thiele_learner_stop(l);
 }
 
 thiele_status thiele_learner_model(thiele_learner *l, thiele_context *ctx, thiele_model **out)
@@ -460,7 +449,7 @@ void thiele_learner_facts(const thiele_learner *l, thiele_stream_facts *facts)
     THI_NEED_OR(, l && facts);
     thiele_model_stream(l->model, facts);
     facts->forget = l->options.forget;
-    facts->stop = l->stop;
+    facts->stop = thiele_learner_stop(l);
 }
 
 thiele_status thiele_model_update(thiele_model **out, thiele_context *ctx, const thiele_model *model,

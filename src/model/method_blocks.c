@@ -45,35 +45,36 @@ static thiele_status read_schedule(thi_fitting *f)
     return THIELE_OK;
 }
 
-static void describe(thi_fitting *f)
+static thi_blocks_report describe(const thi_fitting *f)
 {
     const thi_blocks_result *r = &f->block_outcome;
-    f->model->blocks = (thi_blocks_report){.anytime = f->block_settings.anytime,
-                                           .blocks = r->blocks,
-                                           .largest = r->largest,
-                                           .inducing = r->inducing,
-                                           .passes = r->passes,
-                                           .evidence_rows = (int64_t)round(r->rows),
-                                           .estimate = r->estimate,
-                                           .held_out = r->held_error * f->driver.unit};
+    return (thi_blocks_report){.anytime = f->block_settings.anytime,
+                               .blocks = r->blocks,
+                               .largest = r->largest,
+                               .inducing = r->inducing,
+                               .passes = r->passes,
+                               .evidence_rows = (int64_t)round(r->rows),
+                               .estimate = r->estimate,
+                               .held_out = r->held_error * f->driver->unit};
 }
 
+/* A model of what the fit has made so far, which it borrows, and the posterior of this moment. */
 static thiele_status snapshot(void *arg, thi_fitted *fitted)
 {
-    thi_fitting *f = arg;
-    thiele_model *model = f->model;
-    thi_predictor *final = model->latent;
+    const thi_fitting *f = arg;
+    thiele_model model = *f->model;
     thiele_status status;
-    model->latent = fitted->latent;
+    model.latent = fitted->latent;
     /* The density of y in its own units: each target was divided by its scale. */
-    model->value = fitted->value - f->block_outcome.rows * log(model->encoder.target->scale);
-    model->jitter = fitted->jitter;
-    f->result = f->block_outcome.fit;
-    THI_TRY(thi_report(f));
-    describe(f);
-    THI_TRY(thiele_model_save(model, f->ctx, f->options->snapshot));
+    model.value = fitted->value - f->block_outcome.rows * log(model.encoder.target->scale);
+    model.jitter = fitted->jitter;
+    model.blocks = describe(f);
+    model.learned = NULL;
+    model.learned_count = 0;
+    THI_TRY(thi_report(f, &f->block_outcome.fit, &model));
+    THI_TRY(thiele_model_save(&model, f->ctx, f->options->snapshot));
 out:
-    model->latent = final;
+    thi_model_clear_learned(&model);
     return status;
 }
 
@@ -124,15 +125,15 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
     thi_problem problem = thi_fitting_problem(f, source);
     thiele_status status;
     sparse.condition = !learn;
-    f->driver.unit = f->model->encoder.target[f->output].scale;
+    f->driver->unit = f->model->encoder.target[f->output].scale;
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
     status = thi_fit_blocks(&problem, &sparse, &f->block_settings, &f->block_outcome, fitted);
-    if (learn || f->driver.stopped) {
+    if (learn || f->driver->stopped) {
         f->result = f->block_outcome.fit;
     }
     THI_TRY(status);
     /* The units of all rows will be taken into account: not those of rows that it is not of. */
-    fitted->value += ((double)source->n - f->block_outcome.rows) * log(f->driver.unit);
+    fitted->value += ((double)source->n - f->block_outcome.rows) * log(f->driver->unit);
     if (counts_twice(&f->block_settings.form)) {
         THI_TRY(thi_predictive_noise(f->ctx, source, &f->spec, &f->hypers, fitted->latent));
     }
@@ -142,7 +143,7 @@ out:
 
 static thiele_status report(thi_fitting *f)
 {
-    describe(f);
+    f->model->blocks = describe(f);
     if (f->model->blocks.passes == 0.0) {
         thi_log(f->ctx, THIELE_LOG_WARNING,
                 "the deadline came before any block was learned: the model knows little more than its first guesses");

@@ -78,7 +78,7 @@ static thiele_status configure(thi_fitting *f)
 /* Stopped before the first step: what there is would predict as if there were no rows. */
 static thiele_status nothing_yet(thi_fitting *f)
 {
-    return f->driver.reason == THIELE_STOP_CANCELLED
+    return f->driver->reason == THIELE_STOP_CANCELLED
                ? thi_fail(f->ctx, THIELE_ERROR_CANCELLED, "stopped before the first step")
                : thi_fail(
                      f->ctx, THIELE_ERROR_CANCELLED,
@@ -97,10 +97,10 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
     sparse.condition = !learn;
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
     THI_TRY(thi_fit_decoupled(&problem, &sparse, &f->decoupled_settings, &outcome, fitted));
-    if (f->driver.stopped && outcome.alpha == 0 && outcome.beta == 0) {
+    if (f->driver->stopped && outcome.alpha == 0 && outcome.beta == 0) {
         THI_TRY(nothing_yet(f));
     }
-    if (learn || f->driver.stopped) {
+    if (learn || f->driver->stopped) {
         f->result = outcome.fit;
         f->outcome = (thi_variational_result){.fit = outcome.fit,
                                               .batch = outcome.batch,

@@ -53,31 +53,45 @@ static int whole_index(const thi_fitting *f, const part *p, int i)
     return i < p->first[1] ? f->hypers.first[p->group] + i : f->hypers.first[f->hypers.groups] + p->output;
 }
 
-static thiele_status part_open(part *p, thi_fitting *f, int output)
+/* The problem of one target: its prior and its noise at the values of the whole, and how the whole is fitted. */
+static thi_fitting sub_problem(const thi_fitting *f, part *p)
 {
-    thi_latents *all = &f->spec.latents;
-    thi_fitting *own = &p->fitting;
-    int g = all->group[output], count = f->hypers.first[g + 1] - f->hypers.first[g];
+    int count = p->first[1];
+    thi_fitting own = {.ctx = f->ctx,
+                       .options = f->options,
+                       .model = f->model,
+                       .driver = f->driver,
+                       .method = f->method,
+                       .goes_on = f->goes_on,
+                       .expectation = f->expectation,
+                       .settings = f->settings,
+                       .outcome = f->outcome,
+                       .decoupled_settings = f->decoupled_settings,
+                       .output = p->output,
+                       .block_settings = f->block_settings,
+                       .block_outcome = f->block_outcome};
+    own.spec = (thi_spec){
+        .latents = thi_latents_view(&f->spec.latents, p->output), .lik = p->lik, .expectation = f->spec.expectation};
+    own.hypers = (thi_hypers){.count = count + 1, .hyper = p->hyper, .groups = 1, .first = p->first, .noise = count};
+    if (f->settings.Z != NULL && f->settings.all_Z) {
+        own.settings.Z = f->settings.Z + (int64_t)p->group * f->settings.Z_count * f->rows.dims;
+        own.settings.all_Z = false;
+    }
+    return own;
+}
+
+static thiele_status part_open(part *p, const thi_fitting *f, int output)
+{
+    int g = f->spec.latents.group[output], count = f->hypers.first[g + 1] - f->hypers.first[g];
     thiele_status status;
-    *p = (part){.fitting = *f, .first = {0, count}, .group = g, .output = output};
+    *p = (part){.first = {0, count}, .group = g, .output = output};
     THI_TRY(thiele_likelihood_parse(&p->lik, f->ctx, "gaussian", 1, 0));
     THI_TRY(thi_alloc(f->ctx, &p->hyper, (size_t)count + 1, sizeof *p->hyper));
     for (int i = 0; i <= count; i++) {
         p->hyper[i] = f->hypers.hyper[whole_index(f, p, i)];
     }
-    own->hypers = (thi_hypers){.count = count + 1, .hyper = p->hyper, .groups = 1, .first = p->first, .noise = count};
-    own->output = output;
-    own->spec.lik = p->lik;
-    own->spec.latents.count = own->spec.latents.groups = 1;
-    own->spec.latents.group = &all->group[0]; /* 0 */
-    own->spec.latents.kernel = &all->kernel[g];
-    own->spec.latents.mean_parameter = all->mean_parameter + g * all->mean_parameters;
-    own->spec.latents.prior = &all->prior[g];
-    if (f->settings.Z != NULL && f->settings.all_Z) {
-        own->settings.Z = f->settings.Z + (int64_t)g * f->settings.Z_count * f->rows.dims;
-        own->settings.all_Z = false;
-    }
-    THI_TRY(thi_hypers_apply(&own->hypers, f->ctx, &own->spec));
+    p->fitting = sub_problem(f, p);
+    THI_TRY(thi_hypers_apply(&p->fitting.hypers, f->ctx, &p->fitting.spec));
 out:
     return status;
 }
@@ -89,7 +103,6 @@ static void part_close(part *p, thi_fitting *f)
     for (int i = 0; p->hyper != NULL && i <= p->first[1]; i++) {
         f->hypers.hyper[whole_index(f, p, i)] = p->hyper[i];
     }
-    f->driver = own->driver;
     if (p->output == 0 || own->block_outcome.rows > f->block_outcome.rows) {
         f->block_outcome = own->block_outcome; /* that of the target with most rows stands for all */
     }
@@ -109,14 +122,14 @@ static thiele_status run_part(part *p, const thi_rows *rows, bool learn, int out
 {
     thi_fitting *own = &p->fitting;
     thi_rows some;
-    double deadline = thi_budget_split(&own->driver, outputs - p->output);
+    double deadline = thi_budget_split(own->driver, outputs - p->output);
     own->result = (thi_fit_result){0};
     thiele_status status = rows_of(own, rows, p->output, &some, NULL);
     if (status == THIELE_OK) {
         status = thi_run_one(own, &some, learn, fitted);
     }
     if (p->output + 1 < outputs) {
-        thi_budget_restore(&own->driver, deadline);
+        thi_budget_restore(own->driver, deadline);
     }
     thi_rows_free(&some);
     return status;

@@ -200,14 +200,14 @@ static bool understands(const thi_fitting *f, const thi_method *method)
 static double seconds_of(const thi_fitting *f, const thi_method *method, int64_t n, double evaluations)
 {
     double cubes = method->objective != NULL ? method->objective->cubes * f->spec.lik->latents : 0.0;
-    return thi_budget_seconds(&f->driver, evaluations * cubes * pow((double)n, 3.0));
+    return thi_budget_seconds(f->driver, evaluations * cubes * pow((double)n, 3.0));
 }
 
 /* Whether a deadline leaves a method on all rows at once time to learn anything. */
 static bool has_time(const thi_fitting *f, const thi_method *method, int64_t n)
 {
     enum { EVALUATIONS = 20 };
-    return !(f->driver.deadline > 0.0) || seconds_of(f, method, n, EVALUATIONS) < f->driver.deadline;
+    return !(f->driver->deadline > 0.0) || seconds_of(f, method, n, EVALUATIONS) < f->driver->deadline;
 }
 
 /* The last one takes what no other does. */
@@ -355,7 +355,7 @@ static thiele_status check_method(const thi_fitting *f, int64_t n)
     THI_TRY(check_groups(f));
     THI_TRY(check_each(f));
     double once = seconds_of(f, f->method, n, 1.0);
-    if (f->driver.deadline > 0.0 && once > 5.0 * f->driver.deadline) {
+    if (f->driver->deadline > 0.0 && once > 5.0 * f->driver->deadline) {
         return thi_fail(
             f->ctx, THIELE_ERROR_LIMIT,
             "%lld rows are too many for method %s by this deadline: a single step takes some %.0f seconds; use a "

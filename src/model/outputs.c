@@ -20,7 +20,7 @@ int thi_model_outputs(const thiele_model *model, bool latent)
 
 static thiele_status check_classes(const thi_outputs *o, thiele_context *ctx)
 {
-    bool ordered = strcmp(o->model->lik->ops->name, "ordinal") == 0;
+    bool ordered = o->model->lik->ops->ordered;
     return o->options->quantile_count == 0 || ordered
                ? THIELE_OK
                : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,

@@ -43,7 +43,7 @@ typedef struct pass {
     double *X, *y, *offset, *mu, *v;
     int64_t *row;
     int64_t clipped;
-    double started;
+    thi_driver driver;
     thi_stop stop;
 } pass;
 
@@ -84,7 +84,9 @@ static int64_t rows_at_a_time(const thiele_model *model, thiele_context *ctx, in
 static thiele_status pass_open(pass *p, const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                const thiele_predict_options *options, bool with_target)
 {
-    *p = (pass){.model = model, .ctx = ctx, .started = thi_seconds()};
+    *p = (pass){.model = model, .ctx = ctx};
+    thi_driver_start(&p->driver, ctx, 0.0);
+    thi_driver_phase(&p->driver, "predict", table->rows);
     thiele_status status = check_options(ctx, options);
     if (status != THIELE_OK) {
         return status;
@@ -119,36 +121,10 @@ static void pass_close(pass *p)
     thi_free(p->row);
 }
 
-static thiele_progress progress_at(const pass *p, int64_t done, int64_t total)
-{
-    double elapsed = thi_seconds() - p->started;
-    return (thiele_progress){.phase = "predict",
-                             .done = done,
-                             .total = total,
-                             .value = NAN,
-                             .seconds = elapsed,
-                             .seconds_left = done > 0 ? elapsed * (double)(total - done) / (double)done : NAN,
-                             .expected = NAN,
-                             .divergence = NAN,
-                             .step = NAN,
-                             .rows_per_second = done > 0 ? (double)done / (elapsed + 1e-9) : NAN,
-                             .held_out = NAN};
-}
-
 static thiele_status stopped(thiele_context *ctx, int64_t done, int64_t total)
 {
     return thi_fail(ctx, THIELE_ERROR_CANCELLED, "stopped after %lld of %lld rows; nothing was written",
                     (long long)done, (long long)total);
-}
-
-static thiele_status tell_progress(pass *p, int64_t done, int64_t total)
-{
-    thiele_context *ctx = p->ctx;
-    if (ctx->progress == NULL) {
-        return THIELE_OK;
-    }
-    thiele_progress progress = progress_at(p, done, total);
-    return ctx->progress(&progress, ctx->progress_user) == 0 ? THIELE_OK : stopped(ctx, done, total);
 }
 
 static thiele_status too_far(thiele_context *ctx, long long row)
@@ -165,7 +141,7 @@ typedef thiele_status (*block_fn)(void *arg, pass *p, int64_t kept);
 /* Whoever waits for a slow table may ask to stop. */
 static thiele_status read_rows(pass *p, int64_t first, int64_t count, int64_t *kept)
 {
-    thi_watch watch = thi_watch_begin(p->ctx, thi_table_source(p->reader.table), 0.0);
+    thi_watch watch = thi_driver_watch(&p->driver, thi_table_source(p->reader.table));
     double *y = p->reader.how.target ? p->y : NULL;
     thiele_status status = thi_reader_read(&p->reader, p->ctx, first, count, p->X, y, p->offset, p->row, kept);
     thi_watch_end(p->ctx, watch);
@@ -193,13 +169,14 @@ static thiele_status each_block(pass *p, block_fn fn, void *arg)
     int64_t rows = p->reader.table->rows;
     for (int64_t first = 0; first < rows; first += p->block) {
         int64_t count = rows - first < p->block ? rows - first : p->block;
-        thiele_progress progress = progress_at(p, first, rows);
+        thiele_progress progress = thi_driver_progress(&p->driver);
         thi_stop_begin(&p->stop, p->ctx, &progress);
         thiele_status status = one_block(p, first, count, fn, arg);
         bool asked = atomic_load(&p->stop.asked_for);
         thi_stop_end(p->ctx);
         if (status == THIELE_OK) {
-            status = tell_progress(p, first + count, rows);
+            thi_driver_rows(&p->driver, count);
+            status = thi_driver_stopped(&p->driver) ? stopped(p->ctx, first + count, rows) : THIELE_OK;
         }
         if (status != THIELE_OK) {
             return status == THIELE_ERROR_CANCELLED && asked ? stopped(p->ctx, first, rows) : status;

@@ -70,12 +70,12 @@ thiele_status thi_sample(thi_fitting *f, const thi_rows *rows)
                                     .step = o->step,
                                     .leaps = o->leaps};
     thi_chains_result result = {0};
-    thiele_status status = thi_chains_run(f->ctx, &f->driver, &f->spec, rows, &settings, &result);
+    thiele_status status = thi_chains_run(f->ctx, f->driver, &f->spec, rows, &settings, &result);
     if (status != THIELE_OK) {
         return status;
     }
-    if (f->driver.stopped) {
-        f->result.stop = f->driver.reason;
+    if (f->driver->stopped) {
+        f->result.stop = f->driver->reason;
     }
     if (result.early) {
         thi_log(f->ctx, THIELE_LOG_WARNING,

@@ -120,15 +120,8 @@ static thi_target_rule rule_of(const thi_likelihood_ops *ops, thi_support suppor
                              .standardise = ops->standardise,
                              .labels = labels,
                              .signs = support == THI_SUPPORT_BINARY,
-                             .ordered = strcmp(ops->name, "ordinal") == 0,
+                             .ordered = ops->ordered,
                              .exposure = ops->log_link};
-}
-
-/* While the table is read there is no model yet that a deadline or a signal could leave. */
-static thi_watch watch_table(const thi_fitting *f, const thiele_table *table)
-{
-    double until = f->driver.deadline > 0.0 ? f->driver.started + f->driver.deadline : 0.0;
-    return thi_watch_begin(f->ctx, thi_table_source(table), until);
 }
 
 static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, thi_target_rule *rule)
@@ -137,8 +130,11 @@ static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, th
         rule->refuses = refuses;
         rule->user = f->spec.lik;
     }
-    thi_watch watch = watch_table(f, table);
-    thiele_status status = thi_encoder_learn(&f->model->encoder, f->ctx, table, f->options, rule);
+    const thiele_fit_options *o = f->options;
+    thi_column_options columns = {o->target,   o->inputs,  o->ignore,       o->categorical,
+                                  o->exposure, o->classes, o->drop_missing, o->raw};
+    thi_watch watch = thi_driver_watch(f->driver, thi_table_source(table));
+    thiele_status status = thi_encoder_learn(&f->model->encoder, f->ctx, table, &columns, rule);
     thi_watch_end(f->ctx, watch);
     return status;
 }
@@ -199,7 +195,7 @@ static thiele_status read_rows(thi_fitting *f, const thiele_table *table)
 {
     thi_reader reader = {0};
     thi_reading how = reading_of(f);
-    thi_watch watch = watch_table(f, table);
+    thi_watch watch = thi_driver_watch(f->driver, thi_table_source(table));
     thiele_status status = thi_reader_open(&reader, f->ctx, &f->model->encoder, table, &how);
     if (status == THIELE_OK) {
         status = thi_read_all(f->ctx, &reader, &f->rows, &f->row);
@@ -328,7 +324,7 @@ static thiele_status default_likelihood(thi_fitting *f, const thiele_table *tabl
         thi_recover(f->ctx); /* the encoder says so */
         return THIELE_OK;
     }
-    thi_watch watch = watch_table(f, table);
+    thi_watch watch = thi_driver_watch(f->driver, thi_table_source(table));
     thiele_status status = thi_has_two_values(f->ctx, table, column, value, &two);
     thi_watch_end(f->ctx, watch);
     if (status == THIELE_OK && two) {

@@ -13,7 +13,7 @@ struct thi_fitting {
     thiele_context *ctx;
     const thiele_fit_options *options;
     thiele_model *model;
-    thi_driver driver;
+    thi_driver *driver; /* borrowed */
     const thi_method *method;
     bool goes_on;            /* until the deadline: what is made again in a part of the time is not as good */
     const char *expectation; /* as the method has it; NULL: as the options do */
@@ -40,8 +40,8 @@ struct thi_fitting {
 };
 
 /* --- fit.c --- */
-/* What the model says of itself at the present values of the hyperparameters; may be called again. */
-thiele_status thi_report(thi_fitting *f);
+/* What a model, whose value is there, says of itself at the present values of the hyperparameters. */
+thiele_status thi_report(const thi_fitting *f, const thi_fit_result *result, thiele_model *model);
 
 /* The rows, or the table that they are read from. */
 const thi_source *thi_fitting_source(const thi_fitting *f, const thi_rows *rows, thi_source *memory);

@@ -13,7 +13,7 @@ static thiele_status training_moments(oracle_case *c, double *mean, double *vari
     thi_matrix y = {0}, table_rows = {0};
     thiele_table *table = NULL;
     thi_encoder encoder = {0};
-    thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
+    thi_column_options options = {0};
     options.target = "y";
     thiele_status status = THIELE_OK;
     THI_TRY(oracle_read(c, c->inputs, "y_train", ORACLE_VECTOR, &y));

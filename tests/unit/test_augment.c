@@ -354,109 +354,14 @@ static void gibbs_finds_the_posterior(void **state)
     }
 }
 
-/* --- the new likelihoods ---------------------------------------------------------------------------------------------
- */
-
-static void new_densities(void **state)
-{
-    (void)state;
-    thiele_likelihood *lik = NULL;
-    assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, "sigmoid-poisson(rate~6)", 1, 0));
-    for (double f = -4; f <= 4; f += 1) {
-        double total = 0, first = 0, mean, variance, d1, d2, out[3], guess;
-        for (int k = 0; k < 60; k++) {
-            double y = k, value;
-            thiele_likelihood_log_density(lik, 1, &y, &f, &value);
-            total += exp(value);
-            first += k * exp(value);
-            assert_near(lik->ops->cdf(lik, y, &f), total, 1e-12, 0);
-            double at[3] = {f - 1e-4, f, f + 1e-4}, same[3] = {y, y, y};
-            thiele_likelihood_log_density(lik, 3, same, at, out);
-            lik->ops->derivatives(lik, 1, &y, &f, &d1, &d2);
-            assert_near(d1, (out[2] - out[0]) / 2e-4, 1e-6, 1e-6);
-            assert_near(d2, (out[2] - 2 * out[1] + out[0]) / 1e-8, 1e-4, 1e-4);
-            lik->ops->guess(lik, &y, &guess);
-            assert_true(isfinite(guess));
-        }
-        lik->ops->conditional(lik, 1, &f, &mean, &variance);
-        assert_near(total, 1, 1e-12, 0);
-        assert_near(mean, first, 1e-12, 0);
-        assert_near(variance, mean, 0, 0);
-    }
-    thiele_likelihood_destroy(lik);
-    assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, "logistic-softmax(classes=3)", 1, 0));
-    for (int i = 0; i < 12; i++) {
-        double f[3] = {-300.0 * (i / 3 % 2) + 0.3, 0.2 - 0.4 * i, 1 + i / 6}, y = i % 3, d1[3], d2[3], prob[3], up, at,
-               down;
-        lik->ops->derivatives(lik, 1, &y, f, d1, d2);
-        lik->ops->probabilities(lik, 1, f, prob);
-        thiele_likelihood_log_density(lik, 1, &y, f, &at);
-        assert_near(prob[0] + prob[1] + prob[2], 1, 1e-14, 0);
-        assert_near(log(prob[i % 3]), at, 1e-12, 1e-14);
-        for (int q = 0; q < 3; q++) {
-            double now = f[q];
-            f[q] = now + 1e-4;
-            thiele_likelihood_log_density(lik, 1, &y, f, &up);
-            f[q] = now - 1e-4;
-            thiele_likelihood_log_density(lik, 1, &y, f, &down);
-            f[q] = now;
-            assert_near(d1[q], (up - down) / 2e-4, 1e-6, 1e-6);
-            assert_near(d2[q], (up - 2 * at + down) / 1e-8, 1e-4, 2e-4);
-        }
-    }
-    thiele_likelihood_destroy(lik);
-    assert_fails(ctx, thiele_likelihood_parse(&lik, ctx, "logistic-softmax", 1, 0), THIELE_ERROR_ARGUMENT, "classes");
-    assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, "gaussian", 1, 0));
-    assert_false(thi_is_augmented(lik));
-    thiele_likelihood_destroy(lik);
-}
-
-/* Draws of y against the distribution function, or the probabilities. */
-static void new_samples(void **state)
-{
-    (void)state;
-    enum { DRAWS = 20000 };
-    thiele_likelihood *lik = NULL;
-    double f[3] = {0.3, -1, 2}, prob[3], share[64] = {0}, y;
-    assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, "logistic_softmax", 1, 3));
-    lik->ops->probabilities(lik, 1, f, prob);
-    for (int i = 0; i < DRAWS; i++) {
-        lik->ops->sample(lik, (thi_stream){5, THI_RANDOM_SAMPLE, 0}, (uint64_t)i, f, &y);
-        share[(int)y] += 1.0 / DRAWS;
-    }
-    for (int k = 0; k < 3; k++) {
-        assert_near(share[k], prob[k], 0, 5 * sqrt(prob[k] / DRAWS));
-        share[k] = 0;
-    }
-    thiele_likelihood_destroy(lik);
-    assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, "sigmoid_poisson(rate=14)", 1, 0));
-    for (int i = 0; i < DRAWS; i++) {
-        lik->ops->sample(lik, (thi_stream){5, THI_RANDOM_SAMPLE, 1}, (uint64_t)i, f, &y);
-        assert_null(thi_likelihood_refuses(lik, y));
-        share[(int)fmin(y, 63)] += 1.0 / DRAWS;
-    }
-    double below = 0;
-    for (int k = 0; k < 63; k++) {
-        below += share[k];
-        assert_near(below, lik->ops->cdf(lik, k, f), 0, 2.2 / sqrt(DRAWS));
-    }
-    thiele_likelihood_destroy(lik);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bound_is_exact_without_variance),
-        cmocka_unit_test(bound_is_below),
-        cmocka_unit_test(derivatives_in_the_marginal),
-        cmocka_unit_test(derivatives_in_the_parameters),
-        cmocka_unit_test(missing_rows_are_zero),
-        cmocka_unit_test(omega_is_as_stored),
-        cmocka_unit_test(omega_agrees_with_its_transform),
-        cmocka_unit_test(sites_have_the_right_means),
+        cmocka_unit_test(bound_is_exact_without_variance), cmocka_unit_test(bound_is_below),
+        cmocka_unit_test(derivatives_in_the_marginal),     cmocka_unit_test(derivatives_in_the_parameters),
+        cmocka_unit_test(missing_rows_are_zero),           cmocka_unit_test(omega_is_as_stored),
+        cmocka_unit_test(omega_agrees_with_its_transform), cmocka_unit_test(sites_have_the_right_means),
         cmocka_unit_test(gibbs_finds_the_posterior),
-        cmocka_unit_test(new_densities),
-        cmocka_unit_test(new_samples),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

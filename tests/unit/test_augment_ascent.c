@@ -7,9 +7,7 @@
  *   dL/dE[f] = nu' - nu,   dL/dE[f^2] = -(lambda' - lambda)/2,   lambda' = -2h,  nu' = g - 2h mu
  * and with inducing inputs the same of t and T.
  */
-#include "testing_context.h"
-
-#include <thiele/likelihood.h>
+#include "likelihood_testing.h"
 
 #include "likelihood/augment.h"
 #include "posterior/dense.h"
@@ -19,23 +17,6 @@ enum { N = 30, M = 7, MOST = 3, STEPS = 20000 };
 /* The ascent is linear, and slow where the gap is wide: it goes on until this much is left of the gradient. */
 static const double ENOUGH = 2e-9, STATIONARY = 1e-8;
 
-static const struct {
-    const char *text;
-    int classes;
-    double y[3];
-} cases[] = {
-    {"student-t(nu=4, scale=0.5)", 0, {0.3, -1.2, 6}},
-    {"laplace(beta=0.4)", 0, {0.3, -1.2, 6}},
-    {"matern32(rho=0.8)", 0, {0.3, -1.2, 6}},
-    {"bernoulli", 0, {1, -1, 1}},
-    {"svm", 0, {1, -1, 1}},
-    {"binomial(trials=12)", 0, {0, 5, 12}},
-    {"negative-binomial(r=2.3)", 0, {0, 3, 20}},
-    {"sigmoid-poisson(rate=7)", 0, {0, 3, 9}},
-    {"logistic-softmax", 3, {0, 1, 2}},
-};
-enum { CASES = sizeof cases / sizeof cases[0] };
-
 typedef struct setting {
     thiele_likelihood *lik;
     thiele_kernel *kernel;
@@ -43,20 +24,19 @@ typedef struct setting {
     double mu[MOST * N], v[MOST * N], E[N], g[MOST * N], h[MOST * N]; /* Q x N */
 } setting;
 
-static void open_setting(setting *s, int c)
+static void open_setting(setting *s, thiele_likelihood *lik)
 {
-    assert_ok(ctx, thiele_likelihood_parse(&s->lik, ctx, cases[c].text, 1, cases[c].classes));
+    s->lik = lik;
     assert_ok(ctx, thiele_kernel_parse(&s->kernel, ctx, "matern52(lengthscale=0.7, variance=1.5)", 1, NULL));
     test_normals(N, 1, s->X);
     for (int i = 0; i < N; i++) {
         double f = sin(2.5 * s->X[i]);
-        s->y[i] = cases[c].y[i % 7 == 0 ? i % 3 : f > 0.5 ? 2 : f < -0.5 ? 0 : 1];
+        test_ordinary(lik, i % 7 == 0 ? i % 3 : f > 0.5 ? 2 : f < -0.5 ? 0 : 1, &s->y[i]);
     }
 }
 
 static void close_setting(setting *s)
 {
-    thiele_likelihood_destroy(s->lik);
     thiele_kernel_destroy(s->kernel);
 }
 
@@ -89,10 +69,10 @@ static void assert_rises(const char *text, int step, double before, double bound
     }
 }
 
-static void assert_ends(const setting *s, int c, double left, double bound_part)
+static void assert_ends(const setting *s, double left, double bound_part)
 {
     if (!(left <= STATIONARY)) {
-        fail_msg("%s: %g of the gradient is left", cases[c].text, left);
+        fail_msg("%s: %g of the gradient is left", thiele_likelihood_name(s->lik), left);
     }
     if (s->lik->latents == 1) {
         double gap = expected_by_quadrature(s) - bound_part;
@@ -131,14 +111,13 @@ static double renew(const setting *s, int q, double *lambda, double *nu)
     return largest;
 }
 
-static void at_all_rows(void **state)
+static void rows_of(thiele_likelihood *lik)
 {
-    (void)state;
-    for (int c = 0; c < CASES; c++) {
+    if (thi_is_augmented(lik)) {
         setting s;
         thi_dense dense[MOST];
         double lambda[MOST][N] = {{0}}, nu[MOST][N] = {{0}}, bound = -INFINITY, part = 0.0, left = INFINITY;
-        open_setting(&s, c);
+        open_setting(&s, lik);
         int Q = s.lik->latents;
         thi_prior prior = {s.kernel, THI_MEAN_ZERO, NULL};
         for (int q = 0; q < Q; q++) {
@@ -152,18 +131,24 @@ static void at_all_rows(void **state)
             }
             part = expected(&s);
             bound = part - kl;
-            assert_rises(cases[c].text, step, before, bound);
+            assert_rises(thiele_likelihood_name(lik), step, before, bound);
             left = 0.0;
             for (int q = 0; q < Q; q++) {
                 left = fmax(left, renew(&s, q, lambda[q], nu[q]));
             }
         }
-        assert_ends(&s, c, left, part);
+        assert_ends(&s, left, part);
         for (int q = 0; q < Q; q++) {
             thi_dense_close(&dense[q]);
         }
         close_setting(&s);
     }
+}
+
+static void at_all_rows(void **state)
+{
+    (void)state;
+    test_all_likelihoods(rows_of);
 }
 
 /* --- with inducing inputs -------------------------------------------------------------------------------------------
@@ -189,17 +174,16 @@ static double step_sites(thi_variational *v, int Q, thi_sites *sites)
     return largest;
 }
 
-static void with_inducing_inputs(void **state)
+static void inducing_of(thiele_likelihood *lik)
 {
-    (void)state;
-    for (int c = 0; c < CASES; c++) {
+    if (thi_is_augmented(lik)) {
         setting s;
         thi_variational *v;
         thi_sites sites[MOST];
         thi_prior prior[MOST];
         double Z[M], bound = -INFINITY, part = 0.0, left = INFINITY;
         const double *Z_of[MOST] = {Z, Z, Z};
-        open_setting(&s, c);
+        open_setting(&s, lik);
         int Q = s.lik->latents;
         thi_shape shape = {.latents = Q,
                            .components = 1,
@@ -225,16 +209,22 @@ static void with_inducing_inputs(void **state)
             assert_ok(ctx, thi_variational_pull(v, ctx, s.g, s.h));
             assert_ok(ctx, thi_variational_end(v, ctx, NULL, &kl, NULL));
             bound = part - kl;
-            assert_rises(cases[c].text, step, before, bound);
+            assert_rises(thiele_likelihood_name(lik), step, before, bound);
             left = step_sites(v, Q, sites);
         }
-        assert_ends(&s, c, left, part);
+        assert_ends(&s, left, part);
         for (int q = 0; q < Q; q++) {
             thi_sites_free(&sites[q]);
         }
         thi_variational_close(v);
         close_setting(&s);
     }
+}
+
+static void with_inducing_inputs(void **state)
+{
+    (void)state;
+    test_all_likelihoods(inducing_of);
 }
 
 int main(void)

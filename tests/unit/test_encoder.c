@@ -10,7 +10,7 @@ static const char *const small = "id,x,site,y\n"
                                  "3,4, south ,30\n"
                                  "4,9,\"east\",60\n";
 
-static thi_encoder learn(const char *text, thiele_fit_options options)
+static thi_encoder learn(const char *text, thi_column_options options)
 {
     thi_encoder encoder;
     thiele_table *table = parse(text);
@@ -19,7 +19,7 @@ static thi_encoder learn(const char *text, thiele_fit_options options)
     return encoder;
 }
 
-static void assert_refused(const char *text, thiele_fit_options options, thiele_status code, const char *part)
+static void assert_refused(const char *text, thi_column_options options, thiele_status code, const char *part)
 {
     thi_encoder encoder;
     thiele_table *table = parse(text);
@@ -60,7 +60,7 @@ static int64_t read_all(const thi_encoder *encoder, const char *text, bool with_
 static void test_small(void **state)
 {
     (void)state;
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     options.ignore = "id";
     thi_encoder encoder = learn(small, options);
     double X[16], y[4];
@@ -90,7 +90,7 @@ static void test_small(void **state)
 static void test_choice(void **state)
 {
     (void)state;
-    thiele_fit_options options = options_for("-1");
+    thi_column_options options = options_for("-1");
     options.inputs = "site, 1";
     thi_encoder encoder = learn(small, options);
     assert_dims(&encoder, "site=east site=north site=south id");
@@ -108,7 +108,7 @@ static void test_choice(void **state)
 static void test_drop_constant(void **state)
 {
     (void)state;
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     thi_encoder encoder = learn("a,x,k,site,z,y\n7,1,u,n,4,1\n7,2,u,s,5,2\n7,3,u,n,6,3\n", options);
     assert_dims(&encoder, "x site=n site=s z");
     assert_int_equal(encoder.dropped, 2);
@@ -131,7 +131,7 @@ static void test_drop_constant(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    thiele_fit_options options = options_for("strength");
+    thi_column_options options = options_for("strength");
     assert_refused("a,strenght\n1,2\n3,4\n", options, THIELE_ERROR_COLUMN,
                    "no column 'strength' in t.csv; did you mean 'strenght'?");
     options = options_for(NULL);
@@ -181,7 +181,7 @@ static void test_levels_limit(void **state)
     for (int i = 0; i < THI_LEVELS_MAX; i++) {
         thi_text_add(&text, "p%d,%d\n", i, i);
     }
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     options.inputs = "name";
     thi_encoder encoder = learn(text.data, options);
     assert_int_equal(encoder.dims, THI_LEVELS_MAX);
@@ -227,7 +227,7 @@ static void test_leave_out(void **state)
         }
         thi_text_add(&text, ",%d,%d\n", i, i * i);
     }
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     ctx->log = keep_line;
     lines = 0;
     thi_encoder encoder = learn(text.data, options);
@@ -290,7 +290,7 @@ static void test_drop_missing(void **state)
                        "a,7,,4\n"
                        ",9,u,5\n"
                        "c,11,w,8\n";
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     options.drop_missing = 1;
     thi_encoder encoder = learn(text, options);
     double X[7 * 7], y[7];
@@ -319,7 +319,7 @@ static void test_moments(void **state)
     thiele_table *table;
     thi_encoder encoder, again;
     thi_reader reader;
-    const thiele_fit_options options = options_for("x3");
+    const thi_column_options options = options_for("x3");
     assert_ok(ctx, thiele_table_from_rows(&table, ctx, ROWS, COLUMNS, values, NULL));
     assert_ok(ctx, thi_encoder_learn(&encoder, ctx, table, &options, NULL));
     assert_ok(ctx, thi_encoder_learn(&again, ctx, table, &options, NULL));
@@ -355,7 +355,7 @@ static void test_moments(void **state)
 
 static thi_encoder learn_small(void)
 {
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     options.ignore = "id";
     options.raw = 1;
     return learn(small, options);
@@ -418,7 +418,7 @@ static void test_unseen(void **state)
 static void test_numeric_levels(void **state)
 {
     (void)state;
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     options.categorical = "k";
     thi_encoder encoder = learn("k,y\n1,1\n2,2\n10,3\n", options);
     assert_dims(&encoder, "k=1 k=10 k=2");
@@ -462,7 +462,7 @@ static void test_selection(void **state)
     thiele_table *table = parse("k,y\na,1\nb,2\nc,3\n4,4\n5,5\n"), *some;
     const int64_t rows[3] = {3, 4, 0};
     thi_encoder encoder;
-    const thiele_fit_options options = options_for("y");
+    const thi_column_options options = options_for("y");
     assert_ok(ctx, thiele_table_select(&some, ctx, table, rows, 3));
     assert_ok(ctx, thi_encoder_learn(&encoder, ctx, some, &options, NULL));
     assert_dims(&encoder, "k=4 k=5 k=a");
@@ -476,7 +476,7 @@ static void test_selection(void **state)
 static void test_json(void **state)
 {
     (void)state;
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     thi_encoder encoder = learn(small, options), back;
     json_t *json = thi_encoder_to_json(&encoder);
     char *text = json_dumps(json, JSON_SORT_KEYS);
@@ -544,7 +544,7 @@ static void test_allocations(void **state)
     (void)state;
     thiele_context *own = test_context(1);
     thiele_table *table = parse("s,x,y\n\"a\"\"b\",1,1\nb,2,2\n,3,3\nc,4,5\n");
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     options.drop_missing = 1;
     options.categorical = "s";
     options.inputs = "x,s";

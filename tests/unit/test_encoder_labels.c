@@ -35,7 +35,7 @@ static void test_binary(void **state)
 static void test_binary_refused(void **state)
 {
     (void)state;
-    const thiele_fit_options options = options_for("y");
+    const thi_column_options options = options_for("y");
     assert_refused("x,y\n1,0\n2,1\n3,0\n4,2\n", options, &bernoulli, THIELE_ERROR_DATA,
                    "column 'y', row 4: '2' is a third value beside '0' and '1', and likelihood 'bernoulli' takes two: "
                    "use --likelihood softmax for more than two classes");
@@ -81,7 +81,7 @@ static void test_labels_dropped(void **state)
 {
     (void)state;
     const char *text = "x,y\n1,a\n,b\n3,c\n4,a\n5,d\n";
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     options.drop_missing = 1;
     thi_encoder encoder = learn(text, options, &softmax);
     double y[5];
@@ -136,7 +136,7 @@ static void test_classes(void **state)
 {
     (void)state;
     double y[4];
-    thiele_fit_options options = options_for("grade");
+    thi_column_options options = options_for("grade");
     assert_refused("x,grade\n1,low\n2,high\n3,mid\n", options, &ordinal, THIELE_ERROR_DATA,
                    "column 'grade' holds texts, and likelihood 'ordinal' has to know their order: give it with "
                    "--classes low,mid,high");
@@ -164,7 +164,7 @@ static void test_classes(void **state)
 static void test_classes_refused(void **state)
 {
     (void)state;
-    thiele_fit_options options = options_for("grade");
+    thi_column_options options = options_for("grade");
     thi_text text;
     thi_text_init(&text, ctx);
     thi_text_add(&text, "x,grade\n");
@@ -214,7 +214,7 @@ static void test_npy(void **state)
     thi_reader reader;
     double X[4], y[4];
     int64_t kept;
-    const thiele_fit_options options = options_for("x2");
+    const thi_column_options options = options_for("x2");
     assert_ok(ctx, thiele_table_open(&table, ctx, path, NULL));
     assert_ok(ctx, thi_encoder_learn(&encoder, ctx, table, &options, &softmax));
     assert_labels(&encoder, "0|2|7");
@@ -244,7 +244,7 @@ static void test_selection(void **state)
     (void)state;
     thiele_table *table = parse("x,y\n1,a\n2,b\n3,c\n4,a\n5,a\n"), *some;
     thi_encoder encoder;
-    const thiele_fit_options options = options_for("y");
+    const thi_column_options options = options_for("y");
     assert_ok(ctx, thiele_table_select(&some, ctx, table, (const int64_t[]){0, 1, 3}, 3));
     assert_ok(ctx, thi_encoder_learn(&encoder, ctx, some, &options, &softmax));
     assert_labels(&encoder, "a|b|c");

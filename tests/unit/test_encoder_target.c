@@ -17,7 +17,7 @@ static const char *const two = "x,u,v\n"
 static void test_several(void **state)
 {
     (void)state;
-    thiele_fit_options options = options_for("u, v");
+    thi_column_options options = options_for("u, v");
     assert_refused(two, options, &gaussian, THIELE_ERROR_DATA,
                    "row 5: all 2 targets ('u' and the others) are without a value (fill one in, or use --drop-missing");
     options.drop_missing = 1;
@@ -50,7 +50,7 @@ static void test_several(void **state)
 static void test_single_missing(void **state)
 {
     (void)state;
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     assert_refused("x,y\n1,1\n2,\n3,4\n", options, &gaussian, THIELE_ERROR_DATA, "column 'y', row 2: no value");
     assert_refused("x,y\n1,a\n2,\n3,b\n", options, &bernoulli, THIELE_ERROR_DATA, "column 'y', row 2: no value");
     assert_refused("x,y\n1,0\n2,\n3,1\n", options, &bernoulli, THIELE_ERROR_DATA, "column 'y', row 2: no value");
@@ -81,7 +81,7 @@ static void test_long_gaps(void **state)
     }
     thiele_table *table;
     thi_encoder encoder;
-    const thiele_fit_options options = options_for("x2,x3");
+    const thi_column_options options = options_for("x2,x3");
     assert_ok(ctx, thiele_table_from_rows(&table, ctx, ROWS, 3, values, NULL));
     assert_ok(ctx, thi_encoder_learn(&encoder, ctx, table, &options, NULL));
     /* means near 1e6 are known to 1e6 eps = 2e-10 */
@@ -113,7 +113,7 @@ static void test_choice(void **state)
                    "column 'b' is listed twice among the targets");
     assert_refused(text, options_for("b,z"), NULL, THIELE_ERROR_COLUMN, "no column 'z'");
     assert_refused(text, options_for(" , "), NULL, THIELE_ERROR_ARGUMENT, "no target column was named");
-    thiele_fit_options options = options_for("b,c");
+    thi_column_options options = options_for("b,c");
     options.inputs = "a,c";
     assert_refused(text, options, NULL, THIELE_ERROR_ARGUMENT, "column 'c' is a target and cannot be an input as well");
     options.inputs = NULL;
@@ -140,7 +140,7 @@ static void test_numbers_refused(void **state)
                    "bernoulli for two labels, softmax for more");
     assert_refused("x,y\n1,1e200\n2,-1e200\n3,1e200\n", options_for("y"), &(thi_target_rule){.likelihood = "own"},
                    THIELE_ERROR_DATA, "column 'y' has numbers too large to work with");
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     options.classes = "a,b";
     assert_refused("x,y\n1,1\n2,2\n", options, &poisson, THIELE_ERROR_ARGUMENT,
                    "likelihood 'poisson' has no use for classes: its targets are numbers");
@@ -184,7 +184,7 @@ static void test_exposure(void **state)
 {
     (void)state;
     const char *text = "x,n,hours\n1,4,2\n2,0,0.5\n3,7,1\n";
-    thiele_fit_options options = options_for("n");
+    thi_column_options options = options_for("n");
     options.exposure = "hours";
     thi_encoder encoder = learn(text, options, &poisson);
     assert_string_equal(encoder.exposure, "hours");
@@ -223,7 +223,7 @@ static void test_exposure(void **state)
 static void test_exposure_refused(void **state)
 {
     (void)state;
-    thiele_fit_options options = options_for("n");
+    thi_column_options options = options_for("n");
     options.exposure = "e";
     assert_refused("x,n,e\n1,1,1\n2,2,0\n", options, &poisson, THIELE_ERROR_DATA,
                    "column 'e', row 2: 0: an exposure must be a positive number");
@@ -267,7 +267,7 @@ static void test_absent(void **state)
 static void test_json(void **state)
 {
     (void)state;
-    thiele_fit_options options = options_for("y");
+    thi_column_options options = options_for("y");
     assert_round_trip(learn("x,y,z\n1,1.5,2\n2,2,\n3,7,4\n", options_for("y,z"), NULL));
     assert_round_trip(learn("x,y\n1,0.1\n2,0.30000000000000004\n", options, &bernoulli));
     assert_round_trip(learn("x,y\n1,\"a \"\"b\"\", c\"\n2,\xC3\xA9t\xC3\xA9\n3,c\n", options, &softmax));
@@ -379,7 +379,7 @@ static void test_bad_json_counts(void **state)
 
 typedef struct failing_case {
     const char *text;
-    thiele_fit_options options;
+    thi_column_options options;
     const thi_target_rule *rule;
 } failing_case;
 

@@ -3,7 +3,7 @@
  * density, against what they know of themselves; sums and integrals over each kind of y, several outputs, tails without
  * moments, densities that do not add up to 1; and mixtures of marginals against sums over their components.
  */
-#include "testing_context.h"
+#include "likelihood_testing.h"
 
 #include "expect/expect.h"
 #include "likelihood/normal_quantile.h"
@@ -307,76 +307,53 @@ static void fill_marginals(int Q, double *mu, double *v)
     }
 }
 
-static const struct {
-    const char *text;
-    int outputs, classes;
-} families[] = {{"gaussian(noise=0.2)", 1, 0},
-                {"heteroscedastic", 1, 0},
-                {"student-t(nu=5)", 1, 0},
-                {"laplace", 1, 0},
-                {"matern32", 1, 0},
-                {"bernoulli", 1, 0},
-                {"bernoulli-probit", 1, 0},
-                {"svm", 1, 0},
-                {"softmax", 1, 3},
-                {"poisson", 1, 0},
-                {"negative-binomial", 1, 0},
-                {"binomial(trials=7)", 1, 0},
-                {"gamma(shape=2)", 1, 0},
-                {"exponential", 1, 0},
-                {"beta(precision=8)", 1, 0},
-                {"ordinal", 1, 4},
-                {"warped(noise=0.2)", 1, 0},
-                {"gprn(nodes=2, noise=0.1)", 2, 0},
-                {"mixing(latents=2)", 3, 0}};
-enum { FAMILIES = sizeof families / sizeof *families };
-
 /* Density, moments and probabilities are sums over the components; one component is the plain block. */
+static void mixture_of(thiele_likelihood *lik)
+{
+    int P = lik->outputs, Q = lik->latents;
+    double mu[MOST * ROWS * K], v[MOST * ROWS * K], y[MOST * ROWS], got[2][MOST * ROWS], one[2][MOST * ROWS];
+    thi_expect expect;
+    fill_marginals(Q, mu, v);
+    assert_ok(ctx, thi_expect_open(&expect, ctx, lik, NULL));
+    thi_marginals m = {ROWS, K, weight, mu, v};
+    const int64_t row[] = {0, 1, 2};
+    assert_ok(ctx, thi_mixture_samples(&expect, ctx, &m, row, 0, 1, y));
+    double sum[2][MOST * ROWS] = {{0}};
+    bool moments = lik->ops->conditional != NULL;
+    for (int k = 0; k < K; k++) {
+        const double *mu_k = mu + k * Q * ROWS, *v_k = v + k * Q * ROWS;
+        assert_ok(ctx, thi_log_predictive_block(&expect, ctx, ROWS, y, mu_k, v_k, one[0]));
+        for (int i = 0; i < ROWS; i++) {
+            sum[0][i] += weight[k] * exp(one[0][i]);
+        }
+    }
+    assert_ok(ctx, thi_mixture_log_predictive(&expect, ctx, &m, y, got[0]));
+    for (int i = 0; i < ROWS; i++) {
+        assert_near(exp(got[0][i]), sum[0][i], 1e-12, 0);
+    }
+    memset(sum, 0, sizeof sum);
+    for (int k = 0; k < K && moments; k++) {
+        const double *mu_k = mu + k * Q * ROWS, *v_k = v + k * Q * ROWS;
+        assert_ok(ctx, thi_predict_block(&expect, ctx, ROWS, mu_k, v_k, one[0], one[1]));
+        for (int i = 0; i < ROWS * P; i++) {
+            sum[0][i] += weight[k] * one[0][i];
+            sum[1][i] += weight[k] * (one[1][i] + one[0][i] * one[0][i]);
+        }
+    }
+    if (moments) {
+        assert_ok(ctx, thi_mixture_predict(&expect, ctx, &m, got[0], got[1]));
+        for (int i = 0; i < ROWS * P; i++) {
+            assert_near(got[0][i], sum[0][i], 1e-12, 1e-14);
+            assert_near(got[1][i] + got[0][i] * got[0][i], sum[1][i], 1e-12, 0);
+        }
+    }
+    thi_expect_close(&expect);
+}
+
 static void mixture_sums(void **state)
 {
     (void)state;
-    for (int t = 0; t < FAMILIES; t++) {
-        thiele_likelihood *lik = make(families[t].text, families[t].outputs, families[t].classes);
-        int P = lik->outputs, Q = lik->latents;
-        double mu[MOST * ROWS * K], v[MOST * ROWS * K], y[MOST * ROWS], got[2][MOST * ROWS], one[2][MOST * ROWS];
-        thi_expect expect;
-        fill_marginals(Q, mu, v);
-        assert_ok(ctx, thi_expect_open(&expect, ctx, lik, NULL));
-        thi_marginals m = {ROWS, K, weight, mu, v};
-        const int64_t row[] = {0, 1, 2};
-        assert_ok(ctx, thi_mixture_samples(&expect, ctx, &m, row, 0, 1, y));
-        double sum[2][MOST * ROWS] = {{0}};
-        bool moments = lik->ops->conditional != NULL;
-        for (int k = 0; k < K; k++) {
-            const double *mu_k = mu + k * Q * ROWS, *v_k = v + k * Q * ROWS;
-            assert_ok(ctx, thi_log_predictive_block(&expect, ctx, ROWS, y, mu_k, v_k, one[0]));
-            for (int i = 0; i < ROWS; i++) {
-                sum[0][i] += weight[k] * exp(one[0][i]);
-            }
-        }
-        assert_ok(ctx, thi_mixture_log_predictive(&expect, ctx, &m, y, got[0]));
-        for (int i = 0; i < ROWS; i++) {
-            assert_near(exp(got[0][i]), sum[0][i], 1e-12, 0);
-        }
-        memset(sum, 0, sizeof sum);
-        for (int k = 0; k < K && moments; k++) {
-            const double *mu_k = mu + k * Q * ROWS, *v_k = v + k * Q * ROWS;
-            assert_ok(ctx, thi_predict_block(&expect, ctx, ROWS, mu_k, v_k, one[0], one[1]));
-            for (int i = 0; i < ROWS * P; i++) {
-                sum[0][i] += weight[k] * one[0][i];
-                sum[1][i] += weight[k] * (one[1][i] + one[0][i] * one[0][i]);
-            }
-        }
-        if (moments) {
-            assert_ok(ctx, thi_mixture_predict(&expect, ctx, &m, got[0], got[1]));
-            for (int i = 0; i < ROWS * P; i++) {
-                assert_near(got[0][i], sum[0][i], 1e-12, 1e-14);
-                assert_near(got[1][i] + got[0][i] * got[0][i], sum[1][i], 1e-12, 0);
-            }
-        }
-        thi_expect_close(&expect);
-        thiele_likelihood_destroy(lik);
-    }
+    test_all_likelihoods(mixture_of);
 }
 
 static int ascending(const void *a, const void *b)
@@ -386,14 +363,12 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Draws of every family, from one component and from three, fall around its quantiles as they should. */
-static void quantiles_and_draws(void **state)
+static void draws_of(thiele_likelihood *lik)
 {
-    (void)state;
     enum { DRAWS = 6000 };
     static double y[MOST * DRAWS * ROWS], own[DRAWS];
     const int64_t row[] = {4, 0, 9};
-    for (int t = 0; t < FAMILIES * 2; t++) {
-        thiele_likelihood *lik = make(families[t / 2].text, families[t / 2].outputs, families[t / 2].classes);
+    for (int t = 0; t < 2; t++) {
         int P = lik->outputs, Q = lik->latents;
         double mu[MOST * ROWS * K], v[MOST * ROWS * K], q[LEVELS * MOST * ROWS];
         thi_expect expect;
@@ -416,24 +391,27 @@ static void quantiles_and_draws(void **state)
                     up_to += own[i] <= at;
                 }
                 if (!(below <= DRAWS * (levels[k] + slack)) || !(up_to >= DRAWS * (levels[k] - slack))) {
-                    fail_msg("%s, %d components, output %d, level %g: %g", families[t / 2].text, m.components, c,
+                    fail_msg("%s, %d components, output %d, level %g: %g", thiele_likelihood_name(lik), m.components, c,
                              levels[k], at);
                 }
             }
         }
         thi_expect_close(&expect);
-        thiele_likelihood_destroy(lik);
     }
 }
 
-/* Quantiles in order and, like draws, values that y may have, for marginals far out, narrow and wide. */
-static void extremes(void **state)
+static void quantiles_and_draws(void **state)
 {
     (void)state;
+    test_all_likelihoods(draws_of);
+}
+
+/* Quantiles in order and, like draws, values that y may have, for marginals far out, narrow and wide. */
+static void extremes_of(thiele_likelihood *lik)
+{
     static const double means[] = {-50, 0.3, 50}, variances[] = {1e-12, 1, 100};
     const int64_t row = 3;
-    for (int t = 0; t < FAMILIES * 9; t++) {
-        thiele_likelihood *lik = make(families[t / 9].text, families[t / 9].outputs, families[t / 9].classes);
+    for (int t = 0; t < 9; t++) {
         double mu[MOST], v[MOST], q[LEVELS * MOST], y[10 * MOST];
         thi_expect expect;
         for (int i = 0; i < MOST; i++) {
@@ -451,8 +429,13 @@ static void extremes(void **state)
             assert_null(thi_likelihood_refuses(lik, y[k]));
         }
         thi_expect_close(&expect);
-        thiele_likelihood_destroy(lik);
     }
+}
+
+static void extremes(void **state)
+{
+    (void)state;
+    test_all_likelihoods(extremes_of);
 }
 
 /* The mixture's distribution function at its quantiles, by the known form of its parts. */

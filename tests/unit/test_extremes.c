@@ -4,11 +4,9 @@
  * time. What comes out may be an error with a sentence; it may not be NaN where there is none, and may not take for
  * ever.
  */
-#include "testing.h"
+#include "likelihood_testing.h"
 
 #include <time.h>
-
-#include <thiele/likelihood.h>
 
 #include "expect/expect.h"
 
@@ -19,47 +17,6 @@ static double processor_seconds(void)
 {
     return (double)clock() / CLOCKS_PER_SEC;
 }
-
-static double own_density(const double *y, const double *f, const double *phi, void *user)
-{
-    (void)user;
-    double z = (y[0] - f[0]) / phi[0];
-    return -fabs(z) - 2 * log1p(exp(-fabs(z))) - log(phi[0]);
-}
-
-static const thiele_likelihood_parameter own_parameter = {"scale", 0.3, 1};
-
-typedef struct family {
-    const char *text;
-    int outputs, classes;
-} family;
-
-static const family families[] = {
-    {"gaussian(noise=0.01)", 1, 0},
-    {"heteroscedastic", 1, 0},
-    {"student-t(nu=4, scale=0.1)", 1, 0},
-    {"student-t(nu=2.1, scale=1e-3)", 1, 0},
-    {"laplace(beta=0.1)", 1, 0},
-    {"matern32(rho=0.1)", 1, 0},
-    {"bernoulli", 1, 0},
-    {"bernoulli-probit", 1, 0},
-    {"svm", 1, 0},
-    {"softmax", 1, 3},
-    {"logistic-softmax", 1, 3},
-    {"poisson", 1, 0},
-    {"sigmoid-poisson(rate=10)", 1, 0},
-    {"negative-binomial(r=2)", 1, 0},
-    {"binomial(trials=10)", 1, 0},
-    {"gamma(shape=2)", 1, 0},
-    {"gamma(shape=1e4)", 1, 0},
-    {"exponential", 1, 0},
-    {"beta(precision=5)", 1, 0},
-    {"ordinal", 1, 4},
-    {"warped(noise=0.01)", 1, 0},
-    {"gprn(nodes=1, noise=0.01)", 2, 0},
-    {"mixing(latents=2, noise=0.01)", 2, 0},
-    {NULL, 1, 0}, /* one's own, a density and nothing else */
-};
 
 /* A value of y of the kind that the support has, from one of any size. */
 static double observation(const thiele_likelihood *lik, double size)
@@ -97,8 +54,7 @@ static void note(worst *w, int task, double seconds, const char *name, double y,
 }
 
 /* What does not depend on y is done for the first of them. */
-static void one_row(thi_expect *expect, thiele_context *ctx, double size, bool first, double mu_each, double v_each,
-                    worst *w)
+static void one_row(thi_expect *expect, double size, bool first, double mu_each, double v_each, worst *w)
 {
     const thiele_likelihood *lik = expect->lik;
     double y[4], mu[8], v[8], E, g[8], h[8], dphi[16], mean[4], variance[4], out[12];
@@ -131,49 +87,53 @@ static void one_row(thi_expect *expect, thiele_context *ctx, double size, bool f
     }
 }
 
-static void test_every_family(void **state)
+static void one_family(thiele_likelihood *lik)
 {
-    (void)state;
     static const double sizes[] = {0, 1e-9, 1, -3, 50, -1e4, 1e9, 1e15}, means[] = {0, 1, -30, 200, -1e6, 1e9};
     static const double variances[] = {1e-16, 1e-6, 1, 1e4, 1e12};
-    thiele_context *ctx = test_context(1);
     double limit = LIMIT;
 #if defined(__SANITIZE_ADDRESS__)
     limit *= 10;
 #endif
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-        thiele_likelihood_spec spec = THIELE_LIKELIHOOD_SPEC_INIT;
-        spec.name = "own";
-        spec.parameters = 1;
-        spec.parameter = &own_parameter;
-        spec.log_density = own_density;
-        thiele_likelihood *lik;
-        assert_ok(ctx, families[i].text == NULL ? thiele_likelihood_custom(&lik, ctx, &spec)
-                                                : thiele_likelihood_parse(&lik, ctx, families[i].text,
-                                                                          families[i].outputs, families[i].classes));
-        thi_expect expect;
-        assert_ok(ctx, thi_expect_open(&expect, ctx, lik, NULL));
-        worst w = {0};
-        for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) {
-            for (size_t b = 0; b < sizeof means / sizeof *means; b++) {
-                for (size_t c = 0; c < sizeof variances / sizeof *variances; c++) {
-                    one_row(&expect, ctx, sizes[a], a == 0, means[b], variances[c], &w);
-                }
+    thi_expect expect;
+    assert_ok(ctx, thi_expect_open(&expect, ctx, lik, NULL));
+    worst w = {0};
+    for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) {
+        for (size_t b = 0; b < sizeof means / sizeof *means; b++) {
+            for (size_t c = 0; c < sizeof variances / sizeof *variances; c++) {
+                one_row(&expect, sizes[a], a == 0, means[b], variances[c], &w);
             }
         }
-        for (int task = 0; task < 4; task++) {
-            if (w.seconds[task] > limit) {
-                fail_msg("%s", w.where[task]);
-            }
+    }
+    for (int task = 0; task < 4; task++) {
+        if (w.seconds[task] > limit) {
+            fail_msg("%s", w.where[task]);
         }
-        thi_expect_close(&expect);
+    }
+    thi_expect_close(&expect);
+}
+
+static void test_every_family(void **state)
+{
+    (void)state;
+    test_all_likelihoods(one_family);
+}
+
+/* Far from the defaults. */
+static void test_settings(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"student-t(nu=2.1, scale=1e-3)", "gamma(shape=1e4)", "laplace(beta=0.01)"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        thiele_likelihood *lik = NULL;
+        assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, texts[i], 1, 0));
+        one_family(lik);
         thiele_likelihood_destroy(lik);
     }
-    thiele_context_destroy(ctx);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_family)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_family), cmocka_unit_test(test_settings)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -2,7 +2,8 @@
  * Likelihoods of counts, positive and bounded values, classes and warped values: they add up to one, their derivatives
  * are those of the log density, closed expectations and predictions are the integrals they stand for, and nothing
  * breaks at the edges. Brute force is the trapezium rule, which for a Gaussian times an analytic function converges
- * faster than any power of its step; steps are chosen so that halving them changes nothing.
+ * faster than any power of its step; steps are chosen so that halving them changes nothing. Parameters are at their
+ * edges here; what every likelihood must do is in test_likelihoods.c.
  */
 #include "testing_context.h"
 
@@ -314,44 +315,6 @@ static void test_predictions(void **state)
     }
 }
 
-static void test_class_probabilities(void **state)
-{
-    (void)state;
-    thiele_likelihood *lik = make("ordinal(sigma=0.3, gap2~0.01)", 1, 5);
-    for (int k = 0; k < SOME_F; k++) {
-        double prob[5], sum = 0;
-        lik->ops->probabilities(lik, 1, &some_f[k], prob);
-        for (int c = 0; c < 5; c++) {
-            sum += prob[c];
-            assert_near(prob[c], exp(log_p(lik, c, some_f[k])), 1e-14, 0);
-        }
-        assert_near(sum, 1, 0, 1e-14);
-    }
-    thiele_likelihood_destroy(lik);
-}
-
-static void test_missing(void **state)
-{
-    (void)state;
-    double nothing = NAN, mu = 0.2, v = 0.8;
-    for (int i = 0; i < SCALARS; i++) {
-        thiele_likelihood *lik = make(scalars[i].text, 1, scalars[i].classes);
-        double E, d1, d2, dphi[16];
-        assert_true(log_p(lik, NAN, 0.3) == 0);
-        lik->ops->derivatives(lik, 1, &nothing, &mu, &d1, &d2);
-        assert_true(d1 == 0 && d2 == 0);
-        if (lik->ops->expectation) {
-            lik->ops->expectation(lik, 1, &nothing, &mu, &v, &E, &d1, &d2, dphi);
-            assert_true(E == 0 && d1 == 0 && d2 == 0 && (lik->parameters == 0 || dphi[0] == 0));
-        }
-        if (lik->ops->log_predictive) {
-            lik->ops->log_predictive(lik, 1, &nothing, &mu, &v, &E);
-            assert_true(E == 0);
-        }
-        thiele_likelihood_destroy(lik);
-    }
-}
-
 /* --- edges --- */
 
 static void test_extremes(void **state)
@@ -425,6 +388,7 @@ static void test_refusals(void **state)
     thiele_likelihood *lik = NULL;
     assert_fails(ctx, thiele_likelihood_parse(&lik, ctx, "ordinal", 1, 1), THIELE_ERROR_ARGUMENT, "two classes");
     assert_fails(ctx, thiele_likelihood_parse(&lik, ctx, "softmax", 1, 0), THIELE_ERROR_ARGUMENT, "classes");
+    assert_fails(ctx, thiele_likelihood_parse(&lik, ctx, "logistic-softmax", 1, 0), THIELE_ERROR_ARGUMENT, "classes");
     assert_fails(ctx, thiele_likelihood_parse(&lik, ctx, "binomial(trials=2.5)", 1, 0), THIELE_ERROR_ARGUMENT, "whole");
     assert_fails(ctx, thiele_likelihood_parse(&lik, ctx, "binomial(trials~2)", 1, 0), THIELE_ERROR_ARGUMENT, "known");
     assert_fails(ctx, thiele_likelihood_parse(&lik, ctx, "warped(terms=17)", 1, 0), THIELE_ERROR_ARGUMENT, "terms");
@@ -462,16 +426,10 @@ static void test_allocation_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_normalised),
-        cmocka_unit_test(test_derivatives),
-        cmocka_unit_test(test_softmax_derivatives),
-        cmocka_unit_test(test_expectations),
-        cmocka_unit_test(test_predictions),
-        cmocka_unit_test(test_class_probabilities),
-        cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_precise_beta),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_normalised),          cmocka_unit_test(test_derivatives),
+        cmocka_unit_test(test_softmax_derivatives), cmocka_unit_test(test_expectations),
+        cmocka_unit_test(test_predictions),         cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_precise_beta),        cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

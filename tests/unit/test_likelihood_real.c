@@ -1,7 +1,8 @@
 /*
  * The likelihoods of a real or binary y against brute force: a dense composite Gauss-Legendre rule whose panels shrink
  * towards the kink and around the Gaussian. Normalisation, derivatives, closed expectations and predictive densities,
- * distribution functions, draws, extremes.
+ * distribution functions, draws, extremes, with parameters small, usual and large. What every likelihood must do is in
+ * test_likelihoods.c.
  */
 #include "testing_context.h"
 
@@ -240,37 +241,6 @@ static void derivatives_match_differences(void **state)
             double slope = (at_phi(lik, k, exp(step), y, f) - at_phi(lik, k, exp(-step), y, f)) / (2 * step);
             assert_near(dphi[k], slope, 1e-7, 1e-7);
         }
-        thiele_likelihood_destroy(lik);
-    }
-}
-
-/* A block gives what its rows give, wherever they stand, and a missing y gives zeros. */
-static void blocks_are_rows(void **state)
-{
-    (void)state;
-    enum { N = 600 };
-    double y[N], f[2 * N], out[N], one, d1[2 * N], d2[2 * N], single1[2], single2[2];
-    test_normals(2 * N, 3, f);
-    test_normals(N, 4, y);
-    for (int l = 0; l < ALL; l++) {
-        thiele_likelihood *lik = make(all[l]);
-        for (int i = 0; i < N; i++) {
-            y[i] = i % 10 == 7 ? NAN : is_binary(lik) ? copysign(1, y[i]) : y[i];
-        }
-        lik->ops->log_density(lik, N, y, f, out);
-        for (int i = 0; i < N; i++) {
-            one = density(lik, y[i], f + i * lik->latents);
-            assert_true(one == out[i] && (!isnan(y[i]) || one == 0));
-        }
-        if (lik->ops->derivatives != NULL) {
-            lik->ops->derivatives(lik, N, y, f, d1, d2);
-            for (int i = 0; i < N * lik->latents; i++) {
-                int row = i / lik->latents, q = i % lik->latents;
-                lik->ops->derivatives(lik, 1, y + row, f + row * lik->latents, single1, single2);
-                assert_true(single1[q] == d1[i] && single2[q] == d2[i] && (!isnan(y[row]) || d1[i] == 0));
-            }
-        }
-        test_normals(N, 4, y);
         thiele_likelihood_destroy(lik);
     }
 }
@@ -544,19 +514,12 @@ int main(void)
 {
     gauss_legendre();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(student_becomes_gaussian),
-        cmocka_unit_test(densities_sum_to_one),
-        cmocka_unit_test(student_without_moments),
-        cmocka_unit_test(derivatives_match_differences),
-        cmocka_unit_test(blocks_are_rows),
-        cmocka_unit_test(closed_forms_match_brute_force),
-        cmocka_unit_test(heteroscedastic_expectation),
-        cmocka_unit_test(heteroscedastic_log_predictive),
-        cmocka_unit_test(predictive_moments),
-        cmocka_unit_test(extremes_stay_finite),
-        cmocka_unit_test(distribution_functions),
-        cmocka_unit_test(draws_follow_the_law),
-        cmocka_unit_test(binary_probabilities),
+        cmocka_unit_test(student_becomes_gaussian),       cmocka_unit_test(densities_sum_to_one),
+        cmocka_unit_test(student_without_moments),        cmocka_unit_test(derivatives_match_differences),
+        cmocka_unit_test(closed_forms_match_brute_force), cmocka_unit_test(heteroscedastic_expectation),
+        cmocka_unit_test(heteroscedastic_log_predictive), cmocka_unit_test(predictive_moments),
+        cmocka_unit_test(extremes_stay_finite),           cmocka_unit_test(distribution_functions),
+        cmocka_unit_test(draws_follow_the_law),           cmocka_unit_test(binary_probabilities),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -185,7 +185,7 @@ static void test_encoder_stops(void **state)
     int calls = 2; /* at once */
     thiele_table *table;
     thi_encoder encoder;
-    thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
+    thi_column_options options = {0};
     thiele_context *own = impatient(&calls);
     options.target = "strength";
     assert_ok(own, thiele_table_generate(&table, own, 5000, 1));
@@ -210,7 +210,7 @@ static void test_wide(void **state)
     (void)state;
     enum { ROWS = 20, COLUMNS = 40000 };
     thiele_context_options limits = THIELE_CONTEXT_OPTIONS_INIT;
-    thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
+    thi_column_options options = {0};
     thiele_context *own;
     thiele_table *table;
     thi_encoder encoder;
