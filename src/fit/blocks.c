@@ -10,7 +10,7 @@
 
 /* A look at the held-out rows is followed by steps that take this many times as long, at least. */
 static const double LOOK_EVERY = 20.0;
-enum { MOST_RAISES = 3 };
+enum { MOST_RAISES = 3, INDUCING = 300 /* without a deadline */ };
 
 /* --- the present state -----------------------------------------------------------------------------------------------
  */
@@ -168,8 +168,9 @@ static thiele_status first_phases(thi_bfit *fit)
         THI_TRY(thi_first_explore(&fit->problem, objective, s, &fit->result->fit, &fit->starts));
     }
     fit->result->learn_seconds = thi_seconds() - started;
-    int64_t wanted =
-        s->inducing > 0 ? s->inducing : thi_first_inducing(fit->problem.driver, fit->problem.source, fit->latents);
+    bool hurried = fit->problem.driver->deadline > 0.0;
+    int64_t most = thi_first_inducing(fit->problem.driver, fit->problem.source, fit->latents);
+    int64_t wanted = s->inducing > 0 ? s->inducing : hurried ? most : thi_least(most, INDUCING);
     THI_TRY(thi_first_basis(&fit->problem, s, wanted, &fit->Z, &fit->M, NULL));
     for (int q = 0; q < fit->latents; q++) {
         THI_TRY(thi_natural_open(&fit->sums[q], fit->problem.ctx, fit->M));

@@ -15,7 +15,7 @@ enum {
     EVALUATIONS = 10   /* that a further stage must have time for */
 };
 static const double TOLERANCE = 1e-5, COARSE = 1e-3; /* nats a row; of stages before the last */
-static const double FLOPS = 1e11, MOST_ROWS = 1e5;   /* of an evaluation, without a deadline */
+static const double FLOPS = 1.2e10, MOST_ROWS = 1e5;   /* of an evaluation, without a deadline */
 
 thiele_status thi_bfit_prepare(thi_bfit *fit)
 {

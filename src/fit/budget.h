@@ -10,6 +10,7 @@
 #include "fit/driver.h"
 
 typedef enum thi_share {
+    THI_SHARE_KERNEL,    /* a choice among kernels */
     THI_SHARE_EXPLORE,   /* hyperparameters by a dense method on samples of the rows */
     THI_SHARE_BASIS,     /* inducing inputs chosen among the rows */
     THI_SHARE_PASS,      /* one pass over all rows: inducing inputs are as many as it has time for */

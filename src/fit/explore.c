@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "basis/basis.h"
+#include "data/batches.h"
 #include "fit/budget.h"
 #include "fit/judge.h"
 #include "fit/start.h"
@@ -86,34 +87,56 @@ static int by_distance(const void *a, const void *b)
                                       : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Of many rows those that are nearest to the first of them: they see what changes over short distances. */
-static thiele_status near_sample(thiele_context *ctx, const thi_source *source, int64_t count, thi_rows *out)
+/* Marks the rows of the pool that are nearest to one of them, as many as are not marked yet. */
+static void mark_near(const thi_rows *pool, int64_t anchor, int64_t count, near_row *near, bool *marked)
+{
+    for (int64_t i = 0; i < pool->n; i++) {
+        near[i] = (near_row){0.0, i};
+        for (int d = 0; d < pool->dims; d++) {
+            double gap = pool->X[i * pool->dims + d] - pool->X[anchor * pool->dims + d];
+            near[i].distance += gap * gap;
+        }
+    }
+    qsort(near, (size_t)pool->n, sizeof *near, by_distance);
+    for (int64_t i = 0; i < pool->n && count > 0; i++) {
+        count -= !marked[near[i].row];
+        marked[near[i].row] = true;
+    }
+}
+
+thiele_status thi_sample_near(thiele_context *ctx, const thi_source *source, int64_t count, int anchors, thi_rows *out)
 {
     enum { POOL = 20000 };
     thi_rows pool = {0};
     near_row *near = NULL;
-    int64_t *order = NULL;
+    int64_t *order = NULL, taken = 0;
+    bool *marked = NULL;
+    thi_shuffle shuffle;
     thiele_status status;
     THI_TRY(thi_source_sample(source, ctx, POOL, THI_SAMPLE_NEAR, &pool));
     THI_TRY(thi_alloc(ctx, &near, (size_t)pool.n, sizeof *near));
     THI_TRY(thi_alloc(ctx, &order, (size_t)pool.n, sizeof *order));
+    THI_TRY(thi_alloc(ctx, &marked, (size_t)pool.n, sizeof *marked));
+    thi_shuffle_open(&shuffle, (thi_stream){ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_NEAR + 1}, pool.n);
+    /* Half of them anywhere, unless all are to be near the first one. */
+    for (int64_t i = 0; anchors > 1 && i < count / 2 && i < pool.n; i++) {
+        marked[thi_shuffle_at(&shuffle, i)] = true;
+    }
+    for (int a = 0; a < anchors && a < pool.n; a++) {
+        int64_t anchor = anchors > 1 ? thi_shuffle_at(&shuffle, a) : 0;
+        mark_near(&pool, anchor, anchors > 1 ? count / 2 / anchors : count, near, marked);
+    }
     for (int64_t i = 0; i < pool.n; i++) {
-        near[i].row = i;
-        for (int d = 0; d < pool.dims; d++) {
-            double gap = pool.X[i * pool.dims + d] - pool.X[d];
-            near[i].distance += gap * gap;
+        if (marked[i]) {
+            order[taken++] = i;
         }
     }
-    qsort(near, (size_t)pool.n, sizeof *near, by_distance);
-    count = count < pool.n ? count : pool.n;
-    for (int64_t i = 0; i < count; i++) {
-        order[i] = near[i].row;
-    }
-    THI_TRY(thi_rows_take(out, ctx, &pool, count, order));
+    THI_TRY(thi_rows_take(out, ctx, &pool, taken, order));
 out:
     thi_rows_free(&pool);
     thi_free(near);
     thi_free(order);
+    thi_free(marked);
     return status;
 }
 
@@ -151,7 +174,7 @@ static thiele_status open_exploration(exploration *e, const thi_problem *problem
     THI_TRY(thi_source_sample(source, ctx, JUDGED, THI_SAMPLE_JUDGE, &e->judged));
     /* Where the sample is all rows it has no equal. */
     if (e->sample[0].n < source->n) {
-        THI_TRY(near_sample(ctx, source, rows, &e->sample[1]));
+        THI_TRY(thi_sample_near(ctx, source, rows, 1, &e->sample[1]));
     }
 out:
     return status;

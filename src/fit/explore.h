@@ -12,7 +12,7 @@ enum {
     THI_SAMPLE_PHI,
     THI_SAMPLE_BLOCKS,
     THI_SAMPLE_JUDGE,
-    THI_SAMPLE_NEAR
+    THI_SAMPLE_NEAR /* and the one after it */
 };
 
 /*
@@ -22,6 +22,11 @@ enum {
  */
 thiele_status thi_first_explore(const thi_problem *problem, const thi_objective *objective,
                                 const thi_variational_settings *settings, thi_fit_result *result, thi_starts *starts);
+/*
+ * Rows that see what changes over short distances: of many those that are nearest to the first of them; with several
+ * anchors half of the rows are random and half near to these. They come in the order of the source.
+ */
+thiele_status thi_sample_near(thiele_context *ctx, const thi_source *source, int64_t count, int anchors, thi_rows *out);
 /* Inducing inputs where nobody said how many: for so many latents and components, and so many that a pass over all
  * rows has time for. */
 int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, int members);

@@ -157,7 +157,7 @@ enum {
 };
 
 /* Those with a block prior take any likelihood by sites. */
-enum { ANY = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS | THI_CAN_TARGETS };
+enum { ANY = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS };
 
 #define BLOCK_METHOD(symbol, ability, value, text)                                                                     \
     const thi_method thi_method_##symbol = {.name = #symbol,                                                           \

@@ -451,12 +451,11 @@ static thiele_status read_basis(thi_fitting *f)
     return basis != NULL ? read_basis_file(f, basis) : THIELE_OK;
 }
 
-thiele_status thi_specify_prior(thi_fitting *f)
+thiele_status thi_make_prior(thi_fitting *f, const char *kernels)
 {
     thiele_context *ctx = f->ctx;
     const thiele_fit_options *options = f->options;
     const thi_encoder *encoder = &f->model->encoder;
-    const char *kernels = options->kernel != NULL ? options->kernel : "matern52(ard)";
     const char *mean = options->mean != NULL ? options->mean : default_mean(f->spec.lik);
     thi_latents *latents = &f->spec.latents;
     thi_kernel_columns columns = {0};
@@ -464,15 +463,24 @@ thiele_status thi_specify_prior(thi_fitting *f)
     THI_TRY(thi_kernel_columns_make(&columns, ctx, encoder));
     THI_TRY(thi_latents_make(latents, ctx, kernels, mean, &columns.view, f->spec.lik->latents,
                              options->shared_kernel != 0));
-    THI_TRY(print_kernels(latents, ctx, &f->model->kernel));
     for (int g = 0; g < latents->groups; g++) {
         thi_kernel_fix_redundant(latents->kernel[g]);
     }
     f->spec.expectation = f->expectation != NULL ? f->expectation : options->expectation;
     THI_TRY(thi_hypers_make(&f->hypers, ctx, &f->spec, encoder, options->set, options->prior));
+out:
+    thi_kernel_columns_clear(&columns);
+    return status;
+}
+
+thiele_status thi_specify_prior(thi_fitting *f)
+{
+    const char *kernels = f->options->kernel;
+    thiele_status status;
+    THI_TRY(kernels == NULL || strcmp(kernels, "auto") == 0 ? thi_choose_kernel(f) : thi_make_prior(f, kernels));
+    THI_TRY(print_kernels(&f->spec.latents, f->ctx, &f->model->kernel));
     THI_TRY(thi_units_take(f));
     THI_TRY(read_basis(f));
 out:
-    thi_kernel_columns_clear(&columns);
     return status;
 }

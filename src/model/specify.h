@@ -69,6 +69,13 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table);
 bool thi_method_is_gaussian(const char *name);
 /* The rows: read, or a stream of them when a sparse method works on a table that would fill the memory. */
 thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table);
+/* --- choose_kernel.c --- */
+/* Kernels, means and hyperparameters by the kernel that suits the rows best of a few. */
+thiele_status thi_choose_kernel(thi_fitting *f);
+
+/* --- specify.c --- */
+/* The same for kernels that are given as text. */
+thiele_status thi_make_prior(thi_fitting *f, const char *kernels);
 /* Kernels, means and hyperparameters. */
 thiele_status thi_specify_prior(thi_fitting *f);
 
