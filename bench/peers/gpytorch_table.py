@@ -1,5 +1,5 @@
-"""GPyTorch's sparse variational fit of a whole table, for peer_gpytorch.py: as its documentation has it, with M inducing
-inputs that begin at rows drawn at random, Matern-5/2 with a length-scale per input that begins at the median distance
+"""GPyTorch's sparse variational fit of a whole table, for peer_gpytorch.py: as its documentation has it. M inducing
+inputs begin at rows drawn at random, Matern-5/2 with a length-scale per input that begins at the median distance
 of rows, minibatches in a new order each epoch, Adam over all parameters at one rate. Gaussian noise, the logistic
 likelihood of two classes, its own softmax of more with a latent function for each. It ends after `budget` seconds, or
 STEPS steps. Single precision, its default; when a factor fails, the rest of the time begins anew in double precision.

@@ -90,7 +90,8 @@ def quantile(problem, answer, who):
     off = held.y[held.out] - median
     factor = np.sqrt(np.mean((off / np.where(off < 0.0, *widths)) ** 2))
     median, widths = law_of([whole.predict(numbers["X_test"], num_iteration=best) for _, best, whole in fits])
-    np.savez(answer, **{f"{who}/median": median, f"{who}/below": factor * widths[0], f"{who}/above": factor * widths[1]})
+    below, above = factor * widths
+    np.savez(answer, **{f"{who}/median": median, f"{who}/below": below, f"{who}/above": above})
     return clock | {"trees": [best for _, best, _ in fits]}
 
 
