@@ -115,9 +115,8 @@ def matrix(groups, what):
     """(head, rows): a row a table, a column a side."""
     names, rows = sides_of(groups), []
     for name, sides in groups.items():
-        row = [cell(sides.get(side, {}), what) for side in names]
-        if any(row) and (what != "90% intervals" or any(values(by, what) for by in sides.values())):
-            rows.append([name, *row])
+        if any(values(by_split, what) for by_split in sides.values()):  # classes have no CRPS
+            rows.append([name, *(cell(sides.get(side, {}), what) for side in names)])
     return ["table", *names], rows
 
 

@@ -2,7 +2,8 @@
 share inside 90% intervals; of classes the error and the mean of -log p (NLP).
 
 A prediction is a dict of arrays: mean and sd of a Gaussian; or median, below and above: halves of two Gaussians, each
-with half of the mass, below and above the median; or probability, rows x classes, taken as at least LEAST.
+with half of the mass, below and above the median, which is what RMSE takes; or probability, rows x classes, taken as at
+least LEAST.
 """
 
 import math
@@ -32,13 +33,13 @@ def gaussian(y, mean, sd):
 
 
 def halves(y, median, below, above):
-    """The mean is median + (above - below)/sqrt(2 pi); CRPS is twice the mean pinball loss over all levels."""
+    """CRPS is twice the mean pinball loss over all levels."""
     sd = np.where(y < median, below, above)
     z, loss = (y - median) / sd, 0.0
     for p, at in zip(LEVELS, normal_quantiles(LEVELS)):
         off = y - (median + at * (below if at < 0.0 else above))
         loss += np.mean(np.maximum(p * off, (p - 1.0) * off))
-    return {"rmse": rms(y - median - (above - below) / math.sqrt(2.0 * math.pi)),
+    return {"rmse": rms(y - median),
             "nlpd": float(np.mean(0.5 * z * z + np.log(sd)) + 0.5 * math.log(2.0 * math.pi)),
             "crps": float(2.0 * loss / len(LEVELS)), "coverage": float(np.mean(np.abs(z) <= NINETY))}
 
