@@ -41,7 +41,7 @@ def numbers(text):
 
 
 def add_options(parser):
-    group = parser.add_argument_group("ladder")
+    group = parser.add_argument_group("ladder", "--tables and --check are for other tasks too")
     group.add_argument("--tables", type=words, metavar="NAMES", help=f"of {','.join(ladder_tables.MAKERS)}")
     group.add_argument("--methods", type=words, metavar="NAMES",
                        help=f"of {','.join(dict.fromkeys([*REGRESSION, *CLASSES]))}")
@@ -84,9 +84,9 @@ def others(load):
             process.wait()
 
 
-def ran(thiele, *arguments):
+def ran(thiele, *arguments, limit=None):
     """(standard output or None, standard error) of the command."""
-    done = subprocess.run([str(word) for word in (thiele, *arguments)], capture_output=True, text=True)
+    done = subprocess.run([str(word) for word in (thiele, *arguments)], capture_output=True, text=True, timeout=limit)
     return done.stdout if done.returncode == 0 else None, done.stderr.strip()
 
 

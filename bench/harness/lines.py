@@ -64,10 +64,13 @@ def text_of(case):
 def brief(line):
     if "failed" in line:
         return line["failed"]
+    if "over" in line:
+        return f"ended after {line['over']:g} s"
     parts = []
     if "seconds" in line:
         parts.append(duration(median(line["seconds"])))
-    for name in ("nlpd", "nlp", "error", "coverage", "gap", "value", "reached", "rows_per_second", "bytes"):
+    for name in ("rmse", "nlpd", "nlp", "error", "crps", "coverage", "gap", "value", "reached", "rows_per_second",
+                 "bytes"):
         if line.get(name) is not None:
             parts.append(f"{name} {line[name]:.6g}")
     if "agreement" in line:

@@ -97,6 +97,7 @@ def newcomer_page(results):
     found = all_behind(results)
     machines = list(dict.fromkeys(machine_line(machine, load=False) for machine, _ in results.values()))
     said = ("Nowhere in these tables." if not found else f"In {len(found)} cases; [each with its reason](ahead.md).")
+    beside = ["[The default fit beside its rivals](default.md) on twenty-two tables."] if "default" in results else []
     said += " [The targets](targets.md) that were set, met and missed."
     text = ["# How fast, how accurate, compared with what",
             "## How fast", "Thiele's time, and how many times as long the others take for the same thing on the same "
@@ -104,7 +105,7 @@ def newcomer_page(results):
             "Whole fits end where each optimiser ends: what they reached is on their pages.",
             table(["", "thiele", "the others take"], speed_rows(results)),
             "[Growth of time and memory](growth.md) by every size, beside what the papers promise.",
-            "## How accurate", accuracy_text(results),
+            "## How accurate", accuracy_text(results), *beside,
             "## Compared with what", f"{people(results)}. All pinned (`bench/requirements-*.txt`), each driven by a "
             "short script in `bench/peers` as its documentation has it.",
             "## Where another is ahead", said,

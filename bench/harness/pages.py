@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from . import charts, exact, growth, nlpd, papers, predict, robust, start, step
+from . import charts, default, default_rules, exact, growth, nlpd, papers, predict, robust, start, step
 from .ahead import OWN, figure, peers_of, ratio, side_by_side
 from .lines import duration, median, text_of
 from .machine import BUSY
@@ -212,8 +212,18 @@ def start_page(machine, lines, out):
                 picture(charts.start_bars(cases[0][1], out / "start.svg"), "first prediction") if cases else "")
 
 
+def default_page(machine, lines, _):
+    groups = default_rules.grouped(line for line in lines if not line["case"]["side"].startswith(f"{OWN} "))
+    rules = [f"- {'PASS' if holds else 'FAIL'}: {text}" for text, holds in default_rules.verdicts(groups)]
+    parts = [part for what in default_rules.FIGURES
+             for part in (f"## {what}", table(*default_rules.matrix(groups, what)))]
+    means = f"Below: means over splits, as many as were measured: {default_rules.splits_text(groups)}."
+    return page("The default beside its rivals", default, machine, default_rules.latest(groups), "## The rules",
+                "\n".join(rules), table(*default_rules.against(groups)), means, *parts)
+
+
 PAGES = {"step": step_page, "nlpd": nlpd_page, "exact": exact_page, "robust": robust_page, "predict": predict_page,
-         "growth": growth_page, "start": start_page}
+         "growth": growth_page, "start": start_page, "default": default_page}
 
 
 # --- the papers' tables -------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ BLOCK = 0.4
 BENCH = ROOT / "bench"
 # By name: the environment that has it.
 PEERS = {"gpytorch": ".venv-peers", "sklearn": ".venv-peers", "gpflow": ".venv-gpflow", "gpboost": ".venv-gpboost",
-         "gpy": ".venv-gpy"}
+         "lightgbm": ".venv-gpboost", "gpy": ".venv-gpy"}
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
                     "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 

@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import exact, growth, ladder, nlpd, papers, predict, robust, start, starts, step
+from . import default, exact, growth, ladder, nlpd, papers, predict, robust, start, starts, step
 from .sides import Peer
 
 
@@ -60,6 +60,8 @@ TASKS = {
 MEASURED = list(TASKS)
 TASKS |= {
     "ladder": Task("deadlines of 2 to 80 s, by method: scores, time used; rules", (), 590, ladder.run, True),
+    "default": Task("the default fit on 22 tables of five splits: scores, seconds; rules",
+                    ("lightgbm", "gpboost", "sklearn", "gpytorch"), 3000, default.run, True),
     "starts": Task("the default fit beside twenty starts, on a hundred generated tables", (), 40, starts.run, True),
 }
 TASKS |= {name: Task(study.what, study.peers, study.minutes, study.run, True) for name, study in papers.STUDIES.items()}
@@ -68,6 +70,7 @@ TASKS |= {name: Task(study.what, study.peers, study.minutes, study.run, True) fo
 def add_options(parser):
     """Those of single tasks."""
     ladder.add_options(parser)
+    default.add_options(parser)
     starts.add_options(parser)
 
 

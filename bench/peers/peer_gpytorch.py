@@ -21,6 +21,7 @@ import gpytorch  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from gpytorch.likelihoods.likelihood import _OneDimensionalLikelihood  # noqa: E402
+from gpytorch_table import Logistic, table  # noqa: E402
 from serving import in_chunks, load, pack, serve, start, timed  # noqa: E402
 
 RATE = 1e-3
@@ -28,11 +29,6 @@ torch.set_default_dtype(torch.float64)
 
 
 # --- likelihoods --------------------------------------------------------------------------------------------------
-
-
-class Logistic(_OneDimensionalLikelihood):
-    def forward(self, f, *args, **kwargs):
-        return torch.distributions.Bernoulli(logits=f)
 
 
 class Poisson(_OneDimensionalLikelihood):
@@ -308,4 +304,4 @@ if __name__ == "__main__":
     serve({"hello": hello, "svgp": svgp, "steps": lambda n: {"seconds": state["own"].steps(n)}, "train": train,
            "exact": exact, "evaluations": lambda n: {"seconds": timed(state["own"].evaluate, n)},
            "fit": lambda: state["own"].fit(), "predictor": predictor, "latency": latency, "throughput": throughput,
-           "save": save})
+           "save": save, "table": table})

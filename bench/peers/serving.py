@@ -54,6 +54,13 @@ def timed(work, n):
     return time.perf_counter() - begin
 
 
+def measured(work):
+    """(what it returns, seconds on the clock and of the processors)"""
+    begin, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    return result, {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu}
+
+
 def in_chunks(predict, X, chunk, budget):
     """Predicts rows of X by chunks until all are done or the budget is spent: (seconds, rows)."""
     predict(X[:chunk])  # warm-up
