@@ -158,20 +158,64 @@ out:
     return status;
 }
 
-static thiele_status first_phases(thi_bfit *fit)
+/* As many as were asked for, or suit the time. */
+static int64_t inducing_of(const thi_bfit *fit)
 {
-    const thi_variational_settings *s = fit->sparse;
-    double started = thi_seconds();
-    thiele_status status = THIELE_OK;
-    if (!s->condition) {
-        const thi_objective *objective = fit->closed ? &thi_objective_exact : &thi_objective_dense;
-        THI_TRY(thi_first_explore(&fit->problem, objective, s, &fit->result->fit, &fit->starts));
-    }
-    fit->result->learn_seconds = thi_seconds() - started;
     bool hurried = fit->problem.driver->deadline > 0.0;
     int64_t most = thi_first_inducing(fit->problem.driver, fit->problem.source, fit->latents);
-    int64_t wanted = s->inducing > 0 ? s->inducing : hurried ? most : thi_least(most, INDUCING);
-    THI_TRY(thi_first_basis(&fit->problem, s, wanted, &fit->Z, &fit->M, NULL));
+    return fit->sparse->inducing > 0 ? fit->sparse->inducing : hurried ? most : thi_least(most, INDUCING);
+}
+
+static thiele_status explore(thi_bfit *fit)
+{
+    const thi_variational_settings *s = fit->sparse;
+    thiele_status status = THIELE_OK;
+    if (!s->condition) {
+        THI_TRY(thi_first_explore(&fit->problem, &thi_objective_exact, s, &fit->result->fit, &fit->starts));
+    }
+    THI_TRY(thi_first_basis(&fit->problem, s, inducing_of(fit), &fit->Z, &fit->M, NULL));
+out:
+    return status;
+}
+
+/*
+ * Hyperparameters and Z by a variational fit: sites take many rounds for each evaluation of a bound of blocks, where a
+ * minibatch takes one.
+ */
+static thiele_status variational_first(thi_bfit *fit)
+{
+    thi_variational_settings settings = *fit->sparse;
+    thi_variational_result result;
+    thi_fitted fitted = {0};
+    double deadline = thi_budget_lend(fit->problem.driver, THI_SHARE_VALUES);
+    thiele_status status;
+    settings.inducing = inducing_of(fit);
+    settings.optimizer = "natural";
+    settings.components = 1;
+    THI_TRY(thi_alloc(fit->problem.ctx, &fitted.latent, (size_t)fit->latents, sizeof *fitted.latent));
+    THI_TRY(thi_fit_variational(&fit->problem, &settings, &result, &fitted));
+    fit->result->fit.evaluations += result.fit.evaluations;
+    fit->result->fit.iterations += result.fit.iterations;
+    fit->result->fit.stop = result.fit.stop;
+    fit->M = fitted.latent->n;
+    fit->Z = fitted.latent->basis;
+    fitted.latent->basis = NULL;
+out:
+    thi_budget_restore(fit->problem.driver, deadline);
+    for (int q = 0; fitted.latent != NULL && q < fit->latents; q++) {
+        thi_predictor_clear(&fitted.latent[q]);
+    }
+    thi_free(fitted.latent);
+    return status;
+}
+
+static thiele_status first_phases(thi_bfit *fit)
+{
+    bool closed = fit->closed || fit->sparse->condition;
+    double started = thi_seconds();
+    thiele_status status = THIELE_OK;
+    THI_TRY((closed ? explore : variational_first)(fit));
+    fit->result->learn_seconds = thi_seconds() - started;
     for (int q = 0; q < fit->latents; q++) {
         THI_TRY(thi_natural_open(&fit->sums[q], fit->problem.ctx, fit->M));
         THI_TRY(thi_natural_open(&fit->step[q], fit->problem.ctx, fit->M));
@@ -232,7 +276,7 @@ static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
         /* What explains blocks best may leave nothing to predictions, which do not see them. */
         fit->starts.count = fit->starts.count > 0 ? 1 : 0;
     }
-    if (fit->learn) {
+    if (fit->learn && fit->closed) {
         THI_TRY(thi_bfit_learn(fit));
         if (whole) {
             THI_TRY(open_blocks(fit)); /* in the distances of what was learned */

@@ -66,10 +66,11 @@ void thi_bfit_plan(thi_bfit *fit)
     bool local = fit->settings->form.local;
     double bytes = local ? 8.0 * (double)fit->problem.source->n * (fit->problem.source->dims + 1.0) : 0.0;
     /* The predictor, its noise by rows that are left out, and whether it is any good, both by some blocks. */
-    double each = thi_bfit_sum_flops(fit, 1) + 2.0 * thi_bfit_local_flops(fit, 1);
+    double each =
+        (fit->sites == NULL ? thi_bfit_sum_flops(fit, 1) : 0.0) + 2.0 * fit->latents * thi_bfit_local_flops(fit, 1);
     double many = thi_budget_flops(fit->problem.driver, THI_SHARE_LOOK) / each;
-    fit->looked_at = (int64_t)fmax(LOOKED_AT_LEAST, fmin(LOOKED_AT_MOST, many));
-    double flops = 2.0 * thi_bfit_set_flops(fit) + (double)fit->looked_at * each;
+    fit->looked_at = (int64_t)fmax(LOOKED_AT_LEAST, fmin(fit->sites == NULL ? LOOKED_AT_MOST : 0, many));
+    double flops = 2.0 * fit->latents * thi_bfit_set_flops(fit) + (double)fit->looked_at * each;
     fit->closing = thi_budget_seconds(fit->problem.driver, flops) + bytes / BYTES_A_SECOND;
 }
 

@@ -80,7 +80,9 @@ out:
 
 static thiele_status configure(thi_fitting *f)
 {
-    const char *method = f->options->method;
+    /* A sum of models has no name of its own. */
+    const char *asked = f->options->method,
+               *method = asked != NULL && thi_blocks_is_form(asked) ? asked : f->method->name;
     const thiele_fit_options *o = f->options;
     thi_blocks_settings *s = &f->block_settings;
     bool gradient = o->optimizer != NULL && strcmp(o->optimizer, "gradient") == 0;
@@ -159,6 +161,12 @@ enum {
 /* Those with a block prior take any likelihood by sites. */
 enum { ANY = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS };
 
+/* A model with a local part keeps all rows. */
+static double bytes(const thi_fitting *f, int64_t n)
+{
+    return 4.0 * sizeof(double) * (double)n * (f->model->encoder.dims + 4.0);
+}
+
 #define BLOCK_METHOD(symbol, ability, value, text)                                                                     \
     const thi_method thi_method_##symbol = {.name = #symbol,                                                           \
                                             .words = text,                                                             \
@@ -175,4 +183,15 @@ BLOCK_METHOD(fitc, ANY | THI_CAN_UPDATE, "approximate_log_evidence", "each row h
 BLOCK_METHOD(fic, ANY | THI_CAN_UPDATE, "approximate_log_evidence", "the same for rows and predictions alike");
 BLOCK_METHOD(pitc, ANY | THI_CAN_UPDATE, "approximate_log_evidence",
              "blocks of rows share what the basis leaves unexplained");
-BLOCK_METHOD(pic, ANY, "approximate_log_evidence", "and predictions see the rows of their block");
+const thi_method thi_method_pic = {.name = "pic",
+                                   .words = "and predictions see the rows of their block",
+                                   .can = CAN | ANY,
+                                   .takes = TAKES,
+                                   .most = INT64_MAX,
+                                   .why = "the table is large, and rows near a prediction say most about it",
+                                   .evidence = "approximate_log_evidence",
+                                   .partial = true,
+                                   .bytes = bytes,
+                                   .configure = configure,
+                                   .run = run,
+                                   .report = report};

@@ -7,7 +7,7 @@
 #include "model/specify.h"
 
 /* Rows that auto takes them for: up to there a fit takes a few minutes at most on two cores. */
-enum { EXACT_MOST = 4000, DENSE_MOST = 1500, ITERATIONS = 200 };
+enum { EXACT_MOST = 2000, DENSE_MOST = 1500, ITERATIONS = 200 };
 
 static double exact_bytes(const thi_fitting *f, int64_t n)
 {

@@ -210,14 +210,24 @@ static bool has_time(const thi_fitting *f, const thi_method *method, int64_t n)
     return !(f->driver->deadline > 0.0) || seconds_of(f, method, n, EVALUATIONS) < f->driver->deadline;
 }
 
-/* The last one takes what no other does. */
-static bool suits(const thi_fitting *f, int i, int64_t n)
+/* Whether auto takes a method for noise of this kind; the last one takes what no other does. */
+static bool suits_noise(const thi_fitting *f, int i, int64_t n)
 {
     const thi_method *method = thi_methods[i];
     bool gaussian = has_gaussian_noise(f) && (f->spec.lik->latents == 1 || !f->options->shared_kernel);
+    bool blocks = (method->takes & THI_TAKES_BLOCKS) != 0;
+    if (blocks && !gaussian) {
+        /* Small tables are for dense methods, and each latent function more costs as much again. */
+        return !is_gaussian_only(method) && n > thi_method_dense.most && f->spec.lik->latents == 1;
+    }
+    return blocks || is_gaussian_only(method) ? gaussian : !gaussian || i + 1 == thi_method_count;
+}
+
+static bool suits(const thi_fitting *f, int i, int64_t n)
+{
+    const thi_method *method = thi_methods[i];
     bool augments = method->expectation == NULL || (thi_is_augmented(f->spec.lik) && f->options->expectation == NULL);
-    bool own_noise = is_gaussian_only(method) ? gaussian : !gaussian || i + 1 == thi_method_count;
-    return augments && own_noise && n <= method->most && understands(f, method);
+    return augments && suits_noise(f, i, n) && n <= method->most && understands(f, method);
 }
 
 /* Whether a method leaves such a table to the next one of its name, which is sparse. */

@@ -223,8 +223,8 @@ fit --method pic --posterior diag
 expect_refusal 2 "'pic' has no posterior families"
 fit --method pic --batch 100
 expect_refusal 2 "'pic' has no batches"
-run fit train.csv --target row --inputs x1,x2 --method fitc --likelihood poisson -o m.thiele
-expect_refusal 2 "'fitc' is for Gaussian noise"
+run fit train.csv --target row --inputs x1,x2 --method dtc --likelihood poisson -o m.thiele
+expect_refusal 2 "'dtc' is for Gaussian noise"
 fit --method fitc --optimizer adam
 expect_refusal 2 "no optimizer 'adam'"
 fit --method fitc --draws 10
