@@ -85,12 +85,13 @@ typedef struct thiele_fit_options {
     int own_scales;        /* 1: decoupled basis functions have length-scales of their own, learned; for se kernels */
     int calibrate;         /* 1: correct intervals, or class probabilities, by rows that were left or held out; without
                               holdout a fifth of the rows is, at most 2000, unless leave-one-out residuals are there */
+    int compact;           /* 1: auto prefers inducing inputs alone, whose models are small and can be updated */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0                             \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0                          \
     }
 
 /*

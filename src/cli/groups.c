@@ -51,7 +51,8 @@ const cli_option cli_model_options[] = {
     {"kernel", 0, cli_parse_text, CLI_AT(fit.kernel), "TEXT",
      "covariance function, one for each latent function with ';' between them or one for all: sums and products of se, "
      "matern12, matern32, matern52, rq, periodic, cosine, linear, "
-     "polynomial, constant, white (default: matern52(ard)); linear and polynomial are of inputs less their means, "
+     "polynomial, constant, white (default: auto, the best of a few such as matern52(ard) + matern12(ard) on some of "
+     "the rows); linear and polynomial are of inputs less their means, "
      "unless --raw",
      0, 0},
     {"mean", 0, cli_parse_text, CLI_AT(fit.mean), "NAME",
@@ -65,6 +66,8 @@ const cli_option cli_model_options[] = {
 };
 
 const cli_option cli_sparse_options[] = {
+    {"compact", 0, NULL, CLI_AT(fit.compact), NULL,
+     "a small model that can be updated: inducing inputs alone, where auto would keep all rows", 0, 0},
     {"inducing", 0, cli_parse_int64, CLI_AT(fit.inducing), "M",
      "number of inducing inputs (default: 500, fewer with several latent functions)", 1, 1e6},
     {"inducing-from", 0, cli_parse_text, CLI_AT(fit.basis), "HOW",

@@ -168,7 +168,8 @@ thiele_status thi_bfit_learn(thi_bfit *fit)
     int64_t count = first < FEWEST_BLOCKS ? FEWEST_BLOCKS : first, next;
     double started = thi_seconds();
     bool last = false, measured = false;
-    thi_fit_result own = {0};
+    bool hurried = fit->problem.driver->deadline > 0.0;
+    thi_fit_result own = {.stop = hurried ? THIELE_STOP_DEADLINE : THIELE_STOP_CONVERGED};
     thiele_status status = THIELE_OK;
     count = count < P ? count : P;
     while (!last) {

@@ -321,6 +321,8 @@ static thiele_status search(ascent *p, const thi_rows *rows, const thi_fit_setti
     }
     if (polishing) {
         THI_TRY(polish(p, settings->iterations, result));
+    } else if (learn) {
+        result->stop = p->driver->reason;
     }
     THI_TRY(thi_hypers_apply(p->hypers, p->ctx, p->spec));
     if (fitted != NULL) {

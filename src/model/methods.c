@@ -227,7 +227,10 @@ static bool suits(const thi_fitting *f, int i, int64_t n)
 {
     const thi_method *method = thi_methods[i];
     bool augments = method->expectation == NULL || (thi_is_augmented(f->spec.lik) && f->options->expectation == NULL);
-    return augments && suits_noise(f, i, n) && n <= method->most && understands(f, method);
+    /* Whoever asks for inducing inputs gets a model of them alone. */
+    bool alone = f->options->compact || (asked_for(f->options) & THI_TAKES_BASIS) != 0;
+    bool blocks = (method->takes & THI_TAKES_BLOCKS) != 0 && alone;
+    return augments && !blocks && suits_noise(f, i, n) && n <= method->most && understands(f, method);
 }
 
 /* Whether a method leaves such a table to the next one of its name, which is sparse. */

@@ -196,7 +196,7 @@ done
 awk -F, -v OFS=, '{print $0, NR == 1 ? "same" : 7}' train.csv | head -100 >constant.csv
 for method in dtc fic pitc pic; do
     # shellcheck disable=SC2086
-    run fit twice.csv $columns --method $method --blocks 5 -o f.thiele
+    run fit twice.csv $columns --method $method --blocks 5 --kernel 'matern52(ard)' -o f.thiele
     expect_status 0
     expect_err 'noise ended at its floor'
     # shellcheck disable=SC2086

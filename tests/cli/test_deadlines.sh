@@ -15,10 +15,10 @@ rows many 20000 1 'sin(2 * x0) + 0.1 * e'
 run fit many.csv --target y --method exact --deadline 0.5 -o m.thiele
 expect_refusal 1 'too many for method exact by this deadline' 'method variational'
 expect_no_file m.thiele
-rows some 4000 1 'sin(2 * x0) + 0.1 * e'
+rows some 1900 1 'sin(2 * x0) + 0.1 * e'
 run fit some.csv --target y --deadline 2 -o m.thiele
 expect_done
-expect_out '^method +collapsed: method exact would need more time than the deadline leaves$'
+expect_out '^method +pic: method exact would need more time than the deadline leaves$'
 
 # The bound of a fit that saw a part of the rows is about what the rows say.
 rows rough 20000 2 'sin(15 * x0) * sin(15 * x1) + 0.1 * e'

@@ -17,7 +17,7 @@ for raw in '' --raw; do
     run predict line.thiele at.csv
     expect_out '^400(3|2\.99|3\.00)'
     # shellcheck disable=SC2086
-    run fit line.csv --target y --mean linear -o line.thiele $raw
+    run fit line.csv --target y --mean linear --kernel 'matern52(ard)' -o line.thiele $raw
     expect_out 'mean.slope\[year\] +(2|1\.9|2\.0)'
     expect_out 'mean.constant +-?[0-9.]{1,6}$'
 done
@@ -71,12 +71,12 @@ expect_status 0
 expect_err "300 columns are the same .*'a_rather_long_name_10' and 290 more$"
 
 # --- memory
-"$THIELE" generate -n 2500 -o large.csv
-run fit large.csv --target strength --ignore row --method exact --memory 40M -o bad.thiele
-expect_refusal 1 '2500 rows' '[0-9.]+ MB of memory' 'of the 41\.[0-9] MB' '--memory' 'collapsed' 'variational'
-run fit large.csv --target strength --inputs x1 --memory 40M --iterations 1 --deadline 20 -o m.thiele
+"$THIELE" generate -n 1900 -o large.csv
+run fit large.csv --target strength --ignore row --method exact --memory 24M -o bad.thiele
+expect_refusal 1 '1900 rows' '[0-9.]+ MB of memory' 'of the 25\.[0-9] MB' '--memory' 'collapsed' 'variational'
+run fit large.csv --target strength --inputs x1 --memory 24M --iterations 1 --deadline 20 -o m.thiele
 expect_status 0
-expect_out '^method +(collapsed|variational): method exact would take more memory than is allowed'
+expect_out '^method +(pic|collapsed|variational): method exact would take more memory than is allowed'
 
 # --- what is shown
 fit --holdout 0.2 --prior 'noise gamma(2, 0.5)'

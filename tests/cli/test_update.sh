@@ -6,7 +6,7 @@
 "$THIELE" generate -n 600 -o first.csv
 "$THIELE" generate -n 5000 --seed 1 -o more.csv
 "$THIELE" generate -n 500 --seed 2 -o test.csv
-run fit first.csv --target strength --ignore row --inducing 40 --iterations 15 -o base.thiele
+run fit first.csv --target strength --ignore row --method collapsed --inducing 40 --iterations 15 -o base.thiele
 expect_status 0
 
 # From a file and from standard input: the same model, and the first one stays when another name is given.

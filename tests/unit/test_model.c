@@ -89,6 +89,7 @@ static void test_units(void **state)
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
     options.target = "y";
     options.mean = "linear";
+    options.kernel = "matern52(ard)";
     thiele_model *one = fitted(ctx, first, &options);
     thiele_model *two = fitted(ctx, second, &options);
     predictions p1;
