@@ -135,7 +135,7 @@ static thiele_status open_engine(thi_bfit *fit)
     thi_sparse_shape shape = {.M = fit->M,
                               .largest = fit->result->largest,
                               .penalty = THI_PENALTY_TRACE,
-                              .gradients = fit->learn,
+                              .gradients = fit->learn && fit->closed,
                               .sites = fit->sites != NULL};
     thiele_status status = THIELE_OK;
     memcpy(shape.weight, weight, sizeof shape.weight);

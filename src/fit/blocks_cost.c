@@ -8,8 +8,7 @@
 #include "fit/budget.h"
 
 enum { LOOKED_AT_LEAST = 4, LOOKED_AT_MOST = 16 };
-/* Of sites, in an evaluation that begins near their fixed point and in the posterior of all rows, which begins afar. */
-enum { ROUNDS = 3, PASSES = 4 };
+enum { PASSES = 4 }; /* of sites */
 static const double BYTES_A_SECOND = 1e9;
 /* For want of certainty about how long a pass takes. */
 static const double SURE = 1.3;
@@ -38,9 +37,6 @@ double thi_bfit_sum_flops(const thi_bfit *fit, int64_t blocks)
 double thi_bfit_pull_flops(const thi_bfit *fit, int64_t blocks)
 {
     double M = (double)fit->M, n = (double)fit->typical;
-    if (fit->sites != NULL) {
-        return ROUNDS * thi_bfit_sum_flops(fit, blocks);
-    }
     return (double)blocks * (6.0 * M * M * n + (has_blocks(fit) ? n * n * n + 6.0 * M * n * n : 0.0)) + 3.0 * M * M * M;
 }
 

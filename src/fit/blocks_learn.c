@@ -15,7 +15,7 @@ enum {
     EVALUATIONS = 10   /* that a further stage must have time for */
 };
 static const double TOLERANCE = 1e-5, COARSE = 1e-3; /* nats a row; of stages before the last */
-static const double FLOPS = 1.2e10, MOST_ROWS = 1e5;   /* of an evaluation, without a deadline */
+static const double FLOPS = 1.2e10, MOST_ROWS = 1e5; /* of an evaluation, without a deadline */
 
 thiele_status thi_bfit_prepare(thi_bfit *fit)
 {
@@ -95,9 +95,6 @@ static thiele_status evaluate(void *state, thiele_context *ctx, const thi_hypers
     thi_bfit *fit = c->fit;
     thiele_status status;
     THI_TRY(thi_bfit_prepare(fit));
-    if (fit->sites != NULL) {
-        return thi_bsites_evaluate(fit, c->count, c->block, value, gradient);
-    }
     THI_TRY(add_sums(c));
     THI_TRY(thi_sparse_set(fit->engine, ctx, fit->sums));
     *value = thi_sparse_evidence(fit->engine, fit->sums);

@@ -1,8 +1,7 @@
 /*
- * Fits by blocks for any likelihood: each row has a Gaussian site per latent function, which natural steps bring to
- * their fixed point (MATH.md section 8; posterior/sparse.h). While hyperparameters are learned from some blocks the
- * sites of all of these move together, by steps that never lower the bound; the posterior of all rows is made some
- * blocks at a time, so that there is a model after each of them. Sites are kept by row: blocks may be cut anew.
+ * The posterior of blocks for any likelihood: each row has a Gaussian site per latent function, which natural steps
+ * bring to their fixed point (MATH.md section 8; posterior/sparse.h), some blocks at a time, so that there is a model
+ * after each of them. Sites are kept by row.
  */
 #include <math.h>
 #include <string.h>
@@ -12,31 +11,19 @@
 #include "fit/blocks_state.h"
 #include "fit/budget.h"
 
-enum { ROUNDS = 30, PASSES = 20 };
-/* Nats per row: a round or pass that gains less is the last; and of sites that are only passed through. */
-static const double ENOUGH = 1e-5, NEAR = 1e-4;
-/* Steps below this fraction are not worth a round. */
-static const double SMALLEST_STEP = 1.0 / 32.0;
-/* Sites of the first guess have at least this share of the prior's precision. */
-static const double FIRST_SHARE = 0.01;
-static const double MOMENT = 0.1; /* seconds */
-
-/* Sites of all rows of the table, N x Q each, the latent function slowest. */
-typedef struct row_sites {
-    double *lambda, *nu;
-} row_sites;
+enum { PASSES = 20 };
+static const double ENOUGH = 1e-4; /* nats per row: a pass that gains less is the last */
+static const double MOMENT = 0.1;  /* seconds */
 
 struct thi_bsites {
-    int64_t N, room; /* rows of the table, and of THI_SPARSE_LANES blocks */
-    /* kept: the last that were good; aim: where a whole step from them leads; next: where one from `now` does. */
-    row_sites now, kept, aim, next;
+    int64_t N, room;             /* rows of the table, and of THI_SPARSE_LANES blocks */
+    double *all_lambda, *all_nu; /* of all rows of the table, N x Q, the latent function slowest */
     thi_providers providers;
     double *desk; /* what follows, in one piece */
     /* Of the blocks at hand: room x Q, the latent function slowest; o: prior mean and offset. */
     double *lambda, *nu, *mu, *v, *g, *h, *o;
     double *f_mu, *f_v, *f_g, *f_h; /* Q x room, as expectations have it */
-    double *E, *dphi;
-    double *phi_bar; /* of the last round */
+    double *E;
     double bound;
 };
 
@@ -54,18 +41,15 @@ static thiele_status open_rows(thi_bfit *fit)
     fit->sites = s;
     s->N = fit->problem.source->n;
     s->providers = (thi_providers){.lik = spec->lik, .method = spec->expectation};
-    double **rows[] = {&s->now.lambda, &s->now.nu, &s->kept.lambda, &s->kept.nu,
-                       &s->aim.lambda, &s->aim.nu, &s->next.lambda, &s->next.nu};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        THI_TRY(thi_alloc(fit->problem.ctx, rows[i], numbers, sizeof **rows[i]));
-    }
+    THI_TRY(thi_alloc(fit->problem.ctx, &s->all_lambda, numbers, sizeof *s->all_lambda));
+    THI_TRY(thi_alloc(fit->problem.ctx, &s->all_nu, numbers, sizeof *s->all_nu));
 out:
     return status;
 }
 
 thiele_status thi_bsites_open(thi_bfit *fit)
 {
-    int64_t parameters = fit->problem.spec->lik->parameters, Q = fit->latents;
+    int64_t Q = fit->latents;
     thiele_status status = THIELE_OK;
     if (fit->sites == NULL) {
         THI_TRY(open_rows(fit));
@@ -74,8 +58,7 @@ thiele_status thi_bsites_open(thi_bfit *fit)
     int64_t room = THI_SPARSE_LANES * fit->result->largest;
     thi_free(s->desk);
     s->desk = NULL;
-    THI_TRY(thi_alloc(fit->problem.ctx, &s->desk, (size_t)((WIDE * Q + 1 + parameters) * room + parameters),
-                      sizeof *s->desk));
+    THI_TRY(thi_alloc(fit->problem.ctx, &s->desk, (size_t)((WIDE * Q + 1) * room), sizeof *s->desk));
     double *at = s->desk,
            **wide[WIDE] = {&s->lambda, &s->nu, &s->mu, &s->v, &s->g, &s->h, &s->o, &s->f_mu, &s->f_v, &s->f_g, &s->f_h};
     for (int i = 0; i < WIDE; i++, at += room * Q) {
@@ -83,8 +66,6 @@ thiele_status thi_bsites_open(thi_bfit *fit)
     }
     s->room = room;
     s->E = at;
-    s->dphi = at + room;
-    s->phi_bar = s->dphi + room * parameters;
 out:
     return status;
 }
@@ -95,11 +76,9 @@ void thi_bsites_close(thi_bfit *fit)
     if (s == NULL) {
         return;
     }
-    double *const blocks[] = {s->now.lambda, s->now.nu,      s->kept.lambda, s->kept.nu, s->aim.lambda,
-                              s->aim.nu,     s->next.lambda, s->next.nu,     s->desk};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
-        thi_free(blocks[i]);
-    }
+    thi_free(s->all_lambda);
+    thi_free(s->all_nu);
+    thi_free(s->desk);
     thi_providers_close(&s->providers);
     thi_free(s);
     fit->sites = NULL;
@@ -144,8 +123,8 @@ static thiele_status bring(thi_bfit *fit, int64_t count, const int64_t *block, i
     thi_bsites *s = fit->sites;
     thiele_status status = thi_bfit_load(fit, count, block, rows);
     if (status == THIELE_OK) {
-        carry(fit, count, block, s->now.lambda, s->lambda, false);
-        carry(fit, count, block, s->now.nu, s->nu, false);
+        carry(fit, count, block, s->all_lambda, s->lambda, false);
+        carry(fit, count, block, s->all_nu, s->nu, false);
     }
     return status;
 }
@@ -202,10 +181,10 @@ static void take_guesses(thi_bfit *fit, int64_t rows)
 }
 
 /* E, g and h of the blocks at hand at their marginals; guess: at guesses, for rows without sites. */
-static thiele_status ask(thi_bfit *fit, int64_t rows, int64_t number, bool guess, bool phi)
+static thiele_status ask(thi_bfit *fit, int64_t rows, int64_t number, bool guess)
 {
     thi_bsites *s = fit->sites;
-    int64_t Q = fit->latents, parameters = phi ? fit->problem.spec->lik->parameters : 0;
+    int64_t Q = fit->latents;
     for (int64_t k = 0; k < rows * Q; k++) {
         int64_t at = k / Q + k % Q * s->room;
         s->f_mu[k] = s->mu[at] + s->o[at];
@@ -214,18 +193,12 @@ static thiele_status ask(thi_bfit *fit, int64_t rows, int64_t number, bool guess
     if (guess) {
         take_guesses(fit, rows);
     }
-    const thi_asked asked = {
-        number, rows, fit->buffer.y, s->f_mu, s->f_v, s->E, s->f_g, s->f_h, parameters > 0 ? s->dphi : NULL};
+    const thi_asked asked = {number, rows, fit->buffer.y, s->f_mu, s->f_v, s->E, s->f_g, s->f_h, NULL};
     thiele_status status = thi_providers_expect(&s->providers, fit->problem.ctx, &asked);
     for (int64_t k = 0; k < rows * Q && status == THIELE_OK; k++) {
         int64_t at = k / Q + k % Q * s->room;
         s->g[at] = s->f_g[k];
         s->h[at] = s->f_h[k];
-    }
-    for (int64_t i = 0; i < rows && status == THIELE_OK; i++) {
-        for (int64_t p = 0; p < parameters; p++) {
-            s->phi_bar[p] += s->dphi[p + i * parameters];
-        }
     }
     return status;
 }
@@ -258,221 +231,9 @@ static double slack(const thi_bfit *fit, int64_t count)
     return sum;
 }
 
-/* --- sites of some blocks together -------------------------------------------------------------------------------- */
-
 static int64_t lanes_from(int64_t count, int64_t first)
 {
     return thi_least(count - first, THI_SPARSE_LANES);
-}
-
-/* q of the present sites, and log Z. */
-static thiele_status add_sums(thi_bfit *fit, int64_t count, const int64_t *block, double *log_z)
-{
-    thi_block here[THI_SPARSE_LANES];
-    int64_t rows;
-    thiele_status status = THIELE_OK;
-    *log_z = 0.0;
-    for (int q = 0; q < fit->latents; q++) {
-        thi_natural_zero(&fit->sums[q]);
-    }
-    for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
-        int64_t lanes = lanes_from(count, first);
-        THI_TRY(bring(fit, lanes, block + first, &rows));
-        for (int q = 0; q < fit->latents; q++) {
-            look_at(fit, lanes, q, here);
-            THI_TRY(thi_sparse_sum(&fit->engine[q], fit->problem.ctx, lanes, here, 1.0, &fit->sums[q]));
-        }
-        fit->result->fit.evaluations += lanes;
-    }
-    for (int q = 0; q < fit->latents; q++) {
-        THI_TRY(thi_sparse_set(&fit->engine[q], fit->problem.ctx, &fit->sums[q]));
-        *log_z += thi_sparse_evidence(&fit->engine[q], &fit->sums[q]);
-    }
-out:
-    return status;
-}
-
-/* The sites that g and h ask for; of the first guesses none is weak or negative. */
-static void take_aim(thi_bfit *fit, int64_t count, const int64_t *block, int64_t rows, bool guess)
-{
-    thi_bsites *s = fit->sites;
-    for (int64_t k = 0; k < rows * fit->latents; k++) {
-        int64_t at = k % rows + k / rows * s->room;
-        double lambda = -2.0 * s->h[at], least = guess ? FIRST_SHARE / s->v[at] : -INFINITY;
-        s->lambda[at] = fmax(lambda, least);
-        s->nu[at] = s->g[at] + s->lambda[at] * s->mu[at];
-    }
-    carry(fit, count, block, s->next.lambda, s->lambda, true);
-    carry(fit, count, block, s->next.nu, s->nu, true);
-}
-
-/* The bound at the present sites, where a step from there leads, and what it can gain. */
-static thiele_status round_of(thi_bfit *fit, int64_t count, const int64_t *block, bool guess, double *gains)
-{
-    thi_bsites *s = fit->sites;
-    double bound;
-    int64_t rows;
-    thiele_status status;
-    *gains = 0.0;
-    memset(s->phi_bar, 0, (size_t)fit->problem.spec->lik->parameters * sizeof *s->phi_bar);
-    THI_TRY(add_sums(fit, count, block, &bound));
-    for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
-        int64_t lanes = lanes_from(count, first);
-        THI_TRY(bring(fit, lanes, block + first, &rows));
-        THI_TRY(find_marginals(fit, lanes, rows, false));
-        THI_TRY(ask(fit, rows, fit->partition.start[block[first]], guess, true));
-        bound += slack(fit, lanes);
-        *gains += gain(fit, rows);
-        take_aim(fit, lanes, block + first, rows, guess);
-    }
-    s->bound = bound;
-    status = isfinite(bound) ? THIELE_OK : thi_fail(fit->problem.ctx, THIELE_ERROR_NUMERIC, "the bound is not finite");
-out:
-    return status;
-}
-
-/* Of the rows of some blocks: to = from + rho (aim - from); aim NULL: a copy. */
-static void mix_rows(const thi_bfit *fit, int64_t count, const int64_t *block, const row_sites *from,
-                     const row_sites *aim, double rho, const row_sites *to)
-{
-    const thi_partition *p = &fit->partition;
-    for (int64_t i = 0; i < count * fit->latents; i++) {
-        int64_t b = block[i % count], shift = i / count * fit->sites->N;
-        for (int64_t k = p->start[b]; k < p->start[b + 1]; k++) {
-            int64_t at = p->order[k] + shift;
-            double lambda = from->lambda[at], nu = from->nu[at];
-            to->lambda[at] = aim == NULL ? lambda : lambda + rho * (aim->lambda[at] - lambda);
-            to->nu[at] = aim == NULL ? nu : nu + rho * (aim->nu[at] - nu);
-        }
-    }
-}
-
-static void clear_rows(const thi_bfit *fit, int64_t count, const int64_t *block, const row_sites *sites)
-{
-    const thi_partition *p = &fit->partition;
-    for (int64_t i = 0; i < count * fit->latents; i++) {
-        int64_t b = block[i % count], shift = i / count * fit->sites->N;
-        for (int64_t k = p->start[b]; k < p->start[b + 1]; k++) {
-            sites->lambda[p->order[k] + shift] = sites->nu[p->order[k] + shift] = 0.0;
-        }
-    }
-}
-
-static bool has_sites(const thi_bfit *fit, int64_t count, const int64_t *block)
-{
-    const thi_bsites *s = fit->sites;
-    double sum = 0.0;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t row = fit->partition.order[fit->partition.start[block[i]]];
-        sum += s->now.lambda[row] == 0.0 && s->now.nu[row] == 0.0;
-    }
-    return sum == 0.0;
-}
-
-/* The present sites are good, and the next step goes from them. */
-static void keep(thi_bfit *fit, int64_t count, const int64_t *block)
-{
-    thi_bsites *s = fit->sites;
-    row_sites aim = s->aim;
-    mix_rows(fit, count, block, &s->now, NULL, 0.0, &s->kept);
-    s->aim = s->next;
-    s->next = aim;
-}
-
-/* From where the sites are, or from the likelihood's guesses where some have none or are of no use any more. */
-static thiele_status start(thi_bfit *fit, int64_t count, const int64_t *block, double *gains)
-{
-    thi_bsites *s = fit->sites;
-    thiele_status status = THIELE_ERROR_NUMERIC;
-    if (has_sites(fit, count, block)) {
-        status = round_of(fit, count, block, false, gains);
-    }
-    if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(fit->problem.ctx);
-        clear_rows(fit, count, block, &s->now);
-        status = round_of(fit, count, block, true, gains);
-        *gains = INFINITY;
-        s->bound = -INFINITY;
-    }
-    keep(fit, count, block);
-    return status;
-}
-
-/* Rounds until a step has nothing to gain, or no step of any size gains. */
-static thiele_status converge(thi_bfit *fit, int64_t count, const int64_t *block)
-{
-    thi_bsites *s = fit->sites;
-    double gains, rho = 1.0, rows = (double)(count * fit->typical);
-    bool settled = false;
-    thiele_status status;
-    THI_TRY(start(fit, count, block, &gains));
-    for (int round = 0; round < ROUNDS && !settled && gains > NEAR * rows; round++) {
-        double before = s->bound;
-        mix_rows(fit, count, block, &s->kept, &s->aim, rho, &s->now);
-        status = round_of(fit, count, block, false, &gains);
-        bool good = status == THIELE_OK && s->bound >= before - ENOUGH * rows;
-        if (good) {
-            keep(fit, count, block);
-            settled = s->bound - before < ENOUGH * rows * rho;
-            rho = fmin(1.0, 2.0 * rho);
-        } else if (status == THIELE_OK || status == THIELE_ERROR_NUMERIC) {
-            thi_recover(fit->problem.ctx);
-            settled = rho < SMALLEST_STEP;
-            rho *= 0.5;
-            s->bound = before;
-            gains = INFINITY;
-        } else {
-            break;
-        }
-        if (settled && !good) {
-            mix_rows(fit, count, block, &s->kept, NULL, 0.0, &s->now);
-            status = round_of(fit, count, block, false, &gains);
-        }
-    }
-out:
-    return status;
-}
-
-/* The gradient at the fixed point of the sites. */
-static thiele_status add_adjoints(thi_bfit *fit, int64_t count, const int64_t *block, double *gradient)
-{
-    const thi_hypers *hypers = fit->problem.hypers;
-    const thi_latents *latents = &fit->problem.spec->latents;
-    thi_block here[THI_SPARSE_LANES];
-    double value = 0.0, noise = 0.0;
-    int64_t rows;
-    thiele_status status = THIELE_OK;
-    for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
-        int64_t lanes = lanes_from(count, first);
-        THI_TRY(bring(fit, lanes, block + first, &rows));
-        for (int q = 0; q < fit->latents; q++) {
-            double *theta = gradient + hypers->first[latents->group[q]];
-            thi_sparse_bar bar = {
-                .theta = theta, .mean = theta + latents->kernel[latents->group[q]]->parameters, .log_noise = &noise};
-            look_at(fit, lanes, q, here);
-            for (int64_t i = 0; i < lanes; i++) {
-                here[i].at.g = here[i].at.h = NULL;
-            }
-            THI_TRY(thi_sparse_pull(&fit->engine[q], fit->problem.ctx, lanes, here, 1.0, &value, &bar));
-        }
-    }
-    for (int p = 0; p < fit->problem.spec->lik->parameters; p++) {
-        gradient[hypers->first[hypers->groups] + p] += fit->sites->phi_bar[p];
-    }
-out:
-    return status;
-}
-
-thiele_status thi_bsites_evaluate(thi_bfit *fit, int64_t count, const int64_t *block, double *value, double *gradient)
-{
-    thiele_status status;
-    THI_TRY(converge(fit, count, block));
-    *value = fit->sites->bound;
-    if (gradient != NULL) {
-        THI_TRY(add_adjoints(fit, count, block, gradient));
-    }
-out:
-    return status;
 }
 
 /* --- the posterior of all rows ------------------------------------------------------------------------------------ */
@@ -487,15 +248,15 @@ static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, b
     thiele_status status;
     THI_TRY(bring(fit, count, block, &rows));
     THI_TRY(find_marginals(fit, count, rows, true));
-    THI_TRY(ask(fit, rows, fit->partition.start[block[0]], first, false));
+    THI_TRY(ask(fit, rows, fit->partition.start[block[0]], first));
     *gains += gain(fit, rows);
     for (int q = 0; q < fit->latents; q++) {
         look_at(fit, count, q, here);
         THI_TRY(
             thi_sparse_step(&fit->engine[q], fit->problem.ctx, count, here, rho, &fit->step[q], &fit->sums[q], &taken));
     }
-    carry(fit, count, block, s->now.lambda, s->lambda, true);
-    carry(fit, count, block, s->now.nu, s->nu, true);
+    carry(fit, count, block, s->all_lambda, s->lambda, true);
+    carry(fit, count, block, s->all_nu, s->nu, true);
     fit->result->fit.evaluations += count;
 out:
     return status;
@@ -562,7 +323,7 @@ static thiele_status final_bound(thi_bfit *fit)
         }
         THI_TRY(bring(fit, count, block, &rows));
         THI_TRY(find_marginals(fit, count, rows, false));
-        THI_TRY(ask(fit, rows, fit->partition.start[block[0]], false, false));
+        THI_TRY(ask(fit, rows, fit->partition.start[block[0]], false));
         own += slack(fit, count);
         done += count;
     }
@@ -575,12 +336,12 @@ out:
 thiele_status thi_bsites_steps(thi_bfit *fit)
 {
     thi_bsites *s = fit->sites;
-    size_t bytes = (size_t)(s->N * fit->latents) * sizeof *s->now.lambda;
+    size_t bytes = (size_t)(s->N * fit->latents) * sizeof *s->all_lambda;
     double gains, before = INFINITY, rho = 1.0;
     bool whole = true;
     thiele_status status;
-    memset(s->now.lambda, 0, bytes);
-    memset(s->now.nu, 0, bytes);
+    memset(s->all_lambda, 0, bytes);
+    memset(s->all_nu, 0, bytes);
     fit->result->passes = 0.0;
     thi_driver_phase(fit->problem.driver, "blocks", PASSES);
     THI_TRY(thi_bfit_prepare(fit));
@@ -591,7 +352,7 @@ thiele_status thi_bsites_steps(thi_bfit *fit)
     for (int64_t pass = 0; pass < PASSES && whole; pass++) {
         THI_TRY(pass_over(fit, pass, rho, &gains, &whole));
         thi_driver_report(fit->problem.driver, log_z(fit));
-        if (pass > 0 && whole && gains < NEAR * (double)fit->partition.n) {
+        if (pass > 0 && whole && gains < ENOUGH * (double)fit->partition.n) {
             break;
         }
         rho = pass > 0 && gains > before ? 0.5 * rho : rho;
@@ -616,8 +377,8 @@ thiele_status thi_bsites_lend(thi_bfit *fit)
             return status;
         }
         for (int64_t i = 0; i < fit->partition.n; i++) {
-            local->lambda[i] = s->now.lambda[q * s->N + fit->partition.order[i]];
-            local->nu[i] = s->now.nu[q * s->N + fit->partition.order[i]];
+            local->lambda[i] = s->all_lambda[q * s->N + fit->partition.order[i]];
+            local->nu[i] = s->all_nu[q * s->N + fit->partition.order[i]];
         }
     }
     return THIELE_OK;

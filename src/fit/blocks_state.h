@@ -64,11 +64,6 @@ double thi_bfit_pass_seconds(const thi_bfit *fit);
 /* --- blocks_sites.c: any likelihood, by sites of the rows (MATH.md section 8) --- */
 thiele_status thi_bsites_open(thi_bfit *fit);
 void thi_bsites_close(thi_bfit *fit);
-/*
- * The bound of the model of these blocks alone, at sites that are near their fixed point, from where they were. The
- * gradient (all hypers; NULL: not wanted) is added to. As many rounds of sums and marginals as the sites need.
- */
-thiele_status thi_bsites_evaluate(thi_bfit *fit, int64_t count, const int64_t *block, double *value, double *gradient);
 /* Sites of all blocks, from none, some blocks at a time and then again while it helps and there is time. */
 thiele_status thi_bsites_steps(thi_bfit *fit);
 /* Sites of the rows to the local parts of the predictors. */
