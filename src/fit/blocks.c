@@ -11,6 +11,8 @@
 /* A look at the held-out rows is followed by steps that take this many times as long, at least. */
 static const double LOOK_EVERY = 20.0;
 enum { MOST_RAISES = 3, INDUCING = 300 /* without a deadline */ };
+/* Likewise, of a variational fit: some twenty seconds of two cores. */
+static const double LEARNING_FLOPS = 6e11, FEWEST_EPOCHS = 2.0, MOST_EPOCHS = 1000.0;
 
 /* --- the present state -----------------------------------------------------------------------------------------------
  */
@@ -178,6 +180,14 @@ out:
     return status;
 }
 
+/* Passes over the rows that a variational fit may take where no deadline says so. */
+static int epochs_of(const thi_bfit *fit, double M)
+{
+    const thi_source *source = fit->problem.source;
+    double pass = fit->latents * (double)source->n * (5.0 * M * M + 6.0 * M * source->dims);
+    return (int)fmax(FEWEST_EPOCHS, fmin(MOST_EPOCHS, LEARNING_FLOPS / pass));
+}
+
 /*
  * Hyperparameters and Z by a variational fit: sites take many rounds for each evaluation of a bound of blocks, where a
  * minibatch takes one.
@@ -192,6 +202,9 @@ static thiele_status variational_first(thi_bfit *fit)
     settings.inducing = inducing_of(fit);
     settings.optimizer = "natural";
     settings.components = 1;
+    if (fit->problem.driver->deadline == 0.0 && settings.epochs == 0 && settings.iterations == 0) {
+        settings.epochs = epochs_of(fit, (double)settings.inducing);
+    }
     THI_TRY(thi_alloc(fit->problem.ctx, &fitted.latent, (size_t)fit->latents, sizeof *fitted.latent));
     THI_TRY(thi_fit_variational(&fit->problem, &settings, &result, &fitted));
     fit->result->fit.evaluations += result.fit.evaluations;
