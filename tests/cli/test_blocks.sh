@@ -154,7 +154,7 @@ expect_that "$out" 'd["rows"] == 20000 and d["rmse"] < 3'
 # --- a deadline ends it near, with a model
 for method in fitc pic; do
     # shellcheck disable=SC2086
-    run fit large.csv $columns --method $method --anytime --deadline 2 -o d.thiele --json
+    run fit large.csv $columns --kernel 'matern52(ard)' --method $method --anytime --deadline 2 -o d.thiele --json
     expect_done
     expect_that "$out" 'd["seconds"] < 6'
     run score d.thiele test.csv --json
@@ -162,10 +162,35 @@ for method in fitc pic; do
 done
 # --- so do rows that join after they were held out
 # shellcheck disable=SC2086
-run fit large.csv $columns --method fitc --inducing 300 --anytime --holdout 0.2 --deadline 3 -o d.thiele --json
+run fit large.csv $columns --kernel 'matern52(ard)' --method fitc --inducing 300 --anytime --holdout 0.2 --deadline 3 \
+    -o d.thiele --json
 expect_done
 run score d.thiele test.csv --json
 expect_that "$out" 'd["rmse"] < 6'
+
+# --- other likelihoods, by sites of the rows: the same bits on any number of threads, and as good as others
+awk 'BEGIN {srand(4); print "a,b,k,c"; for (i = 0; i < 1200; i++) {a = 6 * rand() - 3; b = 6 * rand() - 3
+    f = sin(1.5 * a) + 0.3 * b; l = exp(-exp(f)); p = rand(); k = 0; while (p > l) {p *= rand(); k++}
+    print a "," b "," k "," (f + rand() - rand() > 0 ? "yes" : "no")}}' >counts.csv
+for method in fitc pitc pic; do
+    for threads in 1 2 5; do
+        run fit counts.csv --target k --inputs a,b --likelihood poisson --method $method --inducing 30 --blocks 6 \
+            --epochs 20 --threads $threads -o "sites$threads.thiele"
+        expect_status 0
+    done
+    check "$method: the same bits on 2 threads" cmp sites1.thiele sites2.thiele
+    check "$method: the same bits on 5 threads" cmp sites1.thiele sites5.thiele
+    run score sites1.thiele counts.csv --json
+    expect_that "$out" 'd["nlpd"] < 1.45 and d["coverage90"] > 0.85'
+done
+run update sites1.thiele counts.csv -o further.thiele
+expect_refusal 1 'rows belong to blocks'
+run fit counts.csv --target c --inputs a,b --likelihood softmax --method pic --inducing 30 --epochs 10 -o s.thiele --json
+expect_status 0
+run score s.thiele counts.csv --json
+expect_that "$out" 'd["error_rate"] < 0.3'
+run fit counts.csv --target k --inputs a,b --likelihood poisson --method pic --anytime --schedule 1,1,1 -o bad.thiele
+expect_refusal 2 'are for Gaussian noise and one target'
 
 # --- a full disk: one sentence, and no model
 if [ -w /dev/full ]; then
