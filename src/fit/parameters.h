@@ -25,6 +25,7 @@ typedef struct thi_hyper {
     double number;     /* of a fixed one: to the last bit */
     thi_prior_kind prior;
     double prior_a, prior_b; /* lognormal: mean, sd of the log; gamma: shape, rate */
+    bool assumed;            /* nobody asked for that prior */
 } thi_hyper;
 
 typedef struct thi_hypers {

@@ -29,6 +29,7 @@ static void add_prior(thi_hyper *h, double log_centre, double spread)
         h->prior = THI_PRIOR_LOGNORMAL;
         h->prior_a = log(h->unit) + log_centre + spread * spread;
         h->prior_b = spread;
+        h->assumed = true;
     }
 }
 

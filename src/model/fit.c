@@ -211,7 +211,7 @@ static thiele_status print_prior(thiele_context *ctx, const thi_hyper *h, char *
 {
     thi_text text;
     *out = NULL;
-    if (h->prior == THI_PRIOR_NONE || h->fixed) {
+    if (h->prior == THI_PRIOR_NONE || h->assumed || h->fixed) {
         return THIELE_OK;
     }
     thi_text_init(&text, ctx);
