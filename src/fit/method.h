@@ -1,7 +1,7 @@
 /*
  * A method of inference as one row: what it is called, when auto takes it and why, what it can do, which options it
  * understands, and how it goes about a fit. A row lives in the file of its method (model/method_*.c) and is listed once
- * (model/methods.c); auto, messages, docs and everything that depends on the method read the rows, and nothing else
+ * (model/methods.def); auto, messages, docs and everything that depends on the method read the rows, and nothing else
  * knows a method by its name.
  */
 #ifndef THI_METHOD_H
