@@ -161,10 +161,15 @@ enum {
 /* Those with a block prior take any likelihood by sites. */
 enum { ANY = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS };
 
-/* A model with a local part keeps all rows. */
+/* A model with a local part keeps all rows; blocks may be half as large again as they are on average. */
 static double bytes(const thi_fitting *f, int64_t n)
 {
-    return 4.0 * sizeof(double) * (double)n * (f->model->encoder.dims + 4.0);
+    enum { INDUCING = 300, LARGEST = 750 };
+    thi_sparse_shape shape = {
+        .M = thi_least(n, INDUCING), .largest = thi_least(n, LARGEST), .gradients = true, .sites = true};
+    shape.weight[THI_RESIDUAL_BLOCK] = 1.0;
+    return 4.0 * sizeof(double) * (double)n * (f->model->encoder.dims + 4.0) +
+           f->spec.lik->latents * thi_sparse_bytes(&shape, f->ctx->threads);
 }
 
 #define BLOCK_METHOD(symbol, ability, value, text)                                                                     \

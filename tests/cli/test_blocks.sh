@@ -173,16 +173,16 @@ awk 'BEGIN {srand(4); print "a,b,k,c"; for (i = 0; i < 1200; i++) {a = 6 * rand(
     f = sin(1.5 * a) + 0.3 * b; l = exp(-exp(f)); p = rand(); k = 0; while (p > l) {p *= rand(); k++}
     print a "," b "," k "," (f + rand() - rand() > 0 ? "yes" : "no")}}' >counts.csv
 for method in fitc pitc pic; do
-    for threads in 1 2 5; do
+    for threads in 1 $([ $method = pic ] && echo 2 5); do
         run fit counts.csv --target k --inputs a,b --likelihood poisson --method $method --inducing 30 --blocks 6 \
-            --epochs 20 --threads $threads -o "sites$threads.thiele"
+            --epochs 8 --threads $threads -o "sites$threads.thiele"
         expect_status 0
     done
-    check "$method: the same bits on 2 threads" cmp sites1.thiele sites2.thiele
-    check "$method: the same bits on 5 threads" cmp sites1.thiele sites5.thiele
     run score sites1.thiele counts.csv --json
     expect_that "$out" 'd["nlpd"] < 1.45 and d["coverage90"] > 0.85'
 done
+check "the same bits on 2 threads" cmp sites1.thiele sites2.thiele
+check "the same bits on 5 threads" cmp sites1.thiele sites5.thiele
 run update sites1.thiele counts.csv -o further.thiele
 expect_refusal 1 'rows belong to blocks'
 run fit counts.csv --target c --inputs a,b --likelihood softmax --method pic --inducing 30 --epochs 10 -o s.thiele --json
