@@ -55,7 +55,10 @@ typedef struct study {
     thi_variational_settings sparse;
     thi_blocks_settings settings;
     thi_blocks_result result;
-    thi_bfit fit;
+    thi_bfit fit; /* of one latent function: */
+    thi_sparse engine;
+    thi_natural sums, step;
+    thi_local *local;
     double basis_seconds, partition_seconds, prepare_seconds;
     /* Of the test rows, whatever q is: mean = base_mean + B'm, var = base_variance + b'S b. */
     thi_matrix B, work;
@@ -136,7 +139,13 @@ static void open_model(study *s, const char *form)
     s->fit = (thi_bfit){.problem = {ctx, &s->driver, &s->spec, &s->source, &s->hypers},
                         .sparse = &s->sparse,
                         .settings = &s->settings,
-                        .result = &s->result};
+                        .result = &s->result,
+                        .latents = 1,
+                        .closed = true,
+                        .engine = &s->engine,
+                        .sums = &s->sums,
+                        .step = &s->step,
+                        .local = &s->local};
     thi_free(one);
 }
 
@@ -146,8 +155,8 @@ static void open_engine(study *s, bool gradients)
     thi_sparse_shape shape = {
         .M = fit->M, .largest = s->result.largest, .penalty = THI_PENALTY_TRACE, .gradients = gradients};
     memcpy(shape.weight, s->settings.form.weight, sizeof shape.weight);
-    thi_sparse_close(&fit->engine);
-    check(s->ctx, thi_sparse_open(&fit->engine, s->ctx, &shape, s->train.dims));
+    thi_sparse_close(fit->engine);
+    check(s->ctx, thi_sparse_open(fit->engine, s->ctx, &shape, s->train.dims));
 }
 
 static void choose_basis(study *s)
@@ -159,9 +168,9 @@ static void choose_basis(study *s)
     check(s->ctx, thi_first_basis(&(thi_problem){s->ctx, &s->driver, &s->spec, &s->source, &s->hypers}, &s->sparse,
                                   s->sparse.inducing, &fit->Z, &fit->M, NULL));
     s->basis_seconds = now(s->ctx) - started;
-    if (fit->sums.t == NULL) {
-        check(s->ctx, thi_natural_open(&fit->sums, s->ctx, fit->M));
-        check(s->ctx, thi_natural_open(&fit->step, s->ctx, fit->M));
+    if (fit->sums->t == NULL) {
+        check(s->ctx, thi_natural_open(fit->sums, s->ctx, fit->M));
+        check(s->ctx, thi_natural_open(fit->step, s->ctx, fit->M));
     }
 }
 
@@ -247,7 +256,7 @@ static void prepare(study *s)
 /* V = L^-1 k(Z, X*) of the test rows, and what is left of their variance. */
 static void project_plain(study *s)
 {
-    const thi_sparse *e = &s->fit.engine;
+    const thi_sparse *e = s->fit.engine;
     thi_inputs inputs = {0};
     int64_t M = s->fit.M, n = s->test.n;
     check(s->ctx, thi_inputs_make(&inputs, s->ctx, e->prior.kernel, n, s->test.X));
@@ -267,11 +276,11 @@ static void project_local(study *s)
 {
     thi_bfit *fit = &s->fit;
     thi_predictor predictor = {0};
-    thi_natural_zero(&fit->sums);
-    check(s->ctx, thi_sparse_set(&fit->engine, s->ctx, &fit->sums));
-    check(s->ctx, thi_sparse_freeze(&fit->engine, s->ctx, s->settings.form.conditional, &predictor));
-    thi_local_renew(fit->local, fit->engine.noise);
-    predictor.local = fit->local;
+    thi_natural_zero(fit->sums);
+    check(s->ctx, thi_sparse_set(fit->engine, s->ctx, fit->sums));
+    check(s->ctx, thi_sparse_freeze(fit->engine, s->ctx, s->settings.form.conditional, &predictor));
+    thi_local_renew(fit->local[0], fit->engine->noise);
+    predictor.local = fit->local[0];
     check(s->ctx,
           thi_local_project(&predictor, s->ctx, s->test.n, s->test.X, NULL, s->base_mean, s->B, s->base_variance));
     predictor.local = NULL;
@@ -297,7 +306,7 @@ static double project(study *s)
 /* RMSE and MNLP of the present q of the engine. */
 static void score(study *s, double *rmse, double *mnlp)
 {
-    const thi_sparse *e = &s->fit.engine;
+    const thi_sparse *e = s->fit.engine;
     int64_t M = s->fit.M, n = s->test.n;
     double square = 0.0, total = 0.0, unit = s->scale[s->test.dims];
     for (int64_t first = 0; first < n; first += CHUNK) {
@@ -322,7 +331,7 @@ static void score(study *s, double *rmse, double *mnlp)
 static void report(study *s, const thi_natural *sums, double seconds)
 {
     double rmse, mnlp, started = now(s->ctx);
-    check(s->ctx, thi_sparse_set(&s->fit.engine, s->ctx, sums));
+    check(s->ctx, thi_sparse_set(s->fit.engine, s->ctx, sums));
     double set = now(s->ctx) - started;
     score(s, &rmse, &mnlp);
     print_number("seconds", s->prepare_seconds + seconds + set);
@@ -354,18 +363,18 @@ static void run_exact(study *s)
     double started = now(s->ctx);
     thi_bfit *fit = &s->fit;
     int64_t P = fit->partition.blocks, rows, block[THI_SPARSE_LANES];
-    thi_natural_zero(&fit->sums);
+    thi_natural_zero(fit->sums);
     for (int64_t done = 0; done < P; done += THI_SPARSE_LANES) {
         int64_t lanes = P - done < THI_SPARSE_LANES ? P - done : THI_SPARSE_LANES;
         for (int64_t i = 0; i < lanes; i++) {
             block[i] = done + i;
         }
         check(s->ctx, thi_bfit_load(fit, lanes, block, &rows));
-        check(s->ctx, thi_sparse_sum(&fit->engine, s->ctx, lanes, fit->block, 1.0, &fit->sums));
+        check(s->ctx, thi_sparse_sum(fit->engine, s->ctx, lanes, fit->block, 1.0, fit->sums));
     }
     double seconds = now(s->ctx) - started;
     printf("{\"what\": \"exact\"");
-    report(s, &fit->sums, seconds);
+    report(s, fit->sums, seconds);
 }
 
 static bool is_looked_at(int64_t t, int64_t last)
@@ -390,9 +399,9 @@ static double move(const study *s, int variant, int64_t t, thi_natural *sums)
     double started = now(s->ctx), P = (double)s->fit.partition.blocks;
     double rho = rho_at(&s->o, t);
     if (variant == SUM) {
-        thi_natural_mix(sums, 1.0, &s->fit.step, 1.0);
+        thi_natural_mix(sums, 1.0, s->fit.step, 1.0);
     } else {
-        thi_natural_mix(sums, 1.0 - rho, &s->fit.step, rho * P);
+        thi_natural_mix(sums, 1.0 - rho, s->fit.step, rho * P);
     }
     return now(s->ctx) - started;
 }
@@ -412,8 +421,8 @@ static void run_anytime(study *s)
         double started = now(s->ctx);
         int64_t block = thi_shuffle_at(&order, t);
         check(s->ctx, thi_bfit_load(fit, 1, &block, &rows));
-        thi_natural_zero(&fit->step);
-        check(s->ctx, thi_sparse_sum(&fit->engine, s->ctx, 1, fit->block, 1.0, &fit->step));
+        thi_natural_zero(fit->step);
+        check(s->ctx, thi_sparse_sum(fit->engine, s->ctx, 1, fit->block, 1.0, fit->step));
         double both = now(s->ctx) - started;
         for (int v = 0; v < VARIANTS; v++) {
             seconds[v] += both + move(s, v, t, &sums[v]);
@@ -465,11 +474,11 @@ static void close_study(study *s)
 {
     thi_bfit *fit = &s->fit;
     thi_partition_clear(&fit->partition);
-    thi_sparse_close(&fit->engine);
-    thi_natural_close(&fit->sums);
-    thi_natural_close(&fit->step);
+    thi_sparse_close(fit->engine);
+    thi_natural_close(fit->sums);
+    thi_natural_close(fit->step);
     thi_rows_free(&fit->buffer);
-    thi_local_destroy(fit->local);
+    thi_local_destroy(fit->local[0]);
     thi_free(fit->Z);
     thi_free(s->B.data);
     thi_free(s->work.data);

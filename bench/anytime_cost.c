@@ -100,23 +100,38 @@ static void make_model(bench *b)
                                    1, false));
 }
 
-static void open_fit(bench *b, const thi_blocks_settings *settings, thi_bfit *fit)
+/* What a fit of one latent function has of each. */
+typedef struct one_of_each {
+    thi_sparse engine;
+    thi_natural sums, step;
+} one_of_each;
+
+static void open_fit(bench *b, const thi_blocks_settings *settings, thi_bfit *fit, one_of_each *own)
 {
+    *own = (one_of_each){0};
     thi_sparse_shape shape = {.M = M, .largest = ROWS, .penalty = THI_PENALTY_TRACE};
     memcpy(shape.weight, settings->form.weight, sizeof shape.weight);
-    *fit = (thi_bfit){
-        .problem = {.ctx = b->ctx, .spec = &b->spec}, .settings = settings, .Z = b->Z, .M = M, .buffer = b->buffer};
-    check(b->ctx, thi_natural_open(&fit->sums, b->ctx, M));
-    check(b->ctx, thi_natural_open(&fit->step, b->ctx, M));
-    check(b->ctx, thi_sparse_open(&fit->engine, b->ctx, &shape, D));
+    *fit = (thi_bfit){.problem = {.ctx = b->ctx, .spec = &b->spec},
+                      .settings = settings,
+                      .Z = b->Z,
+                      .M = M,
+                      .buffer = b->buffer,
+                      .latents = 1,
+                      .closed = true,
+                      .engine = &own->engine,
+                      .sums = &own->sums,
+                      .step = &own->step};
+    check(b->ctx, thi_natural_open(fit->sums, b->ctx, M));
+    check(b->ctx, thi_natural_open(fit->step, b->ctx, M));
+    check(b->ctx, thi_sparse_open(fit->engine, b->ctx, &shape, D));
     check(b->ctx, thi_bfit_prepare(fit));
 }
 
 static void close_fit(thi_bfit *fit)
 {
-    thi_sparse_close(&fit->engine);
-    thi_natural_close(&fit->sums);
-    thi_natural_close(&fit->step);
+    thi_sparse_close(fit->engine);
+    thi_natural_close(fit->sums);
+    thi_natural_close(fit->step);
 }
 
 /* --- steps -------------------------------------------------------------------------------------------------------- */
@@ -136,10 +151,10 @@ static void step(bench *b, thi_bfit *fit, int size, int64_t t, double *part)
     at[0] = now(b->ctx);
     check(b->ctx, thi_bfit_load(fit, 1, &block, &rows));
     at[1] = now(b->ctx);
-    thi_natural_zero(&fit->step);
-    check(b->ctx, thi_sparse_sum(&fit->engine, b->ctx, 1, fit->block, 1.0, &fit->step));
+    thi_natural_zero(fit->step);
+    check(b->ctx, thi_sparse_sum(fit->engine, b->ctx, 1, fit->block, 1.0, fit->step));
     at[2] = now(b->ctx);
-    thi_natural_mix(&fit->sums, 1.0, &fit->step, 1.0);
+    thi_natural_mix(fit->sums, 1.0, fit->step, 1.0);
     at[3] = now(b->ctx);
     for (int p = 0; p < PARTS; p++) {
         part[p] = at[p + 1] - at[p];
@@ -159,7 +174,7 @@ static double time_set(bench *b, thi_bfit *fit)
     double seconds[RUNS];
     for (int run = 0; run < RUNS; run++) {
         double started = now(b->ctx);
-        check(b->ctx, thi_sparse_set(&fit->engine, b->ctx, &fit->sums));
+        check(b->ctx, thi_sparse_set(fit->engine, b->ctx, fit->sums));
         seconds[run] = now(b->ctx) - started;
     }
     return median(RUNS, seconds);
@@ -172,7 +187,8 @@ static bool measure(bench *b, int form, int steps)
     thi_bfit fit;
     double typical[SIZES], low = INFINITY, high = 0.0;
     check(b->ctx, thi_blocks_form_parse(&settings.form, b->ctx, forms[form].name));
-    open_fit(b, &settings, &fit);
+    one_of_each own;
+    open_fit(b, &settings, &fit, &own);
     for (int t = -1; t < steps; t++) {
         for (int k = 0; k < SIZES; k++) {
             double part[PARTS];
