@@ -173,43 +173,32 @@ static int64_t affordable(const thi_fitting *f)
     return (int64_t)fmin(rows, ROWS);
 }
 
-/* All of them on these rows; f has the prior of the best. */
+/* All of them on these rows, each from where the first ended; f has the prior of the best. */
 static thiele_status choose(thi_fitting *f, const thi_rows *rows)
 {
-    learned base = {0}, best = {0}, own = {0};
+    learned own[CANDIDATES] = {0};
     double most = -INFINITY, score;
-    int chosen = 0;
+    int best = 0;
     thiele_status status = THIELE_OK;
     for (int k = 0; k < CANDIDATES; k++) {
         double all = thi_budget_split(f->driver, CANDIDATES - k);
-        status = judge(f, candidates[k], rows, &base, &own, &score);
+        status = judge(f, candidates[k], rows, &own[0], &own[k], &score);
         thi_budget_restore(f->driver, all);
         THI_TRY(status);
         thi_log(f->ctx, THIELE_LOG_INFO, "kernel %s: %.6g", candidates[k], score);
-        if (score > most) {
-            learned before = best;
-            best = own;
-            own = before;
-            most = score;
-            chosen = k;
-        }
-        if (k == 0 && chosen == 0 && score > -INFINITY) {
-            THI_TRY(make(f, candidates[0]));
-            learned_load(&best, &f->hypers);
-            THI_TRY(learned_keep(&base, f->ctx, &f->hypers));
-            forget(f);
-        }
+        best = score > most ? k : best;
+        most = fmax(most, score);
     }
-    THI_TRY(make(f, candidates[chosen]));
-    learned_load(&best, &f->hypers);
+    THI_TRY(make(f, candidates[best]));
+    learned_load(&own[best], &f->hypers);
     for (int i = 0; i < f->hypers.count; i++) {
         f->hypers.hyper[i].given = true; /* searches go on from here */
     }
     THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
 out:
-    learned_clear(&base);
-    learned_clear(&best);
-    learned_clear(&own);
+    for (int k = 0; k < CANDIDATES; k++) {
+        learned_clear(&own[k]);
+    }
     return status;
 }
 
