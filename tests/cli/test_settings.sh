@@ -71,10 +71,10 @@ expect_status 0
 expect_err "300 columns are the same .*'a_rather_long_name_10' and 290 more$"
 
 # --- memory
-"$THIELE" generate -n 1900 -o large.csv
-run fit large.csv --target strength --ignore row --method exact --memory 28M -o bad.thiele
-expect_refusal 1 '1900 rows' '[0-9.]+ MB of memory' 'of the 29\.[0-9] MB' '--memory' 'collapsed' 'variational'
-run fit large.csv --target strength --inputs x1 --memory 28M --iterations 1 --deadline 20 -o m.thiele
+"$THIELE" generate -n 2000 -o large.csv
+run fit large.csv --target strength --ignore row --method exact --memory 32M -o bad.thiele
+expect_refusal 1 '2000 rows' '[0-9.]+ MB of memory' 'of the 33\.[0-9] MB' '--memory' 'collapsed' 'variational'
+run fit large.csv --target strength --inputs x1 --memory 32M --iterations 1 --deadline 3 -o m.thiele
 expect_status 0
 expect_out '^method +(pic|collapsed|variational): method exact would take more memory than is allowed'
 
