@@ -38,7 +38,7 @@ typedef struct thiele_fit_options {
     const char *method;      /* NULL: "auto"; "exact", "dense", "collapsed", "variational", "augmented";
                                 to sample at learned values: "gibbs", "ess", "hmc", "mh"; sparse by blocks: "sor",
                                 "dtc", "fitc", "fic", "pitc", "pic", "0.3 fitc + 0.7 dtc"; "decoupled" */
-    const char *kernel;      /* NULL: "matern52(ard)"; see kernel.h. Values in the units of the data */
+    const char *kernel;      /* NULL: "auto", the one of a few that suits the rows; see kernel.h. Units of the data */
     const char *mean;        /* NULL: "zero" or "constant", as suits the likelihood. "linear" */
     const char *set;         /* "lengthscale[age]=2, noise~0.1": = fixes, ~ gives a first guess; units of the data */
     const char *prior; /* "lengthscale lognormal(0, 1), noise gamma(2, 0.5)": (mu, sigma) of the log; (shape, rate) */
@@ -86,12 +86,16 @@ typedef struct thiele_fit_options {
     int calibrate;         /* 1: correct intervals, or class probabilities, by rows that were left or held out; without
                               holdout a fifth of the rows is, at most 2000, unless leave-one-out residuals are there */
     int compact;           /* 1: auto prefers inducing inputs alone, whose models are small and can be updated */
+    const char *noise;     /* of a target that is a number, without a likelihood: NULL: "auto", what the rows ask for of
+                              "gaussian", "student-t" and "heteroscedastic"; or one of them */
+    const char *effort;    /* without a deadline: NULL: "normal", about a minute at most on two cores for 50,000 rows of
+                              20 columns; "low", a fifth of that work; "high", five times as much */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0                          \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0                    \
     }
 
 /*

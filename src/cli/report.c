@@ -395,6 +395,15 @@ static void print_sampling(const json_t *sampling)
     }
 }
 
+/* What the fit took, and what speaks for it. */
+static void print_choice(const json_t *json, const char *field)
+{
+    const char *why = json_string_value(json_object_get(json, field));
+    if (why != NULL) {
+        cli_row(NULL, "chosen %s", why);
+    }
+}
+
 int cli_report(const char *description)
 {
     char number[CLI_NUMBER_MAX];
@@ -404,7 +413,9 @@ int cli_report(const char *description)
     }
     cli_row("method", "%s: %s", text_of(json, "method"), text_of(json, "why"));
     cli_row("likelihood", "%s (expectations: %s)", text_of(json, "likelihood"), text_of(json, "expectation"));
+    print_choice(json, "noise_why");
     cli_row("kernel", "%s", text_of(json, "kernel"));
+    print_choice(json, "kernel_why");
     cli_row("mean", "%s", text_of(json, "mean"));
     cli_row("rows", "%lld", count_of(json, "rows"));
     print_sparse(json_object_get(json, "sparse"));

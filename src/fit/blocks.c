@@ -165,7 +165,9 @@ static int64_t inducing_of(const thi_bfit *fit)
 {
     bool hurried = fit->problem.driver->deadline > 0.0;
     int64_t most = thi_first_inducing(fit->problem.driver, fit->problem.source, fit->latents);
-    return fit->sparse->inducing > 0 ? fit->sparse->inducing : hurried ? most : thi_least(most, INDUCING);
+    return fit->sparse->inducing > 0 ? fit->sparse->inducing
+           : hurried                 ? most
+                                     : thi_least(most, (int64_t)thi_budget_rows(fit->problem.driver, INDUCING));
 }
 
 static thiele_status explore(thi_bfit *fit)
@@ -185,7 +187,7 @@ static int epochs_of(const thi_bfit *fit, double M)
 {
     const thi_source *source = fit->problem.source;
     double pass = fit->latents * (double)source->n * (5.0 * M * M + 6.0 * M * source->dims);
-    return (int)fmax(FEWEST_EPOCHS, fmin(MOST_EPOCHS, LEARNING_FLOPS / pass));
+    return (int)fmax(FEWEST_EPOCHS, fmin(MOST_EPOCHS, thi_budget_work(fit->problem.driver, LEARNING_FLOPS) / pass));
 }
 
 /*

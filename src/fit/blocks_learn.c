@@ -124,7 +124,8 @@ static int64_t next_count(const thi_bfit *fit, int64_t count)
     double P = (double)fit->partition.blocks, each = evaluation_flops(fit, 1), most = P;
     double left = thi_budget_left(fit->problem.driver) - thi_bfit_pass_seconds(fit);
     if (isinf(left)) {
-        most = fmin(P, fmax(FEWEST_BLOCKS, fmin(MOST_ROWS / (double)fit->typical, FLOPS / each)));
+        most = thi_budget_work(fit->problem.driver, fmin(MOST_ROWS / (double)fit->typical, FLOPS / each));
+        most = fmin(P, fmax(FEWEST_BLOCKS, most));
     }
     double affordable = fmax(0.0, left) / (EVALUATIONS * thi_budget_seconds(fit->problem.driver, each));
     double next = fmin(fmin(GROWTH * (double)count, most), affordable);

@@ -11,6 +11,8 @@
 
 typedef enum thi_share {
     THI_SHARE_KERNEL,    /* a choice among kernels */
+    THI_SHARE_NOISE,     /* and of noise, on some rows */
+    THI_SHARE_FAVOURITE, /* all of a fit that has rivals, before them */
     THI_SHARE_EXPLORE,   /* hyperparameters by a dense method on samples of the rows */
     THI_SHARE_BASIS,     /* inducing inputs chosen among the rows */
     THI_SHARE_PASS,      /* one pass over all rows: inducing inputs are as many as it has time for */
@@ -39,6 +41,12 @@ double thi_budget_part(const thi_driver *driver, thi_share share);
 /* What so many flops will take, and how many a share of the time left buys, at the speed seen so far. */
 double thi_budget_seconds(const thi_driver *driver, double flops);
 double thi_budget_flops(const thi_driver *driver, thi_share share);
+/*
+ * Without a deadline work has limits of its own: flops that are worth it, and rows of what grows with their cube, both
+ * scaled by the effort that was asked for.
+ */
+double thi_budget_work(const thi_driver *driver, double flops);
+double thi_budget_rows(const thi_driver *driver, double rows);
 /* So many flops took so long. */
 void thi_budget_took(thi_driver *driver, double flops, double seconds);
 /*

@@ -15,6 +15,7 @@ typedef struct thi_driver {
     int64_t rows;        /* that steps of this phase have worked on */
     double held_out;     /* root mean square error on rows that were held out, units of the model; NaN: none */
     double unit;         /* of the target: held_out is shown in the units of the data */
+    double effort;       /* of work that no deadline limits, beside the normal (budget.h); 0: normal */
     double speed;        /* flops a second, as the fit has seen them (budget.h); 0: nothing was measured yet */
     bool stopped;
     thiele_stop reason; /* when stopped */

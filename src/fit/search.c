@@ -303,12 +303,22 @@ static thiele_status explore_sample(ascent *p, const thi_rows *rows, const thi_f
     return status;
 }
 
+/* Whether there is anything that starts may differ in. */
+static bool has_starts(const thi_hypers *hypers)
+{
+    bool open = false;
+    for (int i = 0; i < hypers->count; i++) {
+        open = open || (!hypers->hyper[i].fixed && !hypers->hyper[i].given);
+    }
+    return open;
+}
+
 static thiele_status search(ascent *p, const thi_rows *rows, const thi_fit_settings *settings, thi_fit_result *result,
                             thi_fitted *fitted)
 {
     bool learn = thi_hypers_free(p->hypers) > 0 && settings->iterations >= 0;
     thiele_status status;
-    if (learn) {
+    if (learn && has_starts(p->hypers)) {
         double deadline = thi_budget_lend(p->driver, THI_SHARE_SITES);
         THI_TRY(explore_sample(p, rows, settings, result));
         thi_budget_restore(p->driver, deadline);

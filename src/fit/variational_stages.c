@@ -42,7 +42,9 @@ static double closing(const stages *s)
 static int64_t next_rows(const stages *s, int64_t rows)
 {
     double n = (double)s->all->n,
-           most = s->fit->problem.driver->deadline > 0.0 ? n : fmin(n, fmax(MOST_ROWS, (double)rows));
+           most = s->fit->problem.driver->deadline > 0.0
+                      ? n
+                      : fmin(n, fmax(thi_budget_work(s->fit->problem.driver, MOST_ROWS), (double)rows));
     double left = thi_budget_left(s->fit->problem.driver) - closing(s);
     double affordable = s->a_row > 0.0 ? left / (EVALUATIONS * 2.0 * s->a_row) : (double)INFINITY;
     double next = fmin(fmin(GROWTH * (double)rows, most), affordable);

@@ -124,7 +124,7 @@ static int64_t most_steps(const loop *l)
         return INT64_MAX / 2;
     }
     int64_t most = MOST_EPOCHS * epoch > LEAST_STEPS ? MOST_EPOCHS * epoch : LEAST_STEPS;
-    int64_t steps = STEPS < most ? STEPS : most;
+    int64_t steps = (int64_t)thi_budget_work(fit->problem.driver, (double)thi_least(STEPS, most));
     return steps > LEAST_EPOCHS * epoch ? steps : LEAST_EPOCHS * epoch;
 }
 

@@ -9,12 +9,12 @@
 #include "fit/budget.h"
 #include "fit/explore.h"
 #include "fit/start.h"
-#include "model/specify.h"
+#include "model/choose.h"
 
 static const char *const candidates[] = {"matern52(ard)", "matern32(ard)", "matern52(ard) + matern12(ard)",
                                          "matern52(ard) + linear", "matern52(ard) + matern12(ard) + linear"};
 enum { CANDIDATES = sizeof candidates / sizeof *candidates };
-enum { ROWS = 500, LEAST = 100, ITERATIONS = 25, EVALUATIONS = 60, ANCHORS = 4 };
+enum { ROWS = 500, LEAST = 100, ITERATIONS = 25, EVALUATIONS = 60 };
 static const double TOLERANCE = 0.5; /* nats */
 /*
  * Of the log of a length-scale around the median distance, and of a noise around a hundredth of the targets' variance:
@@ -52,66 +52,76 @@ static void add_priors(thi_fitting *f)
     }
 }
 
-static thiele_status make(thi_fitting *f, const char *kernel)
+thiele_status thi_make_candidate(thi_fitting *f, const char *kernels)
 {
-    thiele_status status = thi_make_prior(f, kernel);
+    thiele_status status = thi_make_prior(f, kernels);
     if (status == THIELE_OK) {
         add_priors(f);
     }
     return status;
 }
 
-static void forget(thi_fitting *f)
+void thi_forget_candidate(thi_fitting *f)
 {
     thi_hypers_clear(&f->hypers);
     thi_latents_clear(&f->spec.latents);
 }
 
-/* What a kernel learned, by the names of its parameters. */
-typedef struct learned {
-    char **name;
-    double *value;
-    int count;
-} learned;
-
-static void learned_clear(learned *l)
+void thi_choice_begin(thi_choice *choice, thiele_context *ctx, const char *by, int64_t rows)
 {
-    for (int i = 0; i < l->count; i++) {
-        thi_free(l->name[i]);
-    }
-    thi_free(l->name);
-    thi_free(l->value);
-    *l = (learned){0};
+    *choice = (thi_choice){0};
+    thi_text_init(&choice->text, ctx);
+    thi_text_add(&choice->text, "by %s of %lld rows", by, (long long)rows);
 }
 
-static thiele_status learned_keep(learned *l, thiele_context *ctx, const thi_hypers *hypers)
+void thi_choice_add(thi_choice *choice, const char *name, double beside)
+{
+    thi_text_add(&choice->text, "%s%s %+.3f", choice->count++ == 0 ? " (nats per row beside it: " : ", ", name, beside);
+}
+
+thiele_status thi_choice_end(thi_choice *choice, char **out)
+{
+    thi_text_add(&choice->text, "%s", choice->count > 0 ? ")" : "");
+    return thi_text_take(&choice->text, out);
+}
+
+void thi_named_clear(thi_named *values)
+{
+    for (int i = 0; i < values->count; i++) {
+        thi_free(values->name[i]);
+    }
+    thi_free(values->name);
+    thi_free(values->value);
+    *values = (thi_named){0};
+}
+
+thiele_status thi_named_keep(thi_named *values, thiele_context *ctx, const thi_hypers *hypers)
 {
     thiele_status status;
-    learned_clear(l);
-    THI_TRY(thi_alloc(ctx, &l->name, (size_t)hypers->count, sizeof *l->name));
-    THI_TRY(thi_alloc(ctx, &l->value, (size_t)hypers->count, sizeof *l->value));
-    for (; l->count < hypers->count; l->count++) {
-        THI_TRY(thi_strdup(ctx, &l->name[l->count], hypers->hyper[l->count].name));
-        l->value[l->count] = hypers->hyper[l->count].value;
+    thi_named_clear(values);
+    THI_TRY(thi_alloc(ctx, &values->name, (size_t)hypers->count, sizeof *values->name));
+    THI_TRY(thi_alloc(ctx, &values->value, (size_t)hypers->count, sizeof *values->value));
+    for (; values->count < hypers->count; values->count++) {
+        THI_TRY(thi_strdup(ctx, &values->name[values->count], hypers->hyper[values->count].name));
+        values->value[values->count] = hypers->hyper[values->count].value;
     }
 out:
     return status;
 }
 
-/* Values of the same name; others stay. */
-static void learned_load(const learned *l, thi_hypers *hypers)
+void thi_named_load(const thi_named *values, thi_hypers *hypers)
 {
     for (int i = 0; i < hypers->count; i++) {
-        for (int k = 0; k < l->count; k++) {
-            if (!hypers->hyper[i].fixed && strcmp(hypers->hyper[i].name, l->name[k]) == 0) {
-                hypers->hyper[i].value = l->value[k];
+        for (int k = 0; k < values->count; k++) {
+            if (!hypers->hyper[i].fixed && strcmp(hypers->hyper[i].name, values->name[k]) == 0) {
+                hypers->hyper[i].value = values->value[k];
             }
         }
     }
 }
 
 /* From where the first kernel ended: what is new begins at its guess. */
-static thiele_status climb(thi_fitting *f, const thi_rows *rows, const learned *base, double *value)
+static thiele_status climb(thi_fitting *f, const thi_rows *rows, const thi_named *base, double *value)
 {
     thi_problem problem = thi_fitting_problem(f, NULL);
     const thi_objective *objective = &thi_objective_exact;
@@ -120,7 +130,7 @@ static thiele_status climb(thi_fitting *f, const thi_rows *rows, const learned *
     void *state = NULL;
     thiele_status status;
     THI_TRY(thi_start_guess(&f->hypers, f->ctx, &f->spec, rows, &spread));
-    learned_load(base, &f->hypers);
+    thi_named_load(base, &f->hypers);
     THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
     THI_TRY(objective->open(&state, f->ctx, &f->spec, rows));
     THI_TRY(thi_search_climb(&problem, objective, state, ITERATIONS, TOLERANCE, &result));
@@ -146,18 +156,18 @@ static thiele_status search(thi_fitting *f, const thi_rows *rows, double *value)
 }
 
 /* The criterion of one kernel on these rows; minus infinity where it cannot be had. own gets what it learned. */
-static thiele_status judge(thi_fitting *f, const char *kernel, const thi_rows *rows, const learned *base, learned *own,
-                           double *score)
+static thiele_status judge(thi_fitting *f, const char *kernel, const thi_rows *rows, const thi_named *base,
+                           thi_named *own, double *score)
 {
     double value;
     thiele_status status;
     *score = -INFINITY;
-    THI_TRY(make(f, kernel));
+    THI_TRY(thi_make_candidate(f, kernel));
     THI_TRY(base->count > 0 ? climb(f, rows, base, &value) : search(f, rows, &value));
-    THI_TRY(learned_keep(own, f->ctx, &f->hypers));
+    THI_TRY(thi_named_keep(own, f->ctx, &f->hypers));
     *score = value - 0.5 * thi_hypers_free(&f->hypers) * log((double)rows->n);
 out:
-    forget(f);
+    thi_forget_candidate(f);
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(f->ctx);
         status = THIELE_OK;
@@ -170,39 +180,52 @@ static int64_t affordable(const thi_fitting *f)
 {
     double flops = thi_budget_flops(f->driver, THI_SHARE_KERNEL);
     double rows = cbrt(flops / (CANDIDATES * EVALUATIONS * thi_objective_exact.cubes));
-    return (int64_t)fmin(rows, ROWS);
+    return (int64_t)fmin(rows, thi_budget_rows(f->driver, ROWS));
+}
+
+/* How the others did beside the one that was taken. */
+static thiele_status give_reason(thi_fitting *f, const double *score, int best, int64_t rows)
+{
+    thi_choice choice;
+    thi_choice_begin(&choice, f->ctx, "the evidence", rows);
+    for (int k = 0; k < CANDIDATES; k++) {
+        if (k != best) {
+            thi_choice_add(&choice, candidates[k], (score[k] - score[best]) / (double)rows);
+        }
+    }
+    return thi_choice_end(&choice, &f->model->kernel_why);
 }
 
 /* All of them on these rows, each from where the first ended; f has the prior of the best. */
 static thiele_status choose(thi_fitting *f, const thi_rows *rows)
 {
-    learned own[CANDIDATES] = {0};
-    double most = -INFINITY, score;
+    thi_named own[CANDIDATES] = {0};
+    double score[CANDIDATES];
     int best = 0;
     thiele_status status = THIELE_OK;
     for (int k = 0; k < CANDIDATES; k++) {
         double all = thi_budget_split(f->driver, CANDIDATES - k);
-        status = judge(f, candidates[k], rows, &own[0], &own[k], &score);
+        status = judge(f, candidates[k], rows, &own[0], &own[k], &score[k]);
         thi_budget_restore(f->driver, all);
         THI_TRY(status);
-        thi_log(f->ctx, THIELE_LOG_INFO, "kernel %s: %.6g", candidates[k], score);
-        best = score > most ? k : best;
-        most = fmax(most, score);
+        best = score[k] > score[best] ? k : best;
     }
-    THI_TRY(make(f, candidates[best]));
-    learned_load(&own[best], &f->hypers);
+    f->kernels = candidates[best];
+    THI_TRY(thi_make_candidate(f, candidates[best]));
+    thi_named_load(&own[best], &f->hypers);
     for (int i = 0; i < f->hypers.count; i++) {
         f->hypers.hyper[i].given = true; /* searches go on from here */
     }
     THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
+    THI_TRY(give_reason(f, score, best, rows->n));
 out:
     for (int k = 0; k < CANDIDATES; k++) {
-        learned_clear(&own[k]);
+        thi_named_clear(&own[k]);
     }
     return status;
 }
 
-static bool has_choice(const thi_fitting *f)
+bool thi_has_choice(const thi_fitting *f)
 {
     const thiele_fit_options *o = f->options;
     return o->set == NULL && o->prior == NULL && o->iterations == 0 && f->hypers.noise >= 0 && !f->each;
@@ -215,11 +238,12 @@ thiele_status thi_choose_kernel(thi_fitting *f)
     double deadline = thi_budget_lend(f->driver, THI_SHARE_KERNEL);
     int64_t count = affordable(f);
     thiele_status status;
-    THI_TRY(thi_make_prior(f, candidates[0]));
+    f->kernels = candidates[0];
+    THI_TRY(thi_make_prior(f, f->kernels));
     const thi_source *source = thi_fitting_source(f, &f->rows, &memory);
-    if (has_choice(f) && source->n > 1 && (count >= LEAST || count >= source->n)) {
-        forget(f);
-        THI_TRY(thi_sample_near(f->ctx, source, count, ANCHORS, &rows));
+    if (thi_has_choice(f) && source->n > 1 && (count >= LEAST || count >= source->n)) {
+        thi_forget_candidate(f);
+        THI_TRY(thi_sample_near(f->ctx, source, count, THI_CHOICE_ANCHORS, &rows));
         THI_TRY(choose(f, &rows));
     }
 out:

@@ -190,6 +190,19 @@ static int add_blocks(const thiele_model *model, json_t *json)
                                                (int)b->estimate, "held_out_rmse", number(b->held_out)));
 }
 
+/* What the fit chose, and by what. */
+static int add_choices(const thiele_model *model, json_t *json)
+{
+    int failed = 0;
+    if (model->kernel_why != NULL) {
+        failed |= json_object_set_new(json, "kernel_why", json_string(model->kernel_why));
+    }
+    if (model->noise_why != NULL) {
+        failed |= json_object_set_new(json, "noise_why", json_string(model->noise_why));
+    }
+    return failed;
+}
+
 json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
 {
     /* json_pack takes over what 'o' is given, also when it fails; a NULL makes it fail. */
@@ -202,9 +215,10 @@ json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
         worst_to_json(model), "holdout", make_list(model, model->encoder.targets, holdout_to_json), "groups",
         model->groups, "latents", make_list(model, model->latents, latent_to_json), "weights",
         make_list(model, model->components, weight_to_json), "columns", thi_encoder_to_json(&model->encoder));
-    if (json != NULL && (add_likelihood(model, ctx, json) != 0 || add_sparse(model, json) != 0 ||
-                         add_blocks(model, json) != 0 || thi_sampling_to_json(model, json) != 0 ||
-                         thi_stream_to_json(model, json) != 0 || thi_calibration_to_json(model, json) != 0)) {
+    if (json != NULL &&
+        (add_likelihood(model, ctx, json) != 0 || add_choices(model, json) != 0 || add_sparse(model, json) != 0 ||
+         add_blocks(model, json) != 0 || thi_sampling_to_json(model, json) != 0 ||
+         thi_stream_to_json(model, json) != 0 || thi_calibration_to_json(model, json) != 0)) {
         json_decref(json);
         return NULL;
     }
@@ -223,6 +237,11 @@ static thiele_status take_text(thiele_context *ctx, const json_t *json, const ch
 {
     const char *text = json_string_value(json_object_get(json, field));
     return text != NULL ? thi_strdup(ctx, out, text) : bad(ctx, field);
+}
+
+static thiele_status take_optional(thiele_context *ctx, const json_t *json, const char *field, char **out)
+{
+    return json_object_get(json, field) != NULL ? take_text(ctx, json, field, out) : THIELE_OK;
 }
 
 static thiele_status take_number(thiele_context *ctx, const json_t *json, const char *field, double low, double *out)
@@ -443,6 +462,8 @@ thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, cons
     THI_TRY(take_text(ctx, json, "method", &model->method));
     THI_TRY(take_text(ctx, json, "why", &model->why));
     THI_TRY(take_text(ctx, json, "kernel", &model->kernel));
+    THI_TRY(take_optional(ctx, json, "kernel_why", &model->kernel_why));
+    THI_TRY(take_optional(ctx, json, "noise_why", &model->noise_why));
     THI_TRY(take_stop(model, ctx, json));
     THI_TRY(take_count(ctx, json, "rows", INT64_MAX / 64, &model->rows));
     THI_TRY(take_count(ctx, json, "evaluations", INT64_MAX, &model->evaluations));

@@ -10,6 +10,7 @@
 #include "fit/explore.h"
 #include "fit/predictive.h"
 #include "model/calibrate.h"
+#include "model/choose.h"
 #include "model/methods.h"
 #include "model/replicates.h"
 #include "model/sampling.h"
@@ -398,7 +399,37 @@ out:
     return status;
 }
 
-static thiele_status fit(thi_fitting *f, const thiele_table *table)
+/* --- all of it -------------------------------------------------------------------------------------------------------
+ */
+
+/* Learns from the rows, or conditions on them where that was done before. */
+static thiele_status learn(thi_fitting *f, bool exact)
+{
+    double deadline = f->rivals > 0 ? thi_budget_lend(f->driver, THI_SHARE_FAVOURITE) : f->driver->deadline;
+    bool held = f->held > 0, learns = !held && (f->begins == NULL || f->method->objective != NULL);
+    thiele_status status = THIELE_OK;
+    if (held) {
+        THI_TRY(learn_with_holdout(f));
+    }
+    /* Steps that are cancelled before the first would leave less than there is. */
+    bool keep = held && f->method->partial && thi_driver_stopped(f->driver);
+    if (!keep && !f->keeps) {
+        THI_TRY(exact ? finish_exact(f, learns) : run_method(f, &f->rows, learns, NULL, NULL));
+    }
+    if (f->method->sampler == NULL) {
+        THI_TRY(check_worth(f));
+    }
+    if (f->rivals > 0 || f->begins != NULL) {
+        THI_TRY(thi_find_losses(f));
+    }
+out:
+    if (f->rivals > 0) {
+        thi_budget_restore(f->driver, deadline);
+    }
+    return status;
+}
+
+thiele_status thi_fit_table(thi_fitting *f, const thiele_table *table)
 {
     thiele_status status;
     THI_TRY(thi_specify_columns(f, table));
@@ -416,18 +447,7 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
                                       f->row));
     }
     THI_TRY(thi_held_rows(f, exact));
-    bool held = f->held > 0;
-    if (held) {
-        THI_TRY(learn_with_holdout(f));
-    }
-    /* Steps that are cancelled before the first would leave less than there is. */
-    bool keep = held && f->method->partial && thi_driver_stopped(f->driver);
-    if (!keep && !f->keeps) {
-        THI_TRY(exact ? finish_exact(f, !held) : run_method(f, &f->rows, !held, NULL, NULL));
-    }
-    if (f->method->sampler == NULL) {
-        THI_TRY(check_worth(f));
-    }
+    THI_TRY(learn(f, exact));
     THI_TRY(thi_report(f, &f->result, f->model));
     thi_report_limits(f);
     if (f->method->report != NULL) {
@@ -435,6 +455,22 @@ static thiele_status fit(thi_fitting *f, const thiele_table *table)
     }
 out:
     return status;
+}
+
+void thi_fitting_clear(thi_fitting *f)
+{
+    for (int k = 0; k < f->rivals; k++) {
+        thi_free(f->rival[k].kernels);
+        thi_named_clear(&f->rival[k].values);
+    }
+    thi_hypers_clear(&f->hypers);
+    thi_latents_clear(&f->spec.latents);
+    thi_table_stream_close(&f->stream);
+    thi_rows_free(&f->rows);
+    thi_free(f->Z);
+    thi_free(f->row);
+    thi_free(f->written);
+    thi_free(f->loss);
 }
 
 thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const thiele_table *table,
@@ -449,19 +485,17 @@ thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const th
     }
     if (status == THIELE_OK) {
         thi_driver_start(&driver, ctx, options->deadline);
-        status = fit(&f, table);
+        driver.effort = thi_effort(options->effort);
+        status = thi_fit_table(&f, table);
+    }
+    if (status == THIELE_OK && f.rivals > 0) {
+        status = thi_try_rivals(&f, table);
     }
     if (status == THIELE_OK) {
         *out = f.model;
     } else {
         thiele_model_destroy(f.model);
     }
-    thi_hypers_clear(&f.hypers);
-    thi_latents_clear(&f.spec.latents);
-    thi_table_stream_close(&f.stream);
-    thi_rows_free(&f.rows);
-    thi_free(f.Z);
-    thi_free(f.row);
-    thi_free(f.written);
+    thi_fitting_clear(&f);
     return status;
 }

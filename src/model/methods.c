@@ -174,6 +174,8 @@ static thiele_status check_groups(const thi_fitting *f)
 /* --- which one -------------------------------------------------------------------------------------------------------
  */
 
+enum { BLOCK_LATENTS = 2 }; /* that auto takes blocks for */
+
 /* Whether the noise is Gaussian around one function, or around one for each target. */
 static bool has_gaussian_noise(const thi_fitting *f)
 {
@@ -183,6 +185,11 @@ static bool has_gaussian_noise(const thi_fitting *f)
 static bool is_gaussian_only(const thi_method *method)
 {
     return (method->can & THI_CAN_LIKELIHOODS) == 0;
+}
+
+bool thi_method_is_open(const thi_fitting *f)
+{
+    return thi_is_auto(f->options->method) && asked_for(f->options) == 0 && !f->options->compact;
 }
 
 bool thi_method_is_gaussian(const char *name)
@@ -210,6 +217,14 @@ static bool has_time(const thi_fitting *f, const thi_method *method, int64_t n)
     return !(f->driver->deadline > 0.0) || seconds_of(f, method, n, EVALUATIONS) < f->driver->deadline;
 }
 
+/* Rows that auto takes a method for: on all rows at once, each latent function takes the time of one. */
+static int64_t most_rows(const thi_fitting *f, const thi_method *method)
+{
+    bool dense = method->objective != NULL && method->most < INT64_MAX;
+    double rows = thi_budget_rows(f->driver, (double)method->most) / cbrt((double)f->spec.lik->latents);
+    return dense ? (int64_t)rows : method->most;
+}
+
 /* Whether auto takes a method for noise of this kind; the last one takes what no other does. */
 static bool suits_noise(const thi_fitting *f, int i, int64_t n)
 {
@@ -218,7 +233,8 @@ static bool suits_noise(const thi_fitting *f, int i, int64_t n)
     bool blocks = (method->takes & THI_TAKES_BLOCKS) != 0;
     if (blocks && !gaussian) {
         /* Small tables are for dense methods, and each latent function more costs as much again. */
-        return !is_gaussian_only(method) && n > thi_method_dense.most && f->spec.lik->latents == 1;
+        return !is_gaussian_only(method) && n > most_rows(f, &thi_method_dense) &&
+               f->spec.lik->latents <= BLOCK_LATENTS;
     }
     return blocks || is_gaussian_only(method) ? gaussian : !gaussian || i + 1 == thi_method_count;
 }
@@ -230,7 +246,7 @@ static bool suits(const thi_fitting *f, int i, int64_t n)
     /* Whoever asks for inducing inputs gets a model of them alone. */
     bool alone = f->options->compact || (asked_for(f->options) & THI_TAKES_BASIS) != 0;
     bool blocks = (method->takes & THI_TAKES_BLOCKS) != 0 && alone;
-    return augments && !blocks && suits_noise(f, i, n) && n <= method->most && understands(f, method);
+    return augments && !blocks && suits_noise(f, i, n) && n <= most_rows(f, method) && understands(f, method);
 }
 
 /* Whether a method leaves such a table to the next one of its name, which is sparse. */
@@ -425,9 +441,9 @@ static thiele_status give_reason(thi_fitting *f, bool asked, const passed_over *
 thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
 {
     const thiele_fit_options *o = f->options;
-    const char *name = o->method != NULL ? o->method : "auto";
+    const char *name = o->method;
     passed_over first = {0};
-    bool asked = strcmp(name, "auto") != 0;
+    bool asked = !thi_is_auto(name);
     thiele_status status;
     f->method = asked ? find(f, name, table->rows) : choose(f, table->rows, &first);
     if (f->method == NULL) {

@@ -23,6 +23,8 @@ void thiele_model_destroy(thiele_model *model)
     thi_free(model->origin.path);
     thi_free(model->method);
     thi_free(model->why);
+    thi_free(model->kernel_why);
+    thi_free(model->noise_why);
     thi_free(model->kernel);
     thi_free(model->loo_mean);
     thi_free(model->loo_variance);

@@ -69,10 +69,11 @@ struct thiele_model {
     int latents, groups;   /* groups of latent functions share one prior */
     thi_predictor *latent; /* standardised units */
     int components;
-    double *weight; /* of the components; one of 1 for a posterior that is no mixture */
-    char *method;   /* "exact", "dense", ... */
-    char *why;      /* why this method, one clause */
-    char *kernel;   /* as given, without values; several with ';' between them */
+    double *weight;               /* of the components; one of 1 for a posterior that is no mixture */
+    char *method;                 /* "exact", "dense", ... */
+    char *why;                    /* why this method, one clause */
+    char *kernel_why, *noise_why; /* how the fit chose them; NULL: it did not */
+    char *kernel;                 /* as given, without values; several with ';' between them */
     char *
         posterior; /* of sparse methods: the family of q, the optimizer, rows a step, passes over the rows; else NULL */
     char *optimizer;

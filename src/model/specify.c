@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/choose.h"
 #include "model/units.h"
 
 enum { RESTARTS_MAX = 1000 };
@@ -61,6 +62,20 @@ static thiele_status check_settings_once(thiele_context *ctx, const thiele_fit_o
     return status == THIELE_OK ? thi_split_list(prior.list, check_once, &prior) : status;
 }
 
+double thi_effort(const char *name)
+{
+    static const struct {
+        const char *name;
+        double effort;
+    } efforts[] = {{"low", 0.2}, {"normal", 1.0}, {"high", 5.0}};
+    for (size_t i = 0; name != NULL && i < sizeof efforts / sizeof *efforts; i++) {
+        if (strcmp(name, efforts[i].name) == 0) {
+            return efforts[i].effort;
+        }
+    }
+    return name == NULL ? 1.0 : 0.0;
+}
+
 /* --- options ---------------------------------------------------------------------------------------------------------
  */
 
@@ -83,6 +98,17 @@ thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *tab
     }
     if (options->own != NULL && options->likelihood != NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a likelihood is given by text or as an object, not both");
+    }
+    if (!thi_is_auto(options->noise) && (options->own != NULL || options->likelihood != NULL)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a noise is a likelihood: give one of --noise and --likelihood");
+    }
+    if (!thi_is_auto(options->noise) && !thi_is_noise(options->noise)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "no noise '%s': it is auto, gaussian, student-t or heteroscedastic (--likelihood has others)",
+                        options->noise);
+    }
+    if (thi_effort(options->effort) == 0.0) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no effort '%s': it is low, normal or high", options->effort);
     }
     return check_settings_once(ctx, options);
 }
@@ -304,11 +330,16 @@ static bool leaves_open(const thiele_fit_options *options)
     bool noise = false;
     thi_split_list(options->set, mentions_noise, &noise);
     thi_split_list(options->prior, mentions_noise, &noise);
-    return options->own == NULL && options->likelihood == NULL && !noise &&
+    return options->own == NULL && options->likelihood == NULL && thi_is_auto(options->noise) && !noise &&
            (options->method == NULL || !thi_method_is_gaussian(options->method));
 }
 
-/* Where nobody said: Gaussian noise or, of a target that has two values, their classes. */
+bool thi_is_auto(const char *option)
+{
+    return option == NULL || strcmp(option, "auto") == 0;
+}
+
+/* Where nobody said: Gaussian noise, for now, or, of a target that has two values, their classes. */
 static thiele_status default_likelihood(thi_fitting *f, const thiele_table *table, const char **text)
 {
     const char *target = f->options->target;
@@ -316,10 +347,11 @@ static thiele_status default_likelihood(thi_fitting *f, const thiele_table *tabl
     char shown[2][THI_NUMBER_MAX];
     int column;
     bool two;
-    *text = "gaussian";
+    *text = thi_is_auto(f->options->noise) ? "gaussian" : f->options->noise;
     if (!leaves_open(f->options) || count_targets(table, target) != 1) {
         return THIELE_OK;
     }
+    f->open_noise = true;
     if (thiele_table_find_column(table, f->ctx, target, &column) != THIELE_OK) {
         thi_recover(f->ctx); /* the encoder says so */
         return THIELE_OK;
@@ -473,11 +505,30 @@ out:
     return status;
 }
 
+/* A rival begins where it and its like were learned before. */
+static thiele_status begin_prior(thi_fitting *f)
+{
+    thiele_status status = thi_make_candidate(f, f->kernels);
+    if (status == THIELE_OK) {
+        thi_named_load(f->begins, &f->hypers);
+        for (int i = 0; i < f->hypers.count; i++) {
+            f->hypers.hyper[i].given = true;
+        }
+        status = thi_hypers_apply(&f->hypers, f->ctx, &f->spec);
+    }
+    return status;
+}
+
 thiele_status thi_specify_prior(thi_fitting *f)
 {
-    const char *kernels = f->options->kernel;
     thiele_status status;
-    THI_TRY(kernels == NULL || strcmp(kernels, "auto") == 0 ? thi_choose_kernel(f) : thi_make_prior(f, kernels));
+    f->kernels = f->options->kernel;
+    if (f->begins != NULL) {
+        THI_TRY(begin_prior(f));
+    } else {
+        THI_TRY(thi_is_auto(f->kernels) ? thi_choose_kernel(f) : thi_make_prior(f, f->kernels));
+        THI_TRY(thi_choose_noise(f));
+    }
     THI_TRY(print_kernels(&f->spec.latents, f->ctx, &f->model->kernel));
     THI_TRY(thi_units_take(f));
     THI_TRY(read_basis(f));

@@ -8,6 +8,21 @@
 #include "model/model.h"
 #include "model/table_stream.h"
 
+/* Values of parameters by their names, in the units of the model (choose.h). */
+typedef struct thi_named {
+    char **name;
+    double *value;
+    int count;
+} thi_named;
+
+/* Another kind of noise that may suit the rows better, as it was learned on some of them. */
+typedef struct thi_rival {
+    const char *likelihood;
+    char *kernels;
+    thi_named values;
+} thi_rival;
+enum { THI_RIVALS = 2 };
+
 /* Everything that a fit holds until the model owns it. */
 struct thi_fitting {
     thiele_context *ctx;
@@ -15,6 +30,12 @@ struct thi_fitting {
     thiele_model *model;
     thi_driver *driver; /* borrowed */
     const thi_method *method;
+    bool open_noise;     /* Gaussian noise is a guess that may be changed */
+    const char *kernels; /* their text, borrowed */
+    thi_rival rival[THI_RIVALS];
+    int rivals;
+    const thi_named *begins; /* of a rival: where it begins; NULL: it is none. Borrowed */
+    double *loss;            /* of each row that was held out: rival.c; NaN: not known */
     bool goes_on;            /* until the deadline: what is made again in a part of the time is not as good */
     const char *expectation; /* as the method has it; NULL: as the options do */
     thi_variational_settings settings;
@@ -40,6 +61,10 @@ struct thi_fitting {
 };
 
 /* --- fit.c --- */
+/* All of it: f has a model at the end. */
+thiele_status thi_fit_table(thi_fitting *f, const thiele_table *table);
+/* The model is left to whoever took it. */
+void thi_fitting_clear(thi_fitting *f);
 /* What a model, whose value is there, says of itself at the present values of the hyperparameters. */
 thiele_status thi_report(const thi_fitting *f, const thi_fit_result *result, thiele_model *model);
 
@@ -59,24 +84,25 @@ thiele_status thi_run_each(thi_fitting *f, const thi_rows *rows, bool learn, thi
 thiele_status thi_check_each(thi_fitting *f);
 
 /* --- specify.c --- */
+/* Whether an option is left to the fit. */
+bool thi_is_auto(const char *option);
+/* How much work is worth it without a deadline, beside the normal; 0: no such effort. */
+double thi_effort(const char *name);
 /* Refuses fit options that make no sense. */
 thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options);
 /* The likelihood and the encoder. */
 thiele_status thi_specify_columns(thi_fitting *f, const thiele_table *table);
 /* The method: the one that was asked for, or what suits the table and the likelihood. */
 thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table);
+/* Whether the choice of a method is left to it, by all options. */
+bool thi_method_is_open(const thi_fitting *f);
 /* Whether a method that may be asked for works with Gaussian noise only. */
 bool thi_method_is_gaussian(const char *name);
 /* The rows: read, or a stream of them when a sparse method works on a table that would fill the memory. */
 thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table);
-/* --- choose_kernel.c --- */
-/* Kernels, means and hyperparameters by the kernel that suits the rows best of a few. */
-thiele_status thi_choose_kernel(thi_fitting *f);
-
-/* --- specify.c --- */
-/* The same for kernels that are given as text. */
+/* Kernels, means and hyperparameters from the kernels' text. */
 thiele_status thi_make_prior(thi_fitting *f, const char *kernels);
-/* Kernels, means and hyperparameters. */
+/* The same by what was asked for, or suits the rows. */
 thiele_status thi_specify_prior(thi_fitting *f);
 
 #endif

@@ -89,4 +89,31 @@ run fit line.csv --target y --set noise=0.01 -o k3.thiele
 expect_out '^kernel +matern52\(ard\)$'
 run fit line.csv --target y --compact -o k4.thiele
 expect_status 0
+
+# The noise is what the rows say: Gaussian unless another kind surely predicts better; and what was asked for.
+awk 'BEGIN {srand(3); print "x,y"; for (i = 0; i < 240; i++) {x = i / 24; u = sqrt(-2 * log(1 - rand())) * cos(6.28318530718 * rand()); printf "%.4f,%.6f\n", x, sin(x) + (x < 5 ? 0.02 : 0.6) * u}}' >varied.csv
+run fit varied.csv --target y -o varied.thiele
+expect_done
+expect_out '^likelihood +heteroscedastic'
+expect_out 'chosen by predictions of 240 rows .*gaussian -[0-9]'
+run info varied.thiele --json
+expect_out '"noise_why": "by predictions of 240 rows'
+expect_out '"kernel_why": "by the evidence of 240 rows'
+awk 'BEGIN {srand(4); print "x,y"; for (i = 0; i < 160; i++) {x = i / 16; u = sqrt(-2 * log(1 - rand())) * cos(6.28318530718 * rand()); printf "%.4f,%.6f\n", x, sin(x) + 0.2 * u}}' >even.csv
+run fit even.csv --target y -o even.thiele
+expect_done
+expect_out '^likelihood +gaussian'
+run fit varied.csv --target y --noise gaussian --effort low -o varied.thiele
+expect_done
+expect_out '^method +exact'
+run fit varied.csv --target y --noise cauchy -o no.thiele
+expect_status 2
+expect_err "no noise 'cauchy': it is auto, gaussian, student-t or heteroscedastic"
+run fit varied.csv --target y --noise student-t --likelihood gaussian -o no.thiele
+expect_status 2
+expect_err 'give one of --noise and --likelihood'
+run fit varied.csv --target y --effort extreme -o no.thiele
+expect_status 2
+expect_err "no effort 'extreme': it is low, normal or high"
+
 finish

@@ -362,6 +362,7 @@ static void test_predict_rows(void **state)
     thiele_context *ctx = test_context(2);
     thiele_table *train = demo(ctx, 100, 1);
     thiele_fit_options options = demo_options();
+    options.noise = "gaussian";
     thiele_model *model = fitted(ctx, train, &options);
     static predictions all;
     predict(ctx, model, train, &all);

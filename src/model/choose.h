@@ -1,0 +1,49 @@
+/* What a fit chooses by the rows, where nobody said: the kernel, and then the noise. */
+#ifndef THI_CHOOSE_H
+#define THI_CHOOSE_H
+
+#include "model/specify.h"
+
+enum { THI_CHOICE_ANCHORS = 4 }; /* half of the rows are near to so many of them: explore.h */
+
+/* Whether nothing that was asked for would be lost on other kernels or noise. */
+bool thi_has_choice(const thi_fitting *f);
+/* Kernels from text, with weak priors on length-scales and noise where nobody gave any. */
+thiele_status thi_make_candidate(thi_fitting *f, const char *kernels);
+void thi_forget_candidate(thi_fitting *f);
+
+/* Values of all hyperparameters, with their names. */
+thiele_status thi_named_keep(thi_named *values, thiele_context *ctx, const thi_hypers *hypers);
+/* Of those with the same name; others stay. */
+void thi_named_load(const thi_named *values, thi_hypers *hypers);
+void thi_named_clear(thi_named *values);
+
+/* How others did beside what was taken, in words. */
+typedef struct thi_choice {
+    thi_text text;
+    int count;
+} thi_choice;
+/* by: "the evidence of 500 rows" */
+void thi_choice_begin(thi_choice *choice, thiele_context *ctx, const char *by, int64_t rows);
+/* beside: nats per row. */
+void thi_choice_add(thi_choice *choice, const char *name, double beside);
+thiele_status thi_choice_end(thi_choice *choice, char **out);
+
+/* --- choose_kernel.c --- */
+/* Kernels, means and hyperparameters by the kernel that suits the rows best of a few. */
+thiele_status thi_choose_kernel(thi_fitting *f);
+/* --- choose_noise.c --- */
+/* Whether it is one that may be asked for by --noise. */
+bool thi_is_noise(const char *name);
+/* After the kernel: the rivals of Gaussian noise, where nobody said that it should be. */
+thiele_status thi_choose_noise(thi_fitting *f);
+/* --- rival.c --- */
+/*
+ * f->loss: minus the log density of rows that are held out in turn, at the values that were learned from all. Five
+ * posteriors of most of the rows, or one where they are many.
+ */
+thiele_status thi_find_losses(thi_fitting *f);
+/* Fits the rivals of a fit that has ended; f->model becomes the best of all. */
+thiele_status thi_try_rivals(thi_fitting *f, const thiele_table *table);
+
+#endif
