@@ -30,6 +30,7 @@ typedef struct thi_local_cache thi_local_cache;
 typedef struct thi_local {
     thi_partition partition; /* with centres, without order */
     double *X, *y;           /* D x N, N: rows by blocks */
+    int64_t *holders;        /* how many hold partition, X and y: parts of the latent functions of one model */
     double noise;            /* variance */
     double *lambda, *nu;     /* N each: sites, which take the place of y and noise; NULL: none */
     int64_t largest;         /* rows of the largest block */
@@ -43,6 +44,8 @@ typedef struct thi_local {
  * component, R by a triangle, THI_CONDITIONAL_FULL) when that predictor's field `local` is set, which then owns it.
  */
 thiele_status thi_local_create(thi_local **out, thiele_context *ctx, const thi_partition *partition);
+/* One for another latent function of the same model, with the rows of `first`, which are held once. */
+thiele_status thi_local_share(thi_local **out, thiele_context *ctx, const thi_local *first);
 /* Room for the rows' sites: zeros, which the caller fills in before thi_local_renew, whose noise is not looked at then.
  */
 thiele_status thi_local_hold_sites(thi_local *local, thiele_context *ctx);
