@@ -141,8 +141,8 @@ typedef struct thi_model_batch {
     const thiele_model *model; /* borrowed */
     thi_batch *latent;
 } thi_model_batch;
-thiele_status thi_model_batch_open(thi_model_batch *batch, thiele_context *ctx, const thiele_model *model,
-                                   int64_t rows);
+thiele_status thi_model_batch_open(thi_model_batch *batch, thiele_context *ctx, const thiele_model *model, int64_t rows,
+                                   bool blend);
 thiele_status thi_model_batch_next(thi_model_batch *batch, thiele_context *ctx, int64_t n, const double *X,
                                    const double *offset, double *mu, double *v, int64_t *clipped);
 void thi_model_batch_close(thi_model_batch *batch);

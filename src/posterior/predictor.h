@@ -109,12 +109,13 @@ enum { THI_PREDICT_BLOCK = 512, THI_PREDICT_WINDOW = 128 * THI_PREDICT_BLOCK };
 thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                                       double *mean, double *variance, int64_t *clipped);
 /*
- * The same of a table that comes in windows: begins as {.p = predictor, .rows = those of the whole table}. What so many
+ * The same of a table that comes in windows: begins as {.p = predictor, .rows = those of the whole table, .blend}. What so many
  * rows pay for is made with the first window that has rows. One thread at a time.
  */
 typedef struct thi_batch {
     const thi_predictor *p; /* borrowed */
     int64_t rows;
+    bool blend; /* with a local part: continuous across blocks (local.h) */
     bool decided;
     thi_matrix *C; /* owned: one triangle a component, where it pays and is accurate; else NULL */
 } thi_batch;
