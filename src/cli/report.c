@@ -332,6 +332,13 @@ static void print_blocks(const json_t *blocks)
     if (json_is_number(json_object_get(blocks, "held_out_rmse"))) {
         cli_row(NULL, "RMSE %s on rows held out of some blocks", number_of(blocks, "held_out_rmse", number));
     }
+    const json_t *jumps = json_object_get(blocks, "jumps");
+    if (jumps != NULL) {
+        char largest[CLI_NUMBER_MAX];
+        cli_row(NULL,
+                "where blocks meet predictions jump by %s standard deviations (median of %lld points; at most %s)",
+                number_of(jumps, "median", number), count_of(jumps, "points"), number_of(jumps, "largest", largest));
+    }
 }
 
 /* Errors of predictions of rows before they were learned, target by target. */

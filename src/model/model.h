@@ -32,9 +32,11 @@ typedef struct thi_sampling {
 typedef struct thi_blocks_report {
     bool anytime;
     int64_t blocks, largest, inducing;
-    double passes, held_out; /* NaN: no rows were held out; else in the units of the data */
-    int64_t evidence_rows;   /* that the model's value is of */
-    bool estimate;           /* the value, because some rows stand for others */
+    double passes, held_out;          /* NaN: no rows were held out; else in the units of the data */
+    int64_t evidence_rows;            /* that the model's value is of */
+    bool estimate;                    /* the value, because some rows stand for others */
+    int64_t borders;                  /* points where blocks meet that were looked at; 0: none were */
+    double jump_median, jump_largest; /* of predictions there, in their standard deviations */
 } thi_blocks_report;
 
 /* What was learned since the fit; rows and skipped 0: nothing. */
