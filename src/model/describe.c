@@ -555,7 +555,7 @@ thiele_status thiele_model_describe(const thiele_model *model, thiele_context *c
     THI_TRY(learned_kernels(model, ctx, &kernel));
     json = thi_model_to_json(model, ctx);
     leave_out(model, json);
-    if (json == NULL || add_noise(model, json) != 0 ||
+    if (json == NULL || add_noise(model, json) != 0 || thi_contents_to_json(model, json) != 0 ||
         json_object_set_new(json, "learned_kernel", json_string(kernel)) != 0 ||
         json_object_set_new(json, "version", json_string(thiele_version())) != 0) {
         THI_TRY(thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while the model was described"));
