@@ -64,7 +64,8 @@ void thi_local_destroy(thi_local *local);
 /*
  * What does not depend on q(w) of n rows, so that many q(w) can be followed with one projection: mean = m(x) +
  * r'e (to which B'm is to be added), the columns b of B (M x n), variance = k(x, x) - |w|^2 - r' Gamma^-1 r (to
- * which b'S b is). block: of each row, or NULL: that of the nearest centre. Error: ARGUMENT (a block that there is not).
+ * which b'S b is). block: of each row, or NULL: that of the nearest centre. Error: ARGUMENT (a block that there is
+ * not).
  */
 thiele_status thi_local_project(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                                 const int64_t *block, double *mean, thi_matrix B, double *variance);

@@ -109,7 +109,7 @@ enum { THI_PREDICT_BLOCK = 512, THI_PREDICT_WINDOW = 128 * THI_PREDICT_BLOCK };
 thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                                       double *mean, double *variance, int64_t *clipped);
 /*
- * The same of a table that comes in windows: begins as {.p = predictor, .rows = those of the whole table, .blend}. What so many
+ * The same of a table that comes in windows: begins as {.p = predictor, .rows = those of the whole table}. What so many
  * rows pay for is made with the first window that has rows. One thread at a time.
  */
 typedef struct thi_batch {
