@@ -6,10 +6,11 @@
 
 #include "model/predictors.h"
 
-/* Writes predictor and text as a file, and reads what the file holds. */
+/* Writes predictors and text, one object or a list of them, as a file, and reads what the file holds. */
 static inline thiele_status through_file(thiele_context *ctx, thi_prior prior, thi_tensor_list *list,
                                          const json_t *json, thi_predictor *out)
 {
+    thiele_status status = THIELE_OK;
     char path[] = "/tmp/thiele-predictor-XXXXXX";
     char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17));
     thi_file file = {0};
@@ -31,7 +32,11 @@ static inline thiele_status through_file(thiele_context *ctx, thi_prior prior, t
     unlink(path);
     assert_ok(ctx, thi_tensors_read(&tensors, ctx, path, bytes, length));
     json_t *back = json_loads(tensors.model_json, 0, NULL);
-    thiele_status status = thi_predictor_read(out, ctx, &tensors, 0, &prior, 1, back);
+    size_t count = json_is_array(back) ? json_array_size(back) : 1;
+    for (size_t i = 0; i < count && status == THIELE_OK; i++) {
+        const json_t *one = json_is_array(back) ? json_array_get(back, i) : back;
+        status = thi_predictor_read(out, ctx, &tensors, (int)i, &prior, 1, one);
+    }
     json_decref(back);
     thi_tensors_clear(&tensors);
     free(bytes);

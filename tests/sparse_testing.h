@@ -241,4 +241,60 @@ static inline void pic_predict(const thi_predictor *p, thiele_context *ctx, cons
     assert_int_equal(clipped, 0);
 }
 
+/* The prior covariance that PIC stands for: K within a block, Q across; rows of both kinds, training ones first. */
+static inline double *pic_prior(const world *w, thiele_context *ctx, const int64_t *test_block)
+{
+    enum { ALL = ROWS + TESTS };
+    double X[DIMS * ALL];
+    memcpy(X, w->X, sizeof w->X);
+    memcpy(X + DIMS * ROWS, w->Xtest, sizeof w->Xtest);
+    double *K = dense_kernel(w, ctx, ALL, X, ALL, X), *Q = dense_q(w, ctx, ALL, X, ALL, X);
+    for (int64_t i = 0; i < ALL; i++) {
+        for (int64_t j = 0; j < ALL; j++) {
+            int64_t a = i < ROWS ? block_of(w, i) : test_block[i - ROWS];
+            int64_t b = j < ROWS ? block_of(w, j) : test_block[j - ROWS];
+            if (a == b) {
+                Q[i * ALL + j] = K[i * ALL + j];
+            }
+        }
+    }
+    free(K);
+    return Q;
+}
+
+/* Conditions that prior on targets r above their prior mean with noise of these variances; covariance is TESTS x TESTS.
+ */
+static inline void pic_dense(const world *w, thiele_context *ctx, const int64_t *block, const double *noise,
+                             const double *r, double *mean, double *covariance)
+{
+    enum { ALL = ROWS + TESTS };
+    double log_det, *prior = pic_prior(w, ctx, block);
+    double *A = malloc(ROWS * ROWS * sizeof *A), *cross = malloc(TESTS * ROWS * sizeof *cross);
+    for (int i = 0; i < ROWS; i++) {
+        memcpy(A + i * ROWS, prior + i * ALL, ROWS * sizeof *A);
+        A[i * ROWS + i] += noise[i];
+    }
+    for (int i = 0; i < TESTS; i++) {
+        memcpy(cross + i * ROWS, prior + (ROWS + i) * ALL, ROWS * sizeof *cross);
+    }
+    double *inverse = dense_inverse(ROWS, A, &log_det), *gain = dense_product(TESTS, ROWS, ROWS, cross, inverse);
+    double *turned = dense_transpose(TESTS, ROWS, cross), *less = dense_product(TESTS, ROWS, TESTS, gain, turned);
+    thi_mean_fill(w->mean, w->mean_parameter, TESTS, DIMS, w->Xtest, mean);
+    for (int i = 0; i < TESTS; i++) {
+        for (int j = 0; j < ROWS; j++) {
+            mean[i] += gain[i * ROWS + j] * r[j];
+        }
+        for (int j = 0; j < TESTS; j++) {
+            covariance[i * TESTS + j] = prior[(ROWS + i) * ALL + ROWS + j] - less[i * TESTS + j];
+        }
+    }
+    free(prior);
+    free(A);
+    free(cross);
+    free(inverse);
+    free(gain);
+    free(turned);
+    free(less);
+}
+
 #endif

@@ -20,6 +20,8 @@ static const cli_option predict_options[] = {
      "a category that training never saw is an error, or none of the known ones (default: error)", 0, 0},
     {"drop-missing", 0, NULL, CLI_AT(predict.drop_missing), NULL,
      "leave out rows with missing inputs (default: refuse them)", 0, 0},
+    {"blend", 0, NULL, CLI_AT(predict.blend), NULL,
+     "pic: mix what the nearest blocks say, so that predictions do not jump where blocks meet", 0, 0},
     {"joint", 0, cli_parse_text, CLI_AT(joint), "FILE",
      "also write the joint distribution of all rows as CSV: mean, then the covariance c1, c2, ...", 0, 0},
     {0},

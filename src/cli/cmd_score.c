@@ -8,6 +8,8 @@ static const cli_option score_options[] = {
      "a category that training never saw is an error, or none of the known ones (default: error)", 0, 0},
     {"drop-missing", 0, NULL, CLI_AT(predict.drop_missing), NULL,
      "leave out rows with missing values (default: refuse them)", 0, 0},
+    {"blend", 0, NULL, CLI_AT(predict.blend), NULL,
+     "pic: mix what the nearest blocks say, so that predictions do not jump where blocks meet", 0, 0},
     {0},
 };
 

@@ -307,6 +307,34 @@ static void print_calibration(const json_t *json)
     }
 }
 
+/* "1.2 MB" */
+static const char *size_of(const json_t *json, const char *field, char text[CLI_NUMBER_MAX])
+{
+    static const char *const unit[] = {"bytes", "kB", "MB", "GB", "TB"};
+    double size = json_number_value(json_object_get(json, field));
+    size_t k = 0;
+    for (; size >= 999.5 && k + 1 < sizeof unit / sizeof *unit; k++) {
+        size /= 1000.0;
+    }
+    snprintf(text, CLI_NUMBER_MAX, "%.3g %s", size, unit[k]);
+    return text;
+}
+
+/* Rows of the table that go wherever the model goes. */
+static void print_contents(const json_t *json)
+{
+    const json_t *rows = json_object_get(json, "training_rows");
+    char size[CLI_NUMBER_MAX];
+    if (rows != NULL) {
+        cli_row("contains", "%lld training rows of %lld inputs%s (%s)", count_of(rows, "rows"),
+                count_of(rows, "inputs"), json_is_true(json_object_get(rows, "targets")) ? " with their targets" : "",
+                size_of(rows, "bytes", size));
+    }
+    if (json_object_get(json, "file_bytes") != NULL) {
+        cli_row("file", "%s", size_of(json, "file_bytes", size));
+    }
+}
+
 static void print_sparse(const json_t *sparse)
 {
     char number[CLI_NUMBER_MAX];
@@ -331,6 +359,13 @@ static void print_blocks(const json_t *blocks)
             number_of(blocks, "passes", number), json_is_true(json_object_get(blocks, "anytime")) ? " (anytime)" : "");
     if (json_is_number(json_object_get(blocks, "held_out_rmse"))) {
         cli_row(NULL, "RMSE %s on rows held out of some blocks", number_of(blocks, "held_out_rmse", number));
+    }
+    const json_t *jumps = json_object_get(blocks, "jumps");
+    if (jumps != NULL) {
+        char largest[CLI_NUMBER_MAX];
+        cli_row(NULL,
+                "where blocks meet predictions jump by %s standard deviations (median of %lld points; at most %s)",
+                number_of(jumps, "median", number), count_of(jumps, "points"), number_of(jumps, "largest", largest));
     }
 }
 
@@ -420,6 +455,7 @@ int cli_report(const char *description)
     cli_row("rows", "%lld", count_of(json, "rows"));
     print_sparse(json_object_get(json, "sparse"));
     print_blocks(json_object_get(json, "blocks"));
+    print_contents(json);
     print_stream(json_object_get(json, "stream"), json_object_get(json_object_get(json, "columns"), "targets"));
     print_sampling(json_object_get(json, "sampling"));
     print_columns(json_object_get(json, "columns"));

@@ -309,6 +309,9 @@ static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
     if (fit->held.n > 0 && thi_bfit_affords(fit, probe_flops(fit))) {
         THI_TRY(probe(fit, fitted->latent));
     }
+    if (fit->settings->form.local) {
+        THI_TRY(thi_bfit_borders(fit, fitted));
+    }
 out:
     return status;
 }

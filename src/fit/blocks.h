@@ -54,6 +54,8 @@ typedef struct thi_blocks_result {
     double rows;       /* that the value is of: those seen, or all where some stand for them */
     bool estimate;     /* the value, because some rows stand for others, or were seen at other hyperparameters */
     double held_error; /* root mean square on the rows that were held out; NaN: none were */
+    int64_t borders; /* points where two blocks meet that were looked at (PIC), times latent functions; 0: none were */
+    double jump_median, jump_largest; /* there, between the two predictions, in their standard deviations */
     double partition_seconds, learn_seconds;
 } thi_blocks_result;
 

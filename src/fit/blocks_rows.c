@@ -245,7 +245,7 @@ thiele_status thi_bfit_load(thi_bfit *fit, int64_t count, const int64_t *block, 
     return THIELE_OK;
 }
 
-/* With sites several latent functions have a part each. Their targets serve looks at single rows; several do not. */
+/* The targets serve looks at single rows, where there is one of each. */
 static thiele_status gather_inputs(thi_bfit *fit)
 {
     const thi_partition *p = &fit->partition;
@@ -256,11 +256,9 @@ static thiele_status gather_inputs(thi_bfit *fit)
         if (status != THIELE_OK) {
             return status;
         }
-        for (int q = 0; q < fit->latents; q++) {
-            memcpy(fit->local[q]->X + (size_t)p->start[b] * D, fit->buffer.X, (size_t)rows * D * sizeof(double));
-            if (fit->problem.source->outputs == 1) {
-                memcpy(fit->local[q]->y + p->start[b], fit->buffer.y, (size_t)rows * sizeof(double));
-            }
+        memcpy(fit->local[0]->X + (size_t)p->start[b] * D, fit->buffer.X, (size_t)rows * D * sizeof(double));
+        if (fit->problem.source->outputs == 1) {
+            memcpy(fit->local[0]->y + p->start[b], fit->buffer.y, (size_t)rows * sizeof(double));
         }
     }
     return THIELE_OK;
@@ -270,9 +268,10 @@ thiele_status thi_bfit_gather(thi_bfit *fit)
 {
     const thi_source *s = fit->problem.source;
     const thi_partition *p = &fit->partition;
-    thiele_status status = THIELE_OK;
-    for (int q = 0; q < fit->latents; q++) {
-        THI_TRY(thi_local_create(&fit->local[q], fit->problem.ctx, p));
+    thiele_status status;
+    THI_TRY(thi_local_create(&fit->local[0], fit->problem.ctx, p));
+    for (int q = 1; q < fit->latents; q++) {
+        THI_TRY(thi_local_share(&fit->local[q], fit->problem.ctx, fit->local[0]));
     }
     if (fit->sites != NULL) {
         return gather_inputs(fit);

@@ -91,6 +91,10 @@ thiele_status thi_bfit_gradient(thi_bfit *fit, double rho);
 /* The noise of predictions, by rows that are left out of what was frozen. */
 thiele_status thi_bfit_noise(thi_bfit *fit, thi_fitted *fitted);
 
+/* --- blocks_borders.c --- */
+/* How far the predictions of what was frozen jump where blocks meet, if there is time to look. */
+thiele_status thi_bfit_borders(thi_bfit *fit, const thi_fitted *fitted);
+
 /* --- blocks.c --- */
 /* The present state as a predictor; fit->local is lent to it. */
 thiele_status thi_bfit_freeze(thi_bfit *fit, thi_fitted *fitted);

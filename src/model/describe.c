@@ -180,14 +180,18 @@ static int add_sparse(const thiele_model *model, json_t *json)
 static int add_blocks(const thiele_model *model, json_t *json)
 {
     const thi_blocks_report *b = &model->blocks;
-    return b->blocks == 0
-               ? 0
-               : json_object_set_new(json, "blocks",
-                                     json_pack("{s:b, s:I, s:I, s:I, s:o, s:I, s:b, s:o}", "anytime", (int)b->anytime,
-                                               "blocks", (json_int_t)b->blocks, "largest", (json_int_t)b->largest,
-                                               "inducing", (json_int_t)b->inducing, "passes", number(b->passes),
-                                               "evidence_rows", (json_int_t)b->evidence_rows, "estimate",
-                                               (int)b->estimate, "held_out_rmse", number(b->held_out)));
+    /* "o*" leaves out what there is not. */
+    json_t *borders = b->borders == 0 ? NULL
+                                      : json_pack("{s:I, s:f, s:f}", "points", (json_int_t)b->borders, "median",
+                                                  b->jump_median, "largest", b->jump_largest);
+    return b->blocks == 0 ? 0
+                          : json_object_set_new(json, "blocks",
+                                                json_pack("{s:b, s:I, s:I, s:I, s:o, s:I, s:b, s:o, s:o*}", "anytime",
+                                                          (int)b->anytime, "blocks", (json_int_t)b->blocks, "largest",
+                                                          (json_int_t)b->largest, "inducing", (json_int_t)b->inducing,
+                                                          "passes", number(b->passes), "evidence_rows",
+                                                          (json_int_t)b->evidence_rows, "estimate", (int)b->estimate,
+                                                          "held_out_rmse", number(b->held_out), "jumps", borders));
 }
 
 /* What the fit chose, and by what. */
@@ -446,6 +450,12 @@ static thiele_status take_blocks(thiele_model *model, thiele_context *ctx, const
     if (!json_is_null(json_object_get(blocks, "held_out_rmse"))) {
         THI_TRY(take_number(ctx, blocks, "held_out_rmse", 0.0, &b->held_out));
     }
+    const json_t *jumps = json_object_get(blocks, "jumps");
+    if (jumps != NULL) {
+        THI_TRY(take_count(ctx, jumps, "points", INT64_MAX, &b->borders));
+        THI_TRY(take_number(ctx, jumps, "median", 0.0, &b->jump_median));
+        THI_TRY(take_number(ctx, jumps, "largest", 0.0, &b->jump_largest));
+    }
 out:
     return status;
 }
@@ -566,7 +576,7 @@ thiele_status thiele_model_describe(const thiele_model *model, thiele_context *c
     THI_TRY(learned_kernels(model, ctx, &kernel));
     json = thi_model_to_json(model, ctx);
     leave_out(model, json);
-    if (json == NULL || add_noise(model, json) != 0 ||
+    if (json == NULL || add_noise(model, json) != 0 || thi_contents_to_json(model, json) != 0 ||
         json_object_set_new(json, "learned_kernel", json_string(kernel)) != 0 ||
         json_object_set_new(json, "version", json_string(thiele_version())) != 0) {
         THI_TRY(thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while the model was described"));

@@ -32,6 +32,10 @@ int thi_calibration_to_json(const thiele_model *model, json_t *json);
 /* After the columns and the likelihood. */
 thiele_status thi_calibration_from_json(thiele_model *model, thiele_context *ctx, const json_t *json);
 
+/* --- contents.c: for the description only; training rows that the model holds, and the size of the file it is from ---
+ */
+int thi_contents_to_json(const thiele_model *model, json_t *json);
+
 extern const char *const thi_stop_names[THIELE_STOP_FIXED + 1];
 
 #endif

@@ -163,8 +163,8 @@ static thiele_status read_latents(thiele_model *model, thiele_context *ctx, thi_
     THI_TRY(thi_latents_make(&latents, ctx, model->kernel, mean, &columns.view, model->latents, model->groups == 1));
     THI_TRY(thi_alloc(ctx, &model->latent, (size_t)model->latents, sizeof *model->latent));
     for (int j = 0; j < model->latents; j++) {
-        THI_TRY(thi_predictor_read(&model->latent[j], ctx, tensors, j, &latents.prior[latents.group[j]],
-                                   model->components, json_array_get(list, (size_t)j)));
+        THI_TRY(thi_predictor_read(model->latent, ctx, tensors, j, &latents.prior[latents.group[j]], model->components,
+                                   json_array_get(list, (size_t)j)));
     }
     THI_TRY(match_learned(model, ctx));
     THI_TRY(read_loo(model, ctx, tensors));

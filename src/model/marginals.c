@@ -10,12 +10,13 @@ static void place(const thiele_model *model, int latent, int64_t n, const double
     }
 }
 
-thiele_status thi_model_batch_open(thi_model_batch *batch, thiele_context *ctx, const thiele_model *model, int64_t rows)
+thiele_status thi_model_batch_open(thi_model_batch *batch, thiele_context *ctx, const thiele_model *model, int64_t rows,
+                                   bool blend)
 {
     *batch = (thi_model_batch){.model = model};
     thiele_status status = thi_alloc(ctx, &batch->latent, (size_t)model->latents, sizeof *batch->latent);
     for (int j = 0; j < model->latents && status == THIELE_OK; j++) {
-        batch->latent[j] = (thi_batch){.p = &model->latent[j], .rows = rows};
+        batch->latent[j] = (thi_batch){.p = &model->latent[j], .rows = rows, .blend = blend};
     }
     return status;
 }
@@ -61,7 +62,7 @@ thiele_status thi_model_marginals(const thiele_model *model, thiele_context *ctx
                                   const double *offset, double *mu, double *v, int64_t *clipped)
 {
     thi_model_batch batch;
-    thiele_status status = thi_model_batch_open(&batch, ctx, model, n);
+    thiele_status status = thi_model_batch_open(&batch, ctx, model, n, false);
     if (status == THIELE_OK) {
         status = thi_model_batch_next(&batch, ctx, n, X, offset, mu, v, clipped);
     }

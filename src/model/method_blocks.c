@@ -55,7 +55,10 @@ static thi_blocks_report describe(const thi_fitting *f)
                                .passes = r->passes,
                                .evidence_rows = (int64_t)round(r->rows),
                                .estimate = r->estimate,
-                               .held_out = r->held_error * f->driver->unit};
+                               .held_out = r->held_error * f->driver->unit,
+                               .borders = r->borders,
+                               .jump_median = r->jump_median,
+                               .jump_largest = r->jump_largest};
 }
 
 /* A model of what the fit has made so far, which it borrows, and the posterior of this moment. */

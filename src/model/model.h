@@ -32,9 +32,11 @@ typedef struct thi_sampling {
 typedef struct thi_blocks_report {
     bool anytime;
     int64_t blocks, largest, inducing;
-    double passes, held_out; /* NaN: no rows were held out; else in the units of the data */
-    int64_t evidence_rows;   /* that the model's value is of */
-    bool estimate;           /* the value, because some rows stand for others */
+    double passes, held_out;          /* NaN: no rows were held out; else in the units of the data */
+    int64_t evidence_rows;            /* that the model's value is of */
+    bool estimate;                    /* the value, because some rows stand for others */
+    int64_t borders;                  /* points where blocks meet that were looked at; 0: none were */
+    double jump_median, jump_largest; /* of predictions there, in their standard deviations */
 } thi_blocks_report;
 
 /* What was learned since the fit; rows and skipped 0: nothing. */
@@ -142,8 +144,8 @@ typedef struct thi_model_batch {
     const thiele_model *model; /* borrowed */
     thi_batch *latent;
 } thi_model_batch;
-thiele_status thi_model_batch_open(thi_model_batch *batch, thiele_context *ctx, const thiele_model *model,
-                                   int64_t rows);
+thiele_status thi_model_batch_open(thi_model_batch *batch, thiele_context *ctx, const thiele_model *model, int64_t rows,
+                                   bool blend);
 thiele_status thi_model_batch_next(thi_model_batch *batch, thiele_context *ctx, int64_t n, const double *X,
                                    const double *offset, double *mu, double *v, int64_t *clipped);
 void thi_model_batch_close(thi_model_batch *batch);

@@ -98,7 +98,7 @@ static thiele_status pass_open(pass *p, const thiele_model *model, thiele_contex
     size_t latents = rows * (size_t)(model->latents * model->components);
     thi_reading how = reading_of(model, options, with_target);
     THI_TRY(thi_reader_open(&p->reader, ctx, &model->encoder, table, &how));
-    THI_TRY(thi_model_batch_open(&p->batch, ctx, model, table->rows));
+    THI_TRY(thi_model_batch_open(&p->batch, ctx, model, table->rows, options->blend != 0));
     THI_TRY(thi_alloc(ctx, &p->X, rows * (size_t)model->encoder.dims, sizeof *p->X));
     THI_TRY(thi_alloc(ctx, &p->y, rows * (size_t)model->encoder.targets, sizeof *p->y));
     THI_TRY(thi_alloc(ctx, &p->offset, rows, sizeof *p->offset));
@@ -401,6 +401,11 @@ static thiele_status check_joint(const thiele_model *model, thiele_context *ctx,
 {
     if (options->drop_missing) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a joint prediction is of all rows: it can leave none out");
+    }
+    if (options->blend && model->latent->local != NULL) {
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
+                        "blended predictions are mixtures of what several blocks say of each row by itself, which "
+                        "have no joint distribution");
     }
     if (model->latents > 1 || model->components > 1) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,

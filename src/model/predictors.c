@@ -8,7 +8,7 @@
 
 const char *const thi_plus_names[THI_PLUS_KINDS] = {"none", "triangle", "white", "kernel", "precision"};
 const char *const thi_conditional_names[THI_CONDITIONAL_KINDS] = {"full", "none", "diagonal"};
-const char *const thi_shared_names[THI_SHARED_KINDS] = {"inputs", "factor", "scale"};
+const char *const thi_shared_names[THI_SHARED_KINDS] = {"inputs", "factor", "scale", "local"};
 
 void thi_part_name(char name[THI_PART_NAME_MAX], int latent, const char *part)
 {
@@ -68,6 +68,19 @@ static bool same_triangle(thi_matrix A, thi_matrix B)
     return same;
 }
 
+/* The rows and their blocks, not their sites. */
+static bool same_rows(const thi_local *a, const thi_local *b)
+{
+    const thi_partition *p = &a->partition, *q = &b->partition;
+    if (a->holders == b->holders) {
+        return true;
+    }
+    return p->n == q->n && p->blocks == q->blocks &&
+           memcmp(p->start, q->start, (size_t)p->blocks * sizeof *p->start) == 0 &&
+           same_numbers(a->X, b->X, p->n * p->D) && same_numbers(a->y, b->y, p->n) &&
+           same_numbers(p->centre, q->centre, p->blocks * p->D) && same_numbers(p->scale, q->scale, p->D);
+}
+
 /* What is the first latent function's too, and stands in the file once; first NULL: nothing is. */
 static void find_shared(const thi_predictor *p, const thi_predictor *first, bool shared[THI_SHARED_KINDS])
 {
@@ -75,6 +88,8 @@ static void find_shared(const thi_predictor *p, const thi_predictor *first, bool
     shared[THI_SHARED_INPUTS] = alike && same_numbers(p->basis, first->basis, p->n * p->kernel->dims);
     shared[THI_SHARED_FACTOR] = alike && same_triangle(p->L, first->L);
     shared[THI_SHARED_SCALE] = alike && p->scale != NULL && same_numbers(p->scale, first->scale, p->n);
+    shared[THI_SHARED_LOCAL] =
+        first != NULL && p->local != NULL && first->local != NULL && same_rows(p->local, first->local);
 }
 
 static thiele_status list_plus(thi_tensor_list *list, const thi_predictor *p, int latent)
@@ -112,24 +127,26 @@ static thiele_status list_sizes(thi_tensor_list *list, const thi_partition *part
     return THIELE_OK;
 }
 
-static thiele_status list_local(thi_tensor_list *list, const thi_local *local, int latent)
+/* shared: the rows are the first latent function's, the sites its own. */
+static thiele_status list_local(thi_tensor_list *list, const thi_local *local, int latent, bool shared)
 {
     const thi_partition *partition = &local->partition;
     int64_t N = partition->n, D = partition->D, P = partition->blocks;
     const struct {
         const char *name;
+        bool wanted;
         thi_tensor tensor;
     } all[] = {
-        {"local.inputs", {.dims = 2, .shape = {N, D}, .data = local->X}},
-        {"local.targets", {.dims = 1, .shape = {N}, .data = local->y}},
-        {"local.precisions", {.dims = 1, .shape = {N}, .data = local->lambda}},
-        {"local.pulls", {.dims = 1, .shape = {N}, .data = local->nu}},
-        {"local.centres", {.dims = 2, .shape = {P, D}, .data = partition->centre}},
-        {"local.scale", {.dims = 1, .shape = {D}, .data = partition->scale}},
+        {"local.inputs", !shared, {.dims = 2, .shape = {N, D}, .data = local->X}},
+        {"local.targets", !shared, {.dims = 1, .shape = {N}, .data = local->y}},
+        {"local.precisions", local->lambda != NULL, {.dims = 1, .shape = {N}, .data = local->lambda}},
+        {"local.pulls", local->nu != NULL, {.dims = 1, .shape = {N}, .data = local->nu}},
+        {"local.centres", !shared, {.dims = 2, .shape = {P, D}, .data = partition->centre}},
+        {"local.scale", !shared, {.dims = 1, .shape = {D}, .data = partition->scale}},
     };
-    thiele_status status = list_sizes(list, partition, latent);
+    thiele_status status = shared ? THIELE_OK : list_sizes(list, partition, latent);
     for (size_t i = 0; status == THIELE_OK && i < sizeof all / sizeof *all; i++) {
-        if (all[i].tensor.data != NULL) {
+        if (all[i].wanted) {
             status = thi_tensor_add(list, latent, all[i].name, all[i].tensor);
         }
     }
@@ -186,7 +203,7 @@ thiele_status thi_predictor_list(thi_tensor_list *list, const thi_predictor *p, 
         THI_TRY(list_decoupled(list, p, latent));
     }
     if (p->local != NULL) {
-        THI_TRY(list_local(list, p->local, latent));
+        THI_TRY(list_local(list, p->local, latent, shared[THI_SHARED_LOCAL]));
     }
 out:
     return status;

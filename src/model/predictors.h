@@ -12,7 +12,7 @@ enum { THI_PLUS_KINDS = THI_PLUS_PRECISION + 1 };
 extern const char *const thi_plus_names[THI_PLUS_KINDS];
 extern const char *const thi_conditional_names[THI_CONDITIONAL_KINDS];
 /* Parts that a later latent function may have from the first. */
-enum { THI_SHARED_INPUTS, THI_SHARED_FACTOR, THI_SHARED_SCALE, THI_SHARED_KINDS };
+enum { THI_SHARED_INPUTS, THI_SHARED_FACTOR, THI_SHARED_SCALE, THI_SHARED_LOCAL, THI_SHARED_KINDS };
 extern const char *const thi_shared_names[THI_SHARED_KINDS];
 /* "inputs" of the first latent function, "f2.inputs" of the second. */
 enum { THI_PART_NAME_MAX = 48 };
@@ -45,10 +45,11 @@ json_t *thi_predictor_to_json(const thi_predictor *predictor, const thi_predicto
 
 /* --- predictors_read.c --- */
 /*
- * A predictor from tensors and JSON that nobody vouches for; prior: the kernel's structure and the mean. Of tensors
- * that were reread, which have no bytes, everything is checked and only kernel and mean are there. Error: FORMAT.
+ * Predictor number `latent` of a list, those before it read, from tensors and JSON that nobody vouches for; prior: the
+ * kernel's structure and the mean. Of tensors that were reread, which have no bytes, everything is checked and only
+ * kernel and mean are there. Error: FORMAT.
  */
-thiele_status thi_predictor_read(thi_predictor *predictor, thiele_context *ctx, thi_tensors *tensors, int latent,
+thiele_status thi_predictor_read(thi_predictor *list, thiele_context *ctx, thi_tensors *tensors, int latent,
                                  const thi_prior *prior, int components, const json_t *json);
 
 #endif

@@ -108,7 +108,8 @@ static bool read_shared(parts *from, const json_t *list)
             listed = listed || (word != NULL && strcmp(word, thi_shared_names[i]) == 0);
         }
         known += listed;
-        from->shared[i] = from->tensors->version == 1 ? !thi_tensors_have(from->tensors, name) : listed;
+        bool absent = i != THI_SHARED_LOCAL && !thi_tensors_have(from->tensors, name);
+        from->shared[i] = from->tensors->version == 1 ? absent : listed;
     }
     bool wanted = from->latent > 0 && from->tensors->version > 1;
     return wanted ? json_is_array(list) && known == json_array_size(list) : list == NULL;
@@ -186,8 +187,17 @@ static thiele_status check_sizes(const parts *from, int64_t N, int64_t P)
     return status;
 }
 
+/* Where the rows of the local part are, and their blocks; the sites are with the latent function. */
+static parts rows_of(const parts *from)
+{
+    parts rows = *from;
+    rows.latent = from->shared[THI_SHARED_LOCAL] ? 0 : from->latent;
+    return rows;
+}
+
 static thiele_status check_local(const thi_predictor *p, const parts *from, const json_t *json)
 {
+    const parts rows = rows_of(from);
     int64_t N = json_integer_value(json_object_get(json, "rows")), D = p->kernel->dims;
     int64_t P = json_integer_value(json_object_get(json, "blocks"));
     double noise = json_number_value(json_object_get(json, "noise"));
@@ -197,15 +207,15 @@ static thiele_status check_local(const thi_predictor *p, const parts *from, cons
     if (!fits || P < 1 || P > N || N > INT32_MAX || !isfinite(noise) || !(noise > 0.0)) {
         return thi_fail(from->ctx, THIELE_ERROR_FORMAT, "its field 'local' makes no sense");
     }
-    THI_TRY(find(from, "local.inputs", 2, (int64_t[]){N, D}, &tensor));
-    THI_TRY(find(from, "local.targets", 1, &N, &tensor));
+    THI_TRY(find(&rows, "local.inputs", 2, (int64_t[]){N, D}, &tensor));
+    THI_TRY(find(&rows, "local.targets", 1, &N, &tensor));
     if (json_is_true(json_object_get(json, "sites"))) {
         THI_TRY(find(from, "local.precisions", 1, &N, &tensor));
         THI_TRY(find(from, "local.pulls", 1, &N, &tensor));
     }
-    THI_TRY(find(from, "local.centres", 2, (int64_t[]){P, D}, &tensor));
-    THI_TRY(find(from, "local.scale", 1, &D, &tensor));
-    THI_TRY(check_sizes(from, N, P));
+    THI_TRY(find(&rows, "local.centres", 2, (int64_t[]){P, D}, &tensor));
+    THI_TRY(find(&rows, "local.scale", 1, &D, &tensor));
+    THI_TRY(check_sizes(&rows, N, P));
 out:
     return status;
 }
@@ -303,22 +313,16 @@ out:
     return status;
 }
 
-static thiele_status take_local(thi_predictor *p, const parts *from, const json_t *json)
+/* The rows of a local part and their blocks. */
+static thiele_status take_rows(thi_predictor *p, const parts *from, int64_t N, int64_t P, double noise)
 {
-    int64_t N = json_integer_value(json_object_get(json, "rows")), D = p->kernel->dims;
-    int64_t P = json_integer_value(json_object_get(json, "blocks"));
-    double noise = json_number_value(json_object_get(json, "noise"));
+    int64_t D = p->kernel->dims;
     thi_partition partition = {.D = (int)D, .n = N, .blocks = P};
-    bool sites = json_is_true(json_object_get(json, "sites"));
-    const thi_tensor *X = NULL, *y = NULL, *lambda = NULL, *nu = NULL, *sizes = NULL;
+    const thi_tensor *X = NULL, *y = NULL, *sizes = NULL;
     thiele_status status;
     THI_TRY(find(from, "local.sizes", 1, &P, &sizes));
     THI_TRY(find(from, "local.inputs", 2, (int64_t[]){N, D}, &X));
     THI_TRY(find(from, "local.targets", 1, &N, &y));
-    if (sites) {
-        THI_TRY(find(from, "local.precisions", 1, &N, &lambda));
-        THI_TRY(find(from, "local.pulls", 1, &N, &nu));
-    }
     THI_TRY(take(from, "local.centres", 2, (int64_t[]){P, D}, &partition.centre));
     THI_TRY(take(from, "local.scale", 1, &D, &partition.scale));
     THI_TRY(thi_alloc(from->ctx, &partition.start, (size_t)P + 1, sizeof *partition.start));
@@ -326,13 +330,34 @@ static thiele_status take_local(thi_predictor *p, const parts *from, const json_
         partition.start[i + 1] = partition.start[i] + (int64_t)sizes->data[i];
     }
     THI_TRY(thi_local_attach(p, from->ctx, &partition, X->data, y->data, noise));
-    if (sites) {
+out:
+    thi_partition_clear(&partition);
+    return status;
+}
+
+/* first: the latent function whose rows may be this one's. */
+static thiele_status take_local(thi_predictor *p, const thi_predictor *first, const parts *from, const json_t *json)
+{
+    int64_t N = json_integer_value(json_object_get(json, "rows"));
+    double noise = json_number_value(json_object_get(json, "noise"));
+    const thi_tensor *lambda = NULL, *nu = NULL;
+    thiele_status status;
+    if (!from->shared[THI_SHARED_LOCAL]) {
+        THI_TRY(take_rows(p, from, N, json_integer_value(json_object_get(json, "blocks")), noise));
+    } else if (first->local == NULL) {
+        return thi_fail(from->ctx, THIELE_ERROR_FORMAT, "its field 'shared' has rows that the first function has not");
+    } else {
+        THI_TRY(thi_local_share(&p->local, from->ctx, first->local));
+        thi_local_renew(p->local, noise);
+    }
+    if (json_is_true(json_object_get(json, "sites"))) {
+        THI_TRY(find(from, "local.precisions", 1, &N, &lambda));
+        THI_TRY(find(from, "local.pulls", 1, &N, &nu));
         THI_TRY(thi_local_hold_sites(p->local, from->ctx));
         memcpy(p->local->lambda, lambda->data, (size_t)N * sizeof *lambda->data);
         memcpy(p->local->nu, nu->data, (size_t)N * sizeof *nu->data);
     }
 out:
-    thi_partition_clear(&partition);
     return status;
 }
 
@@ -364,7 +389,8 @@ static thiele_status take_basis(thi_predictor *p, const parts *from, const int64
     return status == THIELE_OK ? take_triangle(from, "factor", p->n, &p->L) : status;
 }
 
-static thiele_status take_parts(thi_predictor *p, const parts *from, const json_t *json, bool scaled)
+static thiele_status take_parts(thi_predictor *p, const thi_predictor *first, const parts *from, const json_t *json,
+                                bool scaled)
 {
     int64_t shape[2] = {p->n, p->kernel->dims};
     int64_t weights[2] = {p->components, p->mean_n > 0 ? p->mean_n : p->n};
@@ -380,7 +406,7 @@ static thiele_status take_parts(thi_predictor *p, const parts *from, const json_
     THI_TRY(take_plus(p, from, json_object_get(json, "plus_rows")));
     THI_TRY(thi_predictor_finish(p, from->ctx));
     if (json_object_get(json, "local") != NULL) {
-        THI_TRY(take_local(p, from, json_object_get(json, "local")));
+        THI_TRY(take_local(p, first, from, json_object_get(json, "local")));
     }
 out:
     return status;
@@ -399,9 +425,10 @@ out:
     return status;
 }
 
-thiele_status thi_predictor_read(thi_predictor *p, thiele_context *ctx, thi_tensors *tensors, int latent,
+thiele_status thi_predictor_read(thi_predictor *list, thiele_context *ctx, thi_tensors *tensors, int latent,
                                  const thi_prior *prior, int components, const json_t *json)
 {
+    thi_predictor *p = &list[latent];
     parts from = {.ctx = ctx, .tensors = tensors, .latent = latent};
     bool scaled;
     thiele_status status;
@@ -413,7 +440,7 @@ thiele_status thi_predictor_read(thi_predictor *p, thiele_context *ctx, thi_tens
     THI_TRY(check_parts(p, &from, json, scaled));
     THI_TRY(take_prior(p, &from));
     if (tensors->values != NULL) {
-        THI_TRY(take_parts(p, &from, json, scaled));
+        THI_TRY(take_parts(p, list, &from, json, scaled));
     }
 out:
     return status;

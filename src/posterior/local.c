@@ -343,7 +343,7 @@ thiele_status thi_local_project(const thi_predictor *predictor, thiele_context *
 }
 
 thiele_status thi_local_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
-                                  double *mean, double *variance, int64_t *clipped)
+                                  const int64_t *block, double *mean, double *variance, int64_t *clipped)
 {
     job j = {.p = predictor, .ctx = ctx, .clipped = clipped};
     int D = predictor->kernel->dims;
@@ -353,7 +353,7 @@ thiele_status thi_local_marginals(const thi_predictor *predictor, thiele_context
         j.n = count;
         j.mean = mean + first;
         j.variance = variance != NULL ? variance + first : NULL;
-        status = by_blocks(&j, count, X + first * D, NULL, marginals_piece);
+        status = by_blocks(&j, count, X + first * D, block != NULL ? block + first : NULL, marginals_piece);
     }
     for (int64_t i = 0; variance != NULL && i < n; i++) {
         variance[i] *= thi_predictor_tau(predictor);

@@ -10,6 +10,10 @@
  * that of sparse.h, and Gamma^-1 = s (C C')^-1 s - U'U as the dense posterior has it (dense.h); without sites s = 1 and
  * there is no U.
  *
+ * A row with its variance takes (M + n)^2 multiply-adds for a block of n rows: M^2/2 for w, M n for r, n^2 for Gamma^-1
+ * r, M n for b, M^2/2 for b'S b; its mean alone M + n. (C^-1 V' in place of V would save n^2/2 of them, and a block
+ * would take M n^2/2 more: that is less work only from M rows a block on.)
+ *
  * What a block needs is made when a row first asks for it (M^2 n + M n^2 + n^3/3 flops for n rows) and kept in a cache,
  * from which whatever was not used for longest is dropped. The cache is shared by all threads and contexts that
  * predict; its memory counts in the context that made an entry, and may outlive it.
@@ -30,6 +34,7 @@ typedef struct thi_local_cache thi_local_cache;
 typedef struct thi_local {
     thi_partition partition; /* with centres, without order */
     double *X, *y;           /* D x N, N: rows by blocks */
+    int64_t *holders;        /* how many hold partition, X and y: parts of the latent functions of one model */
     double noise;            /* variance */
     double *lambda, *nu;     /* N each: sites, which take the place of y and noise; NULL: none */
     int64_t largest;         /* rows of the largest block */
@@ -43,6 +48,8 @@ typedef struct thi_local {
  * component, R by a triangle, THI_CONDITIONAL_FULL) when that predictor's field `local` is set, which then owns it.
  */
 thiele_status thi_local_create(thi_local **out, thiele_context *ctx, const thi_partition *partition);
+/* One for another latent function of the same model, with the rows of `first`, which are held once. */
+thiele_status thi_local_share(thi_local **out, thiele_context *ctx, const thi_local *first);
 /* Room for the rows' sites: zeros, which the caller fills in before thi_local_renew, whose noise is not looked at then.
  */
 thiele_status thi_local_hold_sites(thi_local *local, thiele_context *ctx);
@@ -57,20 +64,30 @@ void thi_local_destroy(thi_local *local);
 /*
  * What does not depend on q(w) of n rows, so that many q(w) can be followed with one projection: mean = m(x) +
  * r'e (to which B'm is to be added), the columns b of B (M x n), variance = k(x, x) - |w|^2 - r' Gamma^-1 r (to
- * which b'S b is). block: of each row, or NULL: that of the nearest centre. n^2 + 2 M n + M^2 flops a row and block of
- * n rows. Error: ARGUMENT (a block that there is not).
+ * which b'S b is). block: of each row, or NULL: that of the nearest centre. Error: ARGUMENT (a block that there is
+ * not).
  */
 thiele_status thi_local_project(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                                 const int64_t *block, double *mean, thi_matrix B, double *variance);
 /*
  * Those of thi_predictor_marginals and thi_predictor_joint, for a predictor with a local part. Rows are taken
- * THI_PREDICT_WINDOW at a time and worked on block by block. In the joint covariance rows of one block share
- * K - Q - r' Gamma^-1 r, rows of different blocks b'S b alone.
+ * THI_PREDICT_WINDOW at a time and worked on block by block. block: as above. In the joint covariance rows of one block
+ * share K - Q - r' Gamma^-1 r, rows of different blocks b'S b alone.
  */
 thiele_status thi_local_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
-                                  double *mean, double *variance, int64_t *clipped);
+                                  const int64_t *block, double *mean, double *variance, int64_t *clipped);
 thiele_status thi_local_joint(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                               double *mean, double *covariance);
+
+/* --- local_blend.c --- */
+/* Blocks that predict a row together, at most. */
+enum { THI_LOCAL_BLENDED = 3 };
+/* Those of a row and their weights, positive and summing to one. Returns how many there are. */
+int thi_local_weights(const thi_partition *partition, const double *x, int64_t block[THI_LOCAL_BLENDED],
+                      double weight[THI_LOCAL_BLENDED]);
+/* Mean and variance as continuous functions of x; variance may be NULL, but spares no work. */
+thiele_status thi_local_blend(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
+                              double *mean, double *variance, int64_t *clipped);
 
 /* --- local_cache.c --- */
 /* Of one block. */

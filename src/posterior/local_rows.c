@@ -33,6 +33,8 @@ thiele_status thi_local_create(thi_local **out, thiele_context *ctx, const thi_p
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a partition without centres has no nearest block");
     }
     THI_TRY(thi_alloc(ctx, &local, 1, sizeof *local));
+    THI_TRY(thi_alloc(ctx, &local->holders, 1, sizeof *local->holders));
+    *local->holders = 1;
     local->cache_most = THI_LOCAL_CACHE_BYTES;
     THI_TRY(copy_partition(&local->partition, ctx, partition));
     THI_TRY(thi_alloc(ctx, &local->X, (size_t)(partition->D * local->partition.n), sizeof *local->X));
@@ -42,6 +44,27 @@ thiele_status thi_local_create(thi_local **out, thiele_context *ctx, const thi_p
         int64_t rows = partition->start[i + 1] - partition->start[i];
         local->largest = rows > local->largest ? rows : local->largest;
     }
+    *out = local;
+    return THIELE_OK;
+out:
+    thi_local_destroy(local);
+    return status;
+}
+
+thiele_status thi_local_share(thi_local **out, thiele_context *ctx, const thi_local *first)
+{
+    thi_local *local = NULL;
+    thiele_status status;
+    *out = NULL;
+    THI_TRY(thi_alloc(ctx, &local, 1, sizeof *local));
+    *local = (thi_local){.partition = first->partition,
+                         .X = first->X,
+                         .y = first->y,
+                         .holders = first->holders,
+                         .largest = first->largest,
+                         .cache_most = THI_LOCAL_CACHE_BYTES};
+    ++*local->holders;
+    THI_TRY(thi_local_cache_create(&local->cache, ctx, local->partition.blocks));
     *out = local;
     return THIELE_OK;
 out:
@@ -76,13 +99,17 @@ thiele_status thi_local_attach(thi_predictor *predictor, thiele_context *ctx, co
 
 void thi_local_destroy(thi_local *local)
 {
-    if (local != NULL) {
-        thi_local_cache_destroy(local->cache);
+    if (local == NULL) {
+        return;
+    }
+    if (local->holders != NULL && --*local->holders == 0) {
         thi_partition_clear(&local->partition);
         thi_free(local->X);
         thi_free(local->y);
-        thi_free(local->lambda);
-        thi_free(local->nu);
-        thi_free(local);
+        thi_free(local->holders);
     }
+    thi_local_cache_destroy(local->cache);
+    thi_free(local->lambda);
+    thi_free(local->nu);
+    thi_free(local);
 }

@@ -115,6 +115,7 @@ thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_con
 typedef struct thi_batch {
     const thi_predictor *p; /* borrowed */
     int64_t rows;
+    bool blend; /* with a local part: continuous across blocks (local.h) */
     bool decided;
     thi_matrix *C; /* owned: one triangle a component, where it pays and is accurate; else NULL */
 } thi_batch;

@@ -253,7 +253,8 @@ thiele_status thi_batch_marginals(thi_batch *batch, thiele_context *ctx, int64_t
     const thi_predictor *p = batch->p;
     thiele_status status;
     if (p->local != NULL) {
-        return thi_local_marginals(p, ctx, n, X, mean, variance, clipped);
+        return batch->blend ? thi_local_blend(p, ctx, n, X, mean, variance, clipped)
+                            : thi_local_marginals(p, ctx, n, X, NULL, mean, variance, clipped);
     }
     if (variance != NULL) {
         THI_TRY(decide(batch, ctx, n, X));

@@ -66,6 +66,19 @@ expect_done
 fit --method fitc --log steps.jsonl --anytime
 expect_file steps.jsonl
 
+# --- blended across blocks, and what the file holds
+fit --method pic
+expect_out 'contains +3000 training rows of 2 inputs with their targets \([0-9.]+ kB\)'
+expect_out 'where blocks meet predictions jump by [0-9.e-]+ standard deviations \(median of [0-9]+ points'
+run info m.thiele --json
+expect_that "$out" 'd["training_rows"]["rows"] == 3000 and d["training_rows"]["targets"] and d["blocks"]["jumps"]["points"] > 0'
+expect_that "$out" 'd["file_bytes"] > d["training_rows"]["bytes"] == 8 * 3 * 3000'
+run score m.thiele test.csv --blend --json
+expect_done
+expect_that "$out" 'd["rmse"] < 3'
+run predict m.thiele test.csv --blend --joint joint.csv
+expect_refusal 1 'no joint distribution'
+
 # --- the same bytes again, but for the seconds that it took
 numbers() { python3 -c 'import sys, struct; raw = open(sys.argv[1], "rb").read(); sys.stdout.buffer.write(raw[8 + struct.unpack("<Q", raw[:8])[0]:])' "$1"; }
 if have_python; then

@@ -100,6 +100,32 @@ static void test_held_out_local(void **state)
     close_setting(&s);
 }
 
+/* Predictions jump where blocks meet, unless the basis says all; one block has no borders, and other models no local
+ * part. Looks at them leave the predictor as it was, and the same fit says the same. */
+static void test_borders(void **state)
+{
+    (void)state;
+    setting s;
+    thi_variational_settings few = {.inducing = 4, .iterations = 5}, many = {.inducing = 100, .iterations = 5};
+    thi_blocks_settings how = {.blocks = BLOCKS};
+    open_setting(&s, ctx, "se", 400, NULL);
+    fit(&s, "pic", few, how);
+    thi_blocks_result seen = s.result;
+    assert_true(seen.borders > 0 && seen.jump_median > 0.0 && seen.jump_largest >= seen.jump_median);
+    assert_true(seen.jump_largest > 0.02 && thi_local_cache_held(s.latent.local->cache) == 0.0);
+    close_setting(&s);
+    open_setting(&s, ctx, "se", 400, NULL);
+    fit(&s, "pic", few, how);
+    assert_true(s.result.borders == seen.borders && s.result.jump_median == seen.jump_median);
+    fit(&s, "pic", many, how);
+    assert_true(s.result.borders > 0 && s.result.jump_largest < 0.01);
+    fit(&s, "pic", few, (thi_blocks_settings){.blocks = 1});
+    assert_int_equal(s.result.borders, 0);
+    fit(&s, "pitc", few, how);
+    assert_int_equal(s.result.borders, 0);
+    close_setting(&s);
+}
+
 /* --- early ends ------------------------------------------------------------------------------------------------------
  */
 
@@ -422,10 +448,11 @@ static int remove_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads),    cmocka_unit_test(test_held_out),  cmocka_unit_test(test_held_out_local),
-        cmocka_unit_test(test_deadline),   cmocka_unit_test(test_cancelled), cmocka_unit_test(test_allocations),
-        cmocka_unit_test(test_streamed),   cmocka_unit_test(test_missing),   cmocka_unit_test(test_hard),
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_units),     cmocka_unit_test(test_snapshots),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_held_out),   cmocka_unit_test(test_held_out_local),
+        cmocka_unit_test(test_borders),     cmocka_unit_test(test_deadline),   cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_allocations), cmocka_unit_test(test_streamed),   cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_hard),        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_units),
+        cmocka_unit_test(test_snapshots),
     };
     return cmocka_run_group_tests(tests, make_all, remove_all);
 }

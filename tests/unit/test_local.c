@@ -49,61 +49,6 @@ static void test_one_block(void **state)
     thiele_context_destroy(ctx);
 }
 
-/* The prior covariance that PIC stands for: K within a block, Q across; rows of both kinds, training ones first. */
-static double *pic_prior(const world *w, thiele_context *ctx, const int64_t *test_block)
-{
-    enum { ALL = ROWS + TESTS };
-    double X[DIMS * ALL];
-    memcpy(X, w->X, sizeof w->X);
-    memcpy(X + DIMS * ROWS, w->Xtest, sizeof w->Xtest);
-    double *K = dense_kernel(w, ctx, ALL, X, ALL, X), *Q = dense_q(w, ctx, ALL, X, ALL, X);
-    for (int64_t i = 0; i < ALL; i++) {
-        for (int64_t j = 0; j < ALL; j++) {
-            int64_t a = i < ROWS ? block_of(w, i) : test_block[i - ROWS];
-            int64_t b = j < ROWS ? block_of(w, j) : test_block[j - ROWS];
-            if (a == b) {
-                Q[i * ALL + j] = K[i * ALL + j];
-            }
-        }
-    }
-    free(K);
-    return Q;
-}
-
-/* Conditions that prior on the targets; covariance is TESTS x TESTS. */
-static void pic_dense(const world *w, thiele_context *ctx, const int64_t *block, double *mean, double *covariance)
-{
-    enum { ALL = ROWS + TESTS };
-    double r[ROWS], log_det, *prior = pic_prior(w, ctx, block);
-    double *A = malloc(ROWS * ROWS * sizeof *A), *cross = malloc(TESTS * ROWS * sizeof *cross);
-    for (int i = 0; i < ROWS; i++) {
-        memcpy(A + i * ROWS, prior + i * ALL, ROWS * sizeof *A);
-        A[i * ROWS + i] += w->noise;
-    }
-    for (int i = 0; i < TESTS; i++) {
-        memcpy(cross + i * ROWS, prior + (ROWS + i) * ALL, ROWS * sizeof *cross);
-    }
-    double *inverse = dense_inverse(ROWS, A, &log_det), *gain = dense_product(TESTS, ROWS, ROWS, cross, inverse);
-    double *turned = dense_transpose(TESTS, ROWS, cross), *less = dense_product(TESTS, ROWS, TESTS, gain, turned);
-    residuals(w, r);
-    thi_mean_fill(w->mean, w->mean_parameter, TESTS, DIMS, w->Xtest, mean);
-    for (int i = 0; i < TESTS; i++) {
-        for (int j = 0; j < ROWS; j++) {
-            mean[i] += gain[i * ROWS + j] * r[j];
-        }
-        for (int j = 0; j < TESTS; j++) {
-            covariance[i * TESTS + j] = prior[(ROWS + i) * ALL + ROWS + j] - less[i * TESTS + j];
-        }
-    }
-    free(prior);
-    free(A);
-    free(cross);
-    free(inverse);
-    free(gain);
-    free(turned);
-    free(less);
-}
-
 static void test_dense(void **state)
 {
     (void)state;
@@ -113,9 +58,14 @@ static void test_dense(void **state)
     pic_answer got;
     int64_t block[TESTS];
     double mean[TESTS], covariance[TESTS * TESTS], joint_mean[TESTS], joint[TESTS * TESTS], alone[TESTS];
+    double noise[ROWS], r[ROWS];
     pic_open(&w, ctx, &p);
     assert_ok(ctx, thi_partition_find(&w.partition, ctx, TESTS, w.Xtest, block));
-    pic_dense(&w, ctx, block, mean, covariance);
+    residuals(&w, r);
+    for (int i = 0; i < ROWS; i++) {
+        noise[i] = w.noise;
+    }
+    pic_dense(&w, ctx, block, noise, r, mean, covariance);
     pic_predict(&p, ctx, w.Xtest, &got);
     assert_all_near(got.mean, mean, TESTS, 1e-10, 1e-10);
     assert_ok(ctx, thi_predictor_joint(&p, ctx, 0, TESTS, w.Xtest, joint_mean, joint));

@@ -38,6 +38,66 @@ static void test_round_trip(void **state)
     thiele_context_destroy(ctx);
 }
 
+/* The second of two latent functions has the rows of the first and sites of its own: once in memory, once in the file.
+ */
+static void test_two_latents(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    world w;
+    thi_predictor p[2], back[2] = {0};
+    thi_tensor_list list = {.ctx = ctx};
+    json_t *json = json_array();
+    pic_answer want, got;
+    pic_open(&w, ctx, &p[0]);
+    assert_ok(ctx, thi_sparse_freeze(&w.sparse, ctx, THI_CONDITIONAL_FULL, &p[1]));
+    assert_ok(ctx, thi_local_share(&p[1].local, ctx, p[0].local));
+    thi_local_renew(p[1].local, 2.0 * w.noise);
+    assert_ok(ctx, thi_local_hold_sites(p[1].local, ctx));
+    for (int i = 0; i < ROWS; i++) {
+        p[1].local->lambda[i] = 1.0 + i % 3;
+        p[1].local->nu[i] = sin(i);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ctx, thi_predictor_list(&list, &p[i], i > 0 ? p : NULL, i));
+        assert_int_equal(json_array_append_new(json, thi_predictor_to_json(&p[i], i > 0 ? p : NULL)), 0);
+    }
+    const thi_tensor *tensor = thi_tensor_list_named(&list);
+    for (int i = 0; i < list.count; i++) {
+        assert_true(strncmp(tensor[i].name, "f2.local", 8) != 0 ||
+                    strstr("f2.local.precisions f2.local.pulls", tensor[i].name));
+    }
+    assert_ok(ctx, through_file(ctx, world_prior(&w), &list, json, back));
+    assert_ptr_equal(back[0].local->X, back[1].local->X);
+    thi_predictor_clear(&p[0]); /* whoever is left holds them */
+    thi_predictor_clear(&back[0]);
+    pic_predict(&p[1], ctx, w.Xtest, &want);
+    pic_predict(&back[1], ctx, w.Xtest, &got);
+    assert_memory_equal(&want, &got, sizeof got);
+    thi_predictor_clear(&p[1]);
+    thi_predictor_clear(&back[1]);
+    /* Shared with a first one that has none. */
+    json_object_del(json_array_get(json, 0), "local");
+    thi_tensor_list_clear(&list);
+    list.ctx = ctx;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ctx, thi_sparse_freeze(&w.sparse, ctx, THI_CONDITIONAL_FULL, &p[i]));
+        assert_ok(ctx, thi_local_attach(&p[i], ctx, &w.partition, w.X, w.y, w.noise));
+        assert_ok(ctx, thi_predictor_list(&list, &p[i], i > 0 ? p : NULL, i));
+    }
+    json_object_set_new(json_object_get(json_array_get(json, 1), "local"), "sites", json_false());
+    assert_fails(ctx, through_file(ctx, world_prior(&w), &list, json, back), THIELE_ERROR_FORMAT, "'shared'");
+    for (int i = 0; i < 2; i++) {
+        thi_predictor_clear(&p[i]);
+        thi_predictor_clear(&back[i]);
+    }
+    thi_tensor_list_clear(&list);
+    json_decref(json);
+    world_close(&w);
+    assert_int_equal(thi_memory_held(ctx), 0);
+    thiele_context_destroy(ctx);
+}
+
 /* One change to the text or the numbers, and what is said of it. */
 typedef struct forgery {
     const char *change; /* merged into the text */
@@ -113,6 +173,7 @@ static void test_forged(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_forged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_two_latents),
+                                       cmocka_unit_test(test_forged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

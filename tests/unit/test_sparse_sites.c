@@ -92,6 +92,39 @@ static void test_one_block_is_dense(void **state)
     check_dense(&(sited_setting){SMOOTH, "bernoulli", THI_MEAN_LINEAR, THI_RESIDUAL_BLOCK, 1, INDUCING});
 }
 
+/* Several blocks: rows together, by the dense prior that the model stands for. */
+static void test_joint(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    sited s;
+    thi_predictor p = {0};
+    int64_t block[TESTS];
+    double noise[ROWS], r[ROWS], mean[2][TESTS], joint[2][TESTS * TESTS];
+    sited_open(&s, ctx, &(sited_setting){SMOOTH, "bernoulli", THI_MEAN_LINEAR, THI_RESIDUAL_BLOCK, BLOCKS, INDUCING});
+    sited_scatter(&s);
+    sited_sum(&s, ctx);
+    for (int i = 0; i < 60; i++) {
+        sited_step(&s, ctx, 1.0);
+    }
+    sited_sum(&s, ctx);
+    for (int i = 0; i < ROWS; i++) {
+        assert_true(s.lambda[i] > 0.0);
+        noise[i] = 1.0 / s.lambda[i];
+        r[i] = s.nu[i] / s.lambda[i];
+    }
+    sited_freeze(&s, ctx, &p);
+    assert_ok(ctx, thi_partition_find(&s.w.partition, ctx, TESTS, s.w.Xtest, block));
+    pic_dense(&s.w, ctx, block, noise, r, mean[0], joint[0]);
+    assert_ok(ctx, thi_predictor_joint(&p, ctx, 0, TESTS, s.w.Xtest, mean[1], joint[1]));
+    assert_all_near(mean[1], mean[0], TESTS, 1e-8, 1e-8);
+    assert_all_near(joint[1], joint[0], TESTS * TESTS, 1e-8, 1e-8);
+    thi_predictor_clear(&p);
+    sited_close(&s);
+    assert_int_equal(thi_memory_held(ctx), 0);
+    thiele_context_destroy(ctx);
+}
+
 static void test_fitc_at_rows_is_dense(void **state)
 {
     (void)state;
@@ -409,6 +442,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_block_is_dense),
+        cmocka_unit_test(test_joint),
         cmocka_unit_test(test_fitc_at_rows_is_dense),
         cmocka_unit_test(test_algebra),
         cmocka_unit_test(test_gaussian),
