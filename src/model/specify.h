@@ -15,6 +15,7 @@ struct thi_fitting {
     thiele_model *model;
     thi_driver *driver; /* borrowed */
     const thi_method *method;
+    bool partial;            /* rows without the only target are left out */
     bool goes_on;            /* until the deadline: what is made again in a part of the time is not as good */
     const char *expectation; /* as the method has it; NULL: as the options do */
     thi_variational_settings settings;
@@ -61,6 +62,8 @@ thiele_status thi_check_each(thi_fitting *f);
 /* --- specify.c --- */
 /* Refuses fit options that make no sense. */
 thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options);
+/* How many columns the text names; a text that is itself the name of a column names one. */
+int thi_count_targets(const thiele_table *table, const char *text);
 /* The likelihood and the encoder. */
 thiele_status thi_specify_columns(thi_fitting *f, const thiele_table *table);
 /* The method: the one that was asked for, or what suits the table and the likelihood. */
