@@ -95,7 +95,7 @@ expect_that "$out" 'd["model"]["parts"][0]["noise"] == 90 and d["model"]["parts"
 run update p.thiele test.csv
 expect_done
 run info p.thiele --json
-expect_that "$out" '[p["stream"]["rows"] for p in d["parts"]] == [52, 60]'
+expect_that "$out" '[p["stream"]["rows"] for p in d["parts"]] == [53, 60]'
 { head -21 test.csv; echo "1,1,1,2.5,no,red,1"; sed -n '22,$p' test.csv; } >bad.csv
 run update p.thiele bad.csv
 expect_status 1
