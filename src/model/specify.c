@@ -368,6 +368,7 @@ thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table)
         THI_TRY(try_own(f));
         THI_TRY(check_own_rows(f, table));
     }
+    THI_TRY(thi_report_far(f, table));
 out:
     return status;
 }

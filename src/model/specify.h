@@ -72,6 +72,9 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table);
 bool thi_method_is_gaussian(const char *name);
 /* The rows: read, or a stream of them when a sparse method works on a table that would fill the memory. */
 thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table);
+/* --- far_rows.c --- */
+/* Warns of a row whose target is out of all proportion, where one such decides the fit. */
+thiele_status thi_report_far(const thi_fitting *f, const thiele_table *table);
 /* --- choose_kernel.c --- */
 /* Kernels, means and hyperparameters by the kernel that suits the rows best of a few. */
 thiele_status thi_choose_kernel(thi_fitting *f);
