@@ -9,6 +9,7 @@
 #include "fit/blocks.h"
 #include "fit/online.h"
 #include "model/describe.h"
+#include "model/methods.h"
 #include "model/parts.h"
 #include "model/score.h"
 #include <thiele/stream.h>
@@ -66,9 +67,9 @@ static thiele_status check_options(thiele_context *ctx, const thiele_update_opti
 
 static thiele_status check_model(thiele_context *ctx, const thiele_model *model)
 {
-    const char *why = model->sampling.sampler != NULL
-                          ? "its posterior is a set of draws (fit by --method variational or augmented instead)"
-                          : NULL;
+    const thi_method *method = thi_method_named(model->method);
+    bool draws = model->sampling.sampler != NULL && method != NULL;
+    const char *why = draws ? thi_method_lacks(method, THI_CAN_UPDATE) : NULL;
     for (int j = 0; why == NULL && j < model->latents; j++) {
         why = thi_online_refuses(&model->latent[j]);
     }

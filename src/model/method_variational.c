@@ -91,10 +91,15 @@ enum {
               THI_TAKES_RATE | THI_TAKES_EXPECTATION
 };
 
+static const thi_lack lacks[] = {
+    {THI_CAN_LIKELIHOODS, THI_WHY_CLOSED}, {THI_CAN_LATENTS, THI_WHY_ONE_FUNCTION}, {THI_CAN_TARGETS, THI_WHY_APART},
+    {THI_CAN_SNAPSHOT, THI_WHY_LAST},      {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},      {0}};
+
 const thi_method thi_method_collapsed = {
     .name = "collapsed",
     .words = "inducing inputs, Gaussian noise, the posterior at its optimum",
     .can = SPARSE,
+    .lacks = lacks,
     .takes = OPTIONS & ~(unsigned)(THI_TAKES_FAMILY | THI_TAKES_RATE | THI_TAKES_EXPECTATION),
     .most = COLLAPSED_MOST,
     .why = "the table is of medium size and the noise Gaussian",
@@ -106,6 +111,7 @@ const thi_method thi_method_augmented = {
     .name = "augmented",
     .words = "auxiliary variables make the likelihood Gaussian; all rows, or inducing inputs",
     .can = ANY,
+    .lacks = lacks,
     .takes = OPTIONS,
     .most = INT64_MAX,
     .why = "the table is large and auxiliary variables make the likelihood Gaussian",
@@ -117,6 +123,7 @@ const thi_method thi_method_augmented = {
 const thi_method thi_method_variational = {.name = "variational",
                                            .words = "inducing inputs and a Gaussian or a mixture, any likelihood",
                                            .can = ANY,
+                                           .lacks = lacks,
                                            .takes = OPTIONS,
                                            .most = INT64_MAX,
                                            .why = "the table is large",
