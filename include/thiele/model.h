@@ -193,14 +193,14 @@ typedef struct thiele_predict_options {
  */
 typedef struct thiele_prediction {
     int64_t rows;
-    int outputs, classes;      /* classes: 0 unless the target is one of labels */
-    const int64_t *row;        /* the table's row of each, from 0 */
-    const double *mean;        /* outputs x rows, units of the targets; NULL for classes */
-    const double *variance;    /* outputs x rows; NULL for classes */
-    const double *probability; /* classes x rows; NULL without */
-    const double *quantiles;   /* quantile_count x outputs x rows */
-    const double *samples;     /* samples x outputs x rows */
-    int parts;                 /* targets that have a model each (thiele_model_part); 0: none has */
+    int outputs, classes;                 /* classes: 0 unless the target is one of labels */
+    const int64_t *row;                   /* the table's row of each, from 0 */
+    const double *mean;                   /* outputs x rows, units of the targets; NULL for classes */
+    const double *variance;               /* outputs x rows; NULL for classes */
+    const double *probability;            /* classes x rows; NULL without */
+    const double *quantiles;              /* quantile_count x outputs x rows */
+    const double *samples;                /* samples x outputs x rows */
+    int parts;                            /* targets that have a model each (thiele_model_part); 0: none has */
     const struct thiele_prediction *part; /* the predictions of each; of the fields above rows and row are set */
 } thiele_prediction;
 

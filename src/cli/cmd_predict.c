@@ -251,8 +251,11 @@ static int predict_json(cli_settings *settings, const thiele_model *model, const
     if (result != CLI_DONE) {
         return result;
     }
-    json_sink sink = {
-        .settings = settings, .table = table, .model = model, .own = model, .json = {.stream = file.stream, .inline_from = 3}};
+    json_sink sink = {.settings = settings,
+                      .table = table,
+                      .model = model,
+                      .own = model,
+                      .json = {.stream = file.stream, .inline_from = 3}};
     char *list = settings->predict.id != NULL ? strdup(settings->predict.id) : NULL;
     thiele_status status = list != NULL ? find_ids(&sink, list) : THIELE_OK;
     if (status == THIELE_OK) {

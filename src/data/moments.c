@@ -171,8 +171,8 @@ void thi_moments_clear(thi_moments *moments)
     *moments = (thi_moments){0};
 }
 
-thiele_status thi_find_spread(const thi_column_spread *spread, thiele_context *ctx, int d, const char *name, double *mean,
-                              double *deviation)
+thiele_status thi_find_spread(const thi_column_spread *spread, thiele_context *ctx, int d, const char *name,
+                              double *mean, double *deviation)
 {
     const double least = 1e-150; /* its square is still a normal number */
     *mean = spread->mean[d];

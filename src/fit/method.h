@@ -67,8 +67,8 @@ typedef struct thi_fitting thi_fitting; /* all that a fit holds: model/specify.h
 
 typedef struct thi_method {
     const char *name;
-    const char *words;    /* what it is, in a line of the docs */
-    unsigned can, takes;  /* thi_ability, thi_option_group */
+    const char *words;   /* what it is, in a line of the docs */
+    unsigned can, takes; /* thi_ability, thi_option_group */
     /* Why it cannot do the rest, to an entry of no ability; methods that share a list have what they can do on it too.
      */
     const thi_lack *lacks;

@@ -471,8 +471,7 @@ thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const th
     thiele_status status;
     THI_TRY(thi_check_fit_options(ctx, table, options));
     THI_TRY(thi_parts_count(ctx, table, options, &parts));
-    THI_TRY(parts > 0 ? thi_parts_fit(out, ctx, table, options, parts)
-                      : thi_fit_one(out, ctx, table, options, false));
+    THI_TRY(parts > 0 ? thi_parts_fit(out, ctx, table, options, parts) : thi_fit_one(out, ctx, table, options, false));
 out:
     return status;
 }

@@ -91,9 +91,9 @@ enum {
               THI_TAKES_RATE | THI_TAKES_EXPECTATION
 };
 
-static const thi_lack lacks[] = {
-    {THI_CAN_LIKELIHOODS, THI_WHY_CLOSED}, {THI_CAN_LATENTS, THI_WHY_ONE_FUNCTION}, {THI_CAN_TARGETS, THI_WHY_APART},
-    {THI_CAN_SNAPSHOT, THI_WHY_LAST},      {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},      {0}};
+static const thi_lack lacks[] = {{THI_CAN_LIKELIHOODS, THI_WHY_CLOSED}, {THI_CAN_LATENTS, THI_WHY_ONE_FUNCTION},
+                                 {THI_CAN_TARGETS, THI_WHY_APART},      {THI_CAN_SNAPSHOT, THI_WHY_LAST},
+                                 {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},    {0}};
 
 const thi_method thi_method_collapsed = {
     .name = "collapsed",

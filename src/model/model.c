@@ -67,7 +67,7 @@ const char *thiele_model_target(const thiele_model *model, int index)
 {
     THI_NEED_OR(NULL, model);
     const thiele_model *part = thiele_model_part(model, index);
-    return part != NULL                                     ? part->encoder.target->name
+    return part != NULL                                   ? part->encoder.target->name
            : index >= 0 && index < model->encoder.targets ? model->encoder.target[index].name
                                                           : NULL;
 }

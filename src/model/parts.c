@@ -136,9 +136,8 @@ static thiele_status check_parts(const thi_choice *c, const thiele_fit_options *
         thi_part_options part;
         status = thi_part_options_make(&part, c, options, p);
         thi_part_options_clear(&part);
-        status = status == THIELE_OK
-                     ? status
-                     : thi_fail_in(c->ctx, status, "target '%s'", c->table->name[c->target[p]]);
+        status =
+            status == THIELE_OK ? status : thi_fail_in(c->ctx, status, "target '%s'", c->table->name[c->target[p]]);
     }
     return status;
 }

@@ -34,8 +34,8 @@ typedef struct thi_part_options {
     thiele_fit_options fit;
     char *likelihood, *kernel, *classes, *ignore, *set, *prior;
 } thi_part_options;
-thiele_status thi_part_options_make(thi_part_options *part, const thi_choice *choice,
-                                    const thiele_fit_options *options, int target);
+thiele_status thi_part_options_make(thi_part_options *part, const thi_choice *choice, const thiele_fit_options *options,
+                                    int target);
 void thi_part_options_clear(thi_part_options *part);
 /* How many texts a list with ';' between them has, and the one at index without blanks around it. */
 int thi_count_texts(const char *list);
