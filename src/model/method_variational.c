@@ -2,6 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/budget.h"
+#include "fit/dense.h"
+#include "fit/explore.h"
 #include "fit/predictive.h"
 #include "model/methods.h"
 #include "model/specify.h"
@@ -57,6 +60,24 @@ static thiele_status configure(thi_fitting *f)
     return read_posterior(f);
 }
 
+/* Where values that one row led astray give way to others, q alone is fitted again. */
+static thiele_status correct(thi_fitting *f, const thi_problem *problem, thi_variational_settings settings,
+                             thi_fitted *fitted)
+{
+    thi_variational_result again = {0};
+    bool others;
+    thiele_status status = thi_keep_better(problem, &thi_objective_dense, settings.explored, &others);
+    if (status != THIELE_OK || !others) {
+        return status;
+    }
+    for (int q = 0; q < f->spec.latents.count; q++) {
+        thi_predictor_clear(&fitted->latent[q]);
+    }
+    thi_budget_extend(f->driver, THI_SHARE_REPLACE);
+    settings.condition = true;
+    return thi_fit_variational(problem, &settings, &again, fitted);
+}
+
 static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
 {
     thi_variational_settings settings = f->settings;
@@ -64,11 +85,14 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
     thi_source memory;
     const thi_source *source = thi_fitting_source(f, rows, &memory);
     thi_problem problem = thi_fitting_problem(f, source);
+    thi_starts explored = {0};
     thiele_status status;
     settings.condition = !learn;
+    settings.explored = &explored;
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
     THI_TRY(thi_fit_variational(&problem, &settings, &outcome, fitted));
     if (learn) {
+        THI_TRY(correct(f, &problem, settings, fitted));
         f->outcome = outcome;
         f->result = outcome.fit;
     }
@@ -76,6 +100,7 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
         THI_TRY(thi_predictive_noise(f->ctx, source, &f->spec, &f->hypers, fitted->latent));
     }
 out:
+    thi_free(explored.value);
     return status;
 }
 
