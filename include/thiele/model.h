@@ -50,7 +50,8 @@ typedef struct thiele_fit_options {
                           measurements, with a warning that tells the noise they imply */
     const char *likelihood;  /* NULL: "gaussian", or "bernoulli" (with a warning) where the only target has exactly two
                                 numbers, each more than once, and nothing asks for Gaussian noise; see likelihood.h.
-                                "plugin:FILE.so": your own. Units of the data */
+                                "plugin:FILE.so": your own. Units of the data. Of several targets one for all (each by
+                                itself, unless it is one of several outputs), or one for each with ';' between them */
     const char *expectation; /* NULL: the best there is; "closed", "augmented", "quadrature:20", "mc:2000", "qmc:512" */
     const char *classes;     /* comma-separated labels of a class target in their order; NULL: those in the table */
     const char *exposure;    /* column of exposures of counts: the rate is multiplied by it */
@@ -121,6 +122,12 @@ THIELE_API thiele_stop thiele_model_stop(const thiele_model *model);
 /* The target columns; NULL when out of range. */
 THIELE_API int thiele_model_targets(const thiele_model *model);
 THIELE_API const char *thiele_model_target(const thiele_model *model, int index);
+/*
+ * Several targets whose likelihoods are not one of all of them have a model each, fitted to the rows that have the
+ * target: parts of the whole, in the order of the targets. Parameters, labels, leave-one-out predictions, calibration
+ * and predictions without a table are asked of them. Borrowed; NULL when out of range, or where one model has all.
+ */
+THIELE_API const thiele_model *thiele_model_part(const thiele_model *model, int target);
 /* The labels of a class target in the order of their numbers; 0 when the targets are numbers. */
 THIELE_API int thiele_model_classes(const thiele_model *model);
 THIELE_API const char *thiele_model_class(const thiele_model *model, int index);
@@ -192,13 +199,15 @@ typedef struct thiele_predict_options {
  */
 typedef struct thiele_prediction {
     int64_t rows;
-    int outputs, classes;      /* classes: 0 unless the target is one of labels */
-    const int64_t *row;        /* the table's row of each, from 0 */
-    const double *mean;        /* outputs x rows, units of the targets; NULL for classes */
-    const double *variance;    /* outputs x rows; NULL for classes */
-    const double *probability; /* classes x rows; NULL without */
-    const double *quantiles;   /* quantile_count x outputs x rows */
-    const double *samples;     /* samples x outputs x rows */
+    int outputs, classes;                 /* classes: 0 unless the target is one of labels */
+    const int64_t *row;                   /* the table's row of each, from 0 */
+    const double *mean;                   /* outputs x rows, units of the targets; NULL for classes */
+    const double *variance;               /* outputs x rows; NULL for classes */
+    const double *probability;            /* classes x rows; NULL without */
+    const double *quantiles;              /* quantile_count x outputs x rows */
+    const double *samples;                /* samples x outputs x rows */
+    int parts;                            /* targets that have a model each (thiele_model_part); 0: none has */
+    const struct thiele_prediction *part; /* the predictions of each; of the fields above rows and row are set */
 } thiele_prediction;
 
 /* Returns anything but THIELE_OK to stop. */

@@ -43,7 +43,8 @@ struct thiele_context {
     thi_heap *heap;
     struct thi_pool *pool; /* of threads; made when it is first needed */
     thi_watch watch;
-    thi_stop *stop; /* of a prediction that is under way; NULL: there is none to be stopped */
+    thi_stop *stop;    /* of a prediction that is under way; NULL: there is none to be stopped */
+    const char *about; /* the target that lines to the log are about, where there are several; NULL: no need to say */
     char message[THI_MESSAGE_MAX];
 };
 

@@ -92,10 +92,14 @@ void thi_log(thiele_context *ctx, thiele_log_level level, const char *format, ..
     if (ctx->log == NULL) {
         return;
     }
-    char line[THI_MESSAGE_MAX];
+    char line[THI_MESSAGE_MAX] = "";
+    if (ctx->about != NULL) {
+        snprintf(line, sizeof line / 2, "target '%s': ", ctx->about);
+    }
+    size_t prefix = strlen(line);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
+    vsnprintf(line + prefix, sizeof line - prefix, format, arguments);
     va_end(arguments);
     make_printable(line);
     ctx->log(level, line, ctx->log_user);

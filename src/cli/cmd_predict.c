@@ -37,7 +37,7 @@ static const cli_group groups[] = {
 typedef struct json_sink {
     const cli_settings *settings;
     const thiele_table *table;
-    const thiele_model *model;
+    const thiele_model *model, *own; /* own: whose predictions are being written, the model or a part of it */
     cli_json json;
     int *id; /* columns to copy */
     int ids;
@@ -129,7 +129,7 @@ static void write_labels(json_sink *sink, const char *key, const double *codes, 
     }
     cli_json_open(&sink->json, key, '[');
     for (int i = 0; i < count; i++) {
-        cli_json_text(&sink->json, NULL, thiele_model_class(sink->model, (int)codes[i]));
+        cli_json_text(&sink->json, NULL, thiele_model_class(sink->own, (int)codes[i]));
     }
     cli_json_close(&sink->json, ']');
 }
@@ -142,13 +142,15 @@ static void write_classes(json_sink *sink, const thiele_prediction *block, int64
     for (int c = 1; c < block->classes; c++) {
         best = probability[c] > probability[best] ? c : best;
     }
-    cli_json_text(&sink->json, "label", thiele_model_class(sink->model, best));
+    cli_json_text(&sink->json, "label", thiele_model_class(sink->own, best));
     cli_json_open(&sink->json, "probability", '{');
     for (int c = 0; c < block->classes; c++) {
-        cli_json_number(&sink->json, thiele_model_class(sink->model, c), probability[c]);
+        cli_json_number(&sink->json, thiele_model_class(sink->own, c), probability[c]);
     }
     cli_json_close(&sink->json, '}');
-    write_labels(sink, "quantiles", block->quantiles + i * options->quantile_count, options->quantile_count);
+    if (block->quantiles != NULL) {
+        write_labels(sink, "quantiles", block->quantiles + i * options->quantile_count, options->quantile_count);
+    }
     write_labels(sink, "samples", block->samples + i * options->samples, options->samples);
 }
 
@@ -157,7 +159,9 @@ static void write_output(json_sink *sink, const thiele_prediction *block, int64_
     const thiele_predict_options *options = &sink->settings->predict;
     cli_json_number(&sink->json, "mean", block->mean[at]);
     cli_json_number(&sink->json, "sd", sqrt(block->variance[at]));
-    write_array(&sink->json, "quantiles", block->quantiles + at * options->quantile_count, options->quantile_count);
+    if (block->quantiles != NULL) {
+        write_array(&sink->json, "quantiles", block->quantiles + at * options->quantile_count, options->quantile_count);
+    }
     write_array(&sink->json, "samples", block->samples + at * options->samples, options->samples);
 }
 
@@ -172,8 +176,28 @@ static void write_outputs(json_sink *sink, const thiele_prediction *block, int64
             continue;
         }
         snprintf(name, sizeof name, "f%d", p + 1);
-        cli_json_open(&sink->json, latent ? name : thiele_model_target(sink->model, p), '{');
+        cli_json_open(&sink->json, latent ? name : thiele_model_target(sink->own, p), '{');
         write_output(sink, block, i * block->outputs + p);
+        cli_json_close(&sink->json, '}');
+    }
+}
+
+static void write_row(json_sink *sink, const thiele_prediction *block, int64_t i)
+{
+    if (block->classes > 0) {
+        write_classes(sink, block, i);
+    } else {
+        write_outputs(sink, block, i);
+    }
+}
+
+/* Targets that have a model each, under their names. */
+static void write_parts(json_sink *sink, const thiele_prediction *block, int64_t i)
+{
+    for (int p = 0; p < block->parts; p++) {
+        sink->own = thiele_model_part(sink->model, p);
+        cli_json_open(&sink->json, thiele_model_target(sink->model, p), '{');
+        write_row(sink, &block->part[p], i);
         cli_json_close(&sink->json, '}');
     }
 }
@@ -189,10 +213,10 @@ static thiele_status write_block(const thiele_prediction *block, void *user)
         if (status != THIELE_OK) {
             return status;
         }
-        if (block->classes > 0) {
-            write_classes(sink, block, i);
+        if (block->parts > 0) {
+            write_parts(sink, block, i);
         } else {
-            write_outputs(sink, block, i);
+            write_row(sink, block, i);
         }
         cli_json_close(&sink->json, '}');
     }
@@ -229,8 +253,11 @@ static int predict_json(cli_settings *settings, const thiele_model *model, const
     if (result != CLI_DONE) {
         return result;
     }
-    json_sink sink = {
-        .settings = settings, .table = table, .model = model, .json = {.stream = file.stream, .inline_from = 3}};
+    json_sink sink = {.settings = settings,
+                      .table = table,
+                      .model = model,
+                      .own = model,
+                      .json = {.stream = file.stream, .inline_from = 3}};
     char *list = settings->predict.id != NULL ? strdup(settings->predict.id) : NULL;
     thiele_status status = list != NULL ? find_ids(&sink, list) : THIELE_OK;
     if (status == THIELE_OK) {

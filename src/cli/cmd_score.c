@@ -18,15 +18,23 @@ static const cli_group groups[] = {
     {"Machine", cli_machine_options}, {"Output", cli_output_options}, {0},
 };
 
+static void print_calibration(const cli_settings *settings, const thiele_calibration *by)
+{
+    if (by->rows > 0 && !settings->json) {
+        cli_row("calibrated", "by %lld rows that were %s", (long long)by->rows, by->left_out ? "left out" : "held out");
+    }
+}
+
 /* One target's scores as they are; those of several under their names. */
 static void print_scores(const cli_settings *settings, const thiele_model *model, const thiele_scores *scores)
 {
     int targets = thiele_model_targets(model);
     cli_json json = {.stream = stdout, .inline_from = 2};
+    bool parts = thiele_model_part(model, 0) != NULL;
     thiele_calibration by;
     thiele_model_calibration(model, &by);
-    if (by.rows > 0 && !settings->json) {
-        cli_row("calibrated", "by %lld rows that were %s", (long long)by.rows, by.left_out ? "left out" : "held out");
+    if (!parts) {
+        print_calibration(settings, &by);
     }
     if (targets == 1) {
         if (settings->json) {
@@ -40,10 +48,16 @@ static void print_scores(const cli_settings *settings, const thiele_model *model
         cli_json_open(&json, NULL, '{');
     }
     for (int p = 0; p < targets; p++) {
+        if (parts) {
+            thiele_model_calibration(thiele_model_part(model, p), &by);
+        }
         if (settings->json) {
             cli_json_calibrated_scores(&json, thiele_model_target(model, p), &scores[p], by.rows);
         } else {
             cli_row("target", "%s", thiele_model_target(model, p));
+            if (parts) {
+                print_calibration(settings, &by);
+            }
             cli_print_scores(&scores[p]);
         }
     }

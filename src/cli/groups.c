@@ -33,8 +33,11 @@ const cli_option cli_model_options[] = {
     {"likelihood", 0, cli_parse_text, CLI_AT(fit.likelihood), "TEXT",
      "how targets scatter around the function: gaussian, student-t, laplace, matern32, heteroscedastic, warped, "
      "bernoulli, bernoulli-probit, svm, softmax, ordinal, poisson, negative-binomial, binomial(trials=N), gamma, "
-     "exponential, beta, sigmoid-poisson, logistic-softmax, gprn, mixing, or your own: plugin:FILE.so (default: "
-     "gaussian; bernoulli where the target is a number with two values)",
+     "exponential, beta, sigmoid-poisson, logistic-softmax, gprn, mixing, or your own: plugin:FILE.so; of several "
+     "targets one for all, "
+     "or one for each with ';' between them (default: gaussian, or bernoulli where the only target is a number with "
+     "two "
+     "values)",
      0, 0},
     {"noise", 0, cli_parse_text, CLI_AT(fit.noise), "NAME",
      "of a target that is a number: gaussian, student-t (some rows far off) or heteroscedastic (more noise here than "

@@ -233,8 +233,8 @@ void cli_json_calibrated_scores(cli_json *json, const char *key, const thiele_sc
         cli_json_integer(json, "calibrated_by", by);
     }
     for (int i = 0; i < SCORE_FIELDS; i++) {
-        bool of_classes = i >= FIRST_OF_CLASSES;
-        if (of_classes == !isnan(scores->error_rate)) {
+        bool of_classes = i >= FIRST_OF_CLASSES, there = !isnan(score_value(scores, i));
+        if (there || of_classes == !isnan(scores->error_rate)) { /* the mean over targets of both kinds has both */
             cli_json_number(json, score_fields[i].name, score_value(scores, i));
         }
     }

@@ -439,13 +439,9 @@ static void print_choice(const json_t *json, const char *field)
     }
 }
 
-int cli_report(const char *description)
+static void report_one(const json_t *json)
 {
     char number[CLI_NUMBER_MAX];
-    json_t *json = json_loads(description, 0, NULL);
-    if (json == NULL) {
-        return cli_fail("the model's description cannot be read: out of memory");
-    }
     cli_row("method", "%s: %s", text_of(json, "method"), text_of(json, "why"));
     cli_row("likelihood", "%s (expectations: %s)", text_of(json, "likelihood"), text_of(json, "expectation"));
     print_choice(json, "noise_why");
@@ -476,6 +472,26 @@ int cli_report(const char *description)
     print_worst(json_object_get(json, "worst"));
     print_tails(json);
     print_calibration(json);
+}
+
+/* Targets that have a model each follow each other. */
+int cli_report(const char *description)
+{
+    json_t *json = json_loads(description, 0, NULL);
+    if (json == NULL) {
+        return cli_fail("the model's description cannot be read: out of memory");
+    }
+    const json_t *parts = json_object_get(json, "parts");
+    for (size_t p = 0; p < json_array_size(parts); p++) {
+        const json_t *part = json_array_get(parts, p);
+        const json_t *targets = json_object_get(json_object_get(part, "columns"), "targets");
+        cli_row("model", "%zu of %zu: %s", p + 1, json_array_size(parts), text_of(json_array_get(targets, 0), "name"));
+        report_one(part);
+        putchar('\n');
+    }
+    if (parts == NULL) {
+        report_one(json);
+    }
     json_decref(json);
     return CLI_DONE;
 }

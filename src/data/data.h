@@ -145,7 +145,7 @@ typedef struct thi_encoder {
     int targets;            /* P; 0: none */
     thi_target *target;
     bool signs;     /* labels are -1 and +1 */
-    bool partial;   /* of several targets some may be missing */
+    bool partial;   /* of several targets some may be missing; also where each has an encoder of its own */
     char *exposure; /* column whose log is added to the first latent function; NULL: none */
     int dropped;    /* columns that were left out because every row has the same there */
     char **dropped_name;
@@ -156,6 +156,7 @@ typedef struct thi_column_options {
     const char *target, *inputs, *ignore, *categorical, *exposure;
     const char *classes; /* of the target, in order */
     bool drop_missing, raw;
+    bool partial; /* rows without the only target are left out: it is one of several */
 } thi_column_options;
 
 /* What a likelihood asks of the target columns. A NULL rule stands for standardised numbers (gaussian). */

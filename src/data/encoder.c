@@ -117,7 +117,7 @@ static int width_of(const thi_input *input)
 }
 
 /* Whether every row has the same in the input whose first dimension in the spread is `from`. */
-static bool is_constant(const thi_spread *spread, int from, const thi_input *input)
+static bool is_constant(const thi_column_spread *spread, int from, const thi_input *input)
 {
     int present = 0;
     for (int l = 0; l < input->levels; l++) {
@@ -127,7 +127,7 @@ static bool is_constant(const thi_spread *spread, int from, const thi_input *inp
 }
 
 /* Says which they are, and makes room for their names; when all are, there is nothing to learn from. */
-static thiele_status check_constant(thi_encoder *encoder, thiele_context *ctx, const thi_spread *spread)
+static thiele_status check_constant(thi_encoder *encoder, thiele_context *ctx, const thi_column_spread *spread)
 {
     char **name = NULL;
     int count = 0;
@@ -161,7 +161,7 @@ out:
 /* --- scales ------------------------------------------------------------------------------------------------------ */
 
 /* What dimension `from` of the spread says becomes dimension input->first. */
-static thiele_status set_numeric(thi_encoder *encoder, thiele_context *ctx, const thi_spread *spread, int from,
+static thiele_status set_numeric(thi_encoder *encoder, thiele_context *ctx, const thi_column_spread *spread, int from,
                                  const thi_input *input, bool raw)
 {
     double mean = spread->low[from];
@@ -175,7 +175,7 @@ static thiele_status set_numeric(thi_encoder *encoder, thiele_context *ctx, cons
 }
 
 /* Levels that stand only in rows left out are none. */
-static void set_levels(const thi_spread *spread, int from, thi_input *input)
+static void set_levels(const thi_column_spread *spread, int from, thi_input *input)
 {
     const int levels = input->levels;
     input->levels = 0;
@@ -200,7 +200,7 @@ static void drop_input(thi_encoder *encoder, thi_input *input)
  * Inputs move down as constant ones are left out, and dimensions as levels fall away; from counts those before,
  * encoder->dims those after.
  */
-static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const thi_spread *spread,
+static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const thi_column_spread *spread,
                                 const thi_column_options *options, bool partial)
 {
     thiele_status status = partial ? THIELE_OK : check_constant(encoder, ctx, spread);

@@ -73,17 +73,17 @@ const thi_label *thi_find_label_value(const thi_label *label, int labels, double
 
 /* --- moments.c: how the kept rows of a table spread -------------------------------------------------------------- */
 
-typedef struct thi_spread {
+typedef struct thi_column_spread {
     int dims;
     int64_t *count;        /* values that are there */
     double *mean, *square; /* square: sum of squared distances from the mean */
     double *low, *high;
-} thi_spread;
+} thi_column_spread;
 
 typedef struct thi_moments {
     int64_t rows;
-    thi_spread inputs;             /* D dimensions */
-    thi_spread targets;            /* P; of labels: of their codes */
+    thi_column_spread inputs;      /* D dimensions */
+    thi_column_spread targets;     /* P; of labels: of their codes */
     int64_t label[THI_LEVELS_MAX]; /* rows with each label */
 } thi_moments;
 /*
@@ -97,8 +97,8 @@ void thi_moments_clear(thi_moments *moments);
  * The mean and standard deviation of dimension d, which must be numbers to be divided by. Error: DATA, naming the
  * column.
  */
-thiele_status thi_find_spread(const thi_spread *spread, thiele_context *ctx, int d, const char *name, double *mean,
-                              double *deviation);
+thiele_status thi_find_spread(const thi_column_spread *spread, thiele_context *ctx, int d, const char *name,
+                              double *mean, double *deviation);
 
 /* --- target.c: what is learned of the targets -------------------------------------------------------------------- */
 

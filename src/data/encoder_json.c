@@ -258,7 +258,7 @@ static thiele_status get_targets(thi_encoder *encoder, thiele_context *ctx, cons
     }
     THI_TRY(get_flag(ctx, json, "signs", &encoder->signs));
     THI_TRY(get_flag(ctx, json, "partial", &encoder->partial));
-    if ((encoder->signs && encoder->target[0].levels != 2) || (encoder->partial && count == 1)) {
+    if (encoder->signs && encoder->target[0].levels != 2) {
         THI_TRY(bad(ctx, "its targets contradict what is said of them"));
     }
 out:

@@ -18,7 +18,7 @@ typedef struct block {
  * V is dims x rows, NaN where missing. The rounding of the mean shows in the sum of distances from it, and is taken
  * back by it.
  */
-static void block_spread(thi_spread *spread, block *b, int64_t rows, const double *V)
+static void block_spread(thi_column_spread *spread, block *b, int64_t rows, const double *V)
 {
     const int dims = spread->dims;
     for (int d = 0; d < dims; d++) {
@@ -52,7 +52,7 @@ static void block_spread(thi_spread *spread, block *b, int64_t rows, const doubl
     }
 }
 
-static void join_spread(thi_spread *spread, const block *b)
+static void join_spread(thi_column_spread *spread, const block *b)
 {
     for (int d = 0; d < spread->dims; d++) {
         const double before = (double)spread->count[d], now = (double)b->count[d], total = before + now;
@@ -94,7 +94,7 @@ static thiele_status pass(thi_moments *moments, thiele_context *ctx, thi_reader 
     return THIELE_OK;
 }
 
-static thiele_status make_spread(thi_spread *spread, thiele_context *ctx, int dims)
+static thiele_status make_spread(thi_column_spread *spread, thiele_context *ctx, int dims)
 {
     const size_t D = (size_t)dims;
     thiele_status status;
@@ -112,7 +112,7 @@ out:
     return status;
 }
 
-static void clear_spread(thi_spread *spread)
+static void clear_spread(thi_column_spread *spread)
 {
     thi_free(spread->count);
     thi_free(spread->mean);
@@ -171,8 +171,8 @@ void thi_moments_clear(thi_moments *moments)
     *moments = (thi_moments){0};
 }
 
-thiele_status thi_find_spread(const thi_spread *spread, thiele_context *ctx, int d, const char *name, double *mean,
-                              double *deviation)
+thiele_status thi_find_spread(const thi_column_spread *spread, thiele_context *ctx, int d, const char *name,
+                              double *mean, double *deviation)
 {
     const double least = 1e-150; /* its square is still a normal number */
     *mean = spread->mean[d];

@@ -127,10 +127,10 @@ static thiele_status refused(const thi_reader *reader, thiele_context *ctx, int6
                     likelihood != NULL ? likelihood : "", likelihood != NULL ? "')" : "");
 }
 
-/* Of several targets one is enough. */
+/* Of several targets one is enough; where each has a reader of its own, the others' rows are none of its own. */
 static thiele_status no_target(const thi_reader *reader, thiele_context *ctx, int64_t row, row_fate *fate)
 {
-    if (reader->how.drop_missing) {
+    if (reader->how.drop_missing || reader->encoder->targets == 1) {
         *fate = ROW_DROPPED;
         return THIELE_OK;
     }
@@ -191,6 +191,9 @@ static thiele_status unknown_label(const thi_reader *reader, thiele_context *ctx
 static thiele_status encode_numeric_label(const thi_reader *reader, thiele_context *ctx, int64_t row, double value,
                                           double *y, row_fate *fate)
 {
+    if (isnan(value) && reader->encoder->partial) {
+        return no_target(reader, ctx, row, fate);
+    }
     if (!isfinite(value)) {
         return bad_number(reader, ctx, row, reader->source[reader->numerics], value, fate);
     }
@@ -217,7 +220,8 @@ static thiele_status encode_text_label(const thi_reader *reader, thiele_context 
     }
     thi_trim(&text, &length);
     if (length == 0) {
-        return no_value(reader, ctx, row, reader->label_column, fate);
+        return reader->encoder->partial ? no_target(reader, ctx, row, fate)
+                                        : no_value(reader, ctx, row, reader->label_column, fate);
     }
     const thi_label *label = NULL;
     if (!numeric) {

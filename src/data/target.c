@@ -57,7 +57,7 @@ thiele_status thi_learn_targets(thi_encoder *encoder, const thi_choice *choice, 
         THI_TRY(thi_choice_name(choice, choice->exposure, &encoder->exposure));
     }
     encoder->signs = rule->labels && rule->signs;
-    encoder->partial = choice->targets > 1;
+    encoder->partial = choice->targets > 1 || options->partial;
 out:
     return status;
 }
@@ -72,7 +72,7 @@ static thiele_status same_everywhere(thiele_context *ctx, const char *name, cons
                     name, shown);
 }
 
-static thiele_status set_standardised(thi_target *target, thiele_context *ctx, const thi_spread *spread, int p,
+static thiele_status set_standardised(thi_target *target, thiele_context *ctx, const thi_column_spread *spread, int p,
                                       bool raw)
 {
     double deviation;
@@ -89,7 +89,7 @@ static thiele_status set_standardised(thi_target *target, thiele_context *ctx, c
 }
 
 /* A number as it is may be the same everywhere: a rate can be learned from equal counts. */
-static thiele_status set_plain(thi_target *target, thiele_context *ctx, const thi_spread *spread, int p)
+static thiele_status set_plain(thi_target *target, thiele_context *ctx, const thi_column_spread *spread, int p)
 {
     target->mean = spread->mean[p];
     target->variance = spread->square[p] / (double)spread->count[p];
@@ -152,7 +152,7 @@ static thiele_status set_labels(thi_target *target, thiele_context *ctx, const t
 thiele_status thi_set_targets(thi_encoder *encoder, const thi_choice *choice, const thi_moments *moments,
                               const thi_column_options *options, const thi_target_rule *rule)
 {
-    const thi_spread *spread = &moments->targets;
+    const thi_column_spread *spread = &moments->targets;
     if (rule->labels) {
         return set_labels(&encoder->target[0], choice->ctx, moments, encoder->signs, options->classes != NULL,
                           choice->table->whole != NULL);

@@ -199,11 +199,13 @@ static thiele_status variational_first(thi_bfit *fit)
     thi_variational_settings settings = *fit->sparse;
     thi_variational_result result;
     thi_fitted fitted = {0};
+    bool others;
     double deadline = thi_budget_lend(fit->problem.driver, THI_SHARE_VALUES);
     thiele_status status;
     settings.inducing = inducing_of(fit);
     settings.optimizer = "natural";
     settings.components = 1;
+    settings.explored = &fit->starts;
     if (fit->problem.driver->deadline == 0.0 && settings.epochs == 0 && settings.iterations == 0) {
         settings.epochs = epochs_of(fit, (double)settings.inducing);
     }
@@ -215,6 +217,9 @@ static thiele_status variational_first(thi_bfit *fit)
     fit->M = fitted.latent->n;
     fit->Z = fitted.latent->basis;
     fitted.latent->basis = NULL;
+    if (fit->learn) {
+        THI_TRY(thi_keep_better(&fit->problem, &thi_objective_dense, &fit->starts, &others));
+    }
 out:
     thi_budget_restore(fit->problem.driver, deadline);
     for (int q = 0; fitted.latent != NULL && q < fit->latents; q++) {

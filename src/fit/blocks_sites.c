@@ -25,6 +25,7 @@ struct thi_bsites {
     double *f_mu, *f_v, *f_g, *f_h; /* Q x room, as expectations have it */
     double *E;
     double bound;
+    int64_t left; /* blocks that a pass left as they were, because expectations of theirs are no numbers */
 };
 
 enum { WIDE = 11 }; /* arrays of room x Q */
@@ -238,6 +239,22 @@ static int64_t lanes_from(int64_t count, int64_t first)
 
 /* --- the posterior of all rows ------------------------------------------------------------------------------------ */
 
+/*
+ * Blocks whose likelihood overflows at their marginals stay as they are, and the others go on: the next pass finds
+ * other marginals. *asked: whether their expectations are there.
+ */
+static thiele_status ask_or_leave(thi_bfit *fit, int64_t count, int64_t rows, int64_t number, bool guess, bool *asked)
+{
+    thiele_status status = ask(fit, rows, number, guess);
+    *asked = status == THIELE_OK;
+    if (status == THIELE_ERROR_NUMERIC) {
+        thi_recover(fit->problem.ctx);
+        fit->sites->left += count;
+        return THIELE_OK;
+    }
+    return status;
+}
+
 /* One step of some blocks; what it had to gain is added to *gains. */
 static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, bool first, double rho, double *gains)
 {
@@ -245,10 +262,14 @@ static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, b
     thi_block here[THI_SPARSE_LANES];
     int64_t rows;
     double taken;
+    bool asked;
     thiele_status status;
     THI_TRY(bring(fit, count, block, &rows));
     THI_TRY(find_marginals(fit, count, rows, true));
-    THI_TRY(ask(fit, rows, fit->partition.start[block[0]], first));
+    THI_TRY(ask_or_leave(fit, count, rows, fit->partition.start[block[0]], first, &asked));
+    if (!asked) {
+        return THIELE_OK;
+    }
     *gains += gain(fit, rows);
     for (int q = 0; q < fit->latents; q++) {
         look_at(fit, count, q, here);
@@ -313,8 +334,10 @@ static thiele_status final_bound(thi_bfit *fit)
 {
     int64_t P = fit->partition.blocks, block[THI_SPARSE_LANES], rows, done = 0;
     double own = 0.0, began = thi_seconds();
+    bool asked;
     thi_shuffle order;
     thiele_status status = THIELE_OK;
+    fit->sites->left = 0;
     thi_bfit_order(fit, 0, &order);
     while (done < P && goes_on(fit, done == 0, began)) {
         int64_t count = lanes_from(P, done);
@@ -323,12 +346,24 @@ static thiele_status final_bound(thi_bfit *fit)
         }
         THI_TRY(bring(fit, count, block, &rows));
         THI_TRY(find_marginals(fit, count, rows, false));
-        THI_TRY(ask(fit, rows, fit->partition.start[block[0]], false));
-        own += slack(fit, count);
+        THI_TRY(ask_or_leave(fit, count, rows, fit->partition.start[block[0]], false, &asked));
+        own += asked ? slack(fit, count) : 0.0;
         done += count;
     }
-    fit->sites->bound = own * fmin(fit->result->passes, 1.0) * (double)P / (double)done + log_z(fit);
-    fit->result->estimate = (double)done < fit->result->passes * (double)P && done < P;
+    int64_t left = fit->sites->left, seen = done - left;
+    if (seen == 0) {
+        THI_TRY(thi_fail(fit->problem.ctx, THIELE_ERROR_NUMERIC,
+                         "the likelihood overflows in every block of rows: targets that are out of all proportion, or "
+                         "the values that were set, do not suit it"));
+    }
+    fit->sites->bound = own * fmin(fit->result->passes, 1.0) * (double)P / (double)seen + log_z(fit);
+    fit->result->estimate = ((double)done < fit->result->passes * (double)P && done < P) || left > 0;
+    if (left > 0) {
+        thi_log(fit->problem.ctx, THIELE_LOG_WARNING,
+                "the likelihood overflows in %lld of %lld blocks of rows, which were left as they were: targets that "
+                "are out of all proportion may be among them",
+                (long long)left, (long long)done);
+    }
 out:
     return status;
 }

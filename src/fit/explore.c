@@ -104,6 +104,72 @@ static void mark_near(const thi_rows *pool, int64_t anchor, int64_t count, near_
     }
 }
 
+/* --- rows that decide alone ------------------------------------------------------------------------------------------
+ */
+
+/* Whether one y that is far too large decides what all rows can be explained by. */
+static bool can_be_decided(const thiele_likelihood *lik)
+{
+    return lik->ops->log_link && lik->ops->guess != NULL && lik->latents == 1;
+}
+
+/* The row with the largest guess of f, without its offset. */
+static int64_t furthest_row(const thiele_likelihood *lik, const thi_rows *rows, double *value)
+{
+    int64_t found = 0;
+    *value = -INFINITY;
+    for (int64_t i = 0; i < rows->n; i++) {
+        double f;
+        lik->ops->guess(lik, rows->y + i * rows->outputs, &f);
+        f -= rows->offset != NULL ? rows->offset[i] : 0.0;
+        found = f > *value ? i : found;
+        *value = fmax(*value, f);
+    }
+    return found;
+}
+
+static void copy_row(thi_rows *to, int64_t at, const thi_rows *from, int64_t row)
+{
+    memmove(to->X + at * to->dims, from->X + row * from->dims, (size_t)to->dims * sizeof *to->X);
+    memmove(to->y + at * to->outputs, from->y + row * from->outputs, (size_t)to->outputs * sizeof *to->y);
+    if (to->offset != NULL) {
+        to->offset[at] = from->offset[row];
+    }
+}
+
+/* Values that a sample without the furthest row leads to cannot live with it: it takes the last one's place. */
+static thiele_status add_furthest(const thi_problem *problem, thi_rows *sample)
+{
+    enum { POOL = 20000 };
+    const thiele_likelihood *lik = problem->spec->lik;
+    thi_rows pool = {0};
+    double here, there;
+    if (!can_be_decided(lik) || sample->n < 2) {
+        return THIELE_OK;
+    }
+    thiele_status status = thi_source_sample(problem->source, problem->ctx, POOL, THI_SAMPLE_NEAR, &pool);
+    if (status == THIELE_OK) {
+        int64_t row = furthest_row(lik, &pool, &there);
+        furthest_row(lik, sample, &here);
+        if (there > here) {
+            copy_row(sample, sample->n - 1, &pool, row);
+        }
+    }
+    thi_rows_free(&pool);
+    return status;
+}
+
+/* And its density would drown those of all others: it judges nothing. */
+static void drop_furthest(const thiele_likelihood *lik, thi_rows *rows)
+{
+    double value;
+    if (can_be_decided(lik) && rows->n > 1) {
+        int64_t row = furthest_row(lik, rows, &value);
+        copy_row(rows, row, rows, rows->n - 1);
+        rows->n--;
+    }
+}
+
 thiele_status thi_sample_near(thiele_context *ctx, const thi_source *source, int64_t count, int anchors, thi_rows *out)
 {
     enum { POOL = 20000 };
@@ -172,9 +238,12 @@ static thiele_status open_exploration(exploration *e, const thi_problem *problem
     e->value[2] = e->value[1] + count;
     THI_TRY(thi_source_sample(source, ctx, rows, THI_SAMPLE_EXPLORE, &e->sample[0]));
     THI_TRY(thi_source_sample(source, ctx, JUDGED, THI_SAMPLE_JUDGE, &e->judged));
+    drop_furthest(problem->spec->lik, &e->judged);
     /* Where the sample is all rows it has no equal. */
     if (e->sample[0].n < source->n) {
         THI_TRY(thi_sample_near(ctx, source, rows, 1, &e->sample[1]));
+        THI_TRY(add_furthest(problem, &e->sample[0]));
+        THI_TRY(add_furthest(problem, &e->sample[1]));
     }
 out:
     return status;
@@ -253,6 +322,45 @@ thiele_status thi_first_explore(const thi_problem *problem, const thi_objective 
 out:
     thi_budget_restore(problem->driver, deadline);
     close_exploration(&e);
+    return status;
+}
+
+thiele_status thi_keep_better(const thi_problem *problem, const thi_objective *objective, const thi_starts *starts,
+                              bool *others)
+{
+    enum { TRAIN = 300 };
+    static const double BETTER = 1.0; /* nats a row: more than chance makes of as many rows */
+    thiele_context *ctx = problem->ctx;
+    size_t count = (size_t)problem->hypers->count;
+    thi_rows train = {0}, judged = {0};
+    double *learned = NULL, best, score;
+    thiele_status status = THIELE_OK;
+    *others = false;
+    if (!can_be_decided(problem->spec->lik)) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_alloc(ctx, &learned, count, sizeof *learned));
+    THI_TRY(thi_source_sample(problem->source, ctx, TRAIN, THI_SAMPLE_EXPLORE, &train));
+    THI_TRY(thi_source_sample(problem->source, ctx, JUDGED, THI_SAMPLE_JUDGE, &judged));
+    THI_TRY(add_furthest(problem, &train));
+    drop_furthest(problem->spec->lik, &judged);
+    thi_hypers_keep(problem->hypers, learned);
+    THI_TRY(thi_judge_objective(ctx, problem->spec, objective, &train, &judged, &best));
+    const double *chosen = learned;
+    best += BETTER;
+    for (int k = 0; k < starts->count; k++) {
+        const double *value = starts->value + (size_t)k * count;
+        THI_TRY(set(problem, value));
+        THI_TRY(thi_judge_objective(ctx, problem->spec, objective, &train, &judged, &score));
+        chosen = score > best ? value : chosen;
+        best = fmax(best, score);
+    }
+    *others = chosen != learned;
+    THI_TRY(set(problem, chosen));
+out:
+    thi_free(learned);
+    thi_rows_free(&train);
+    thi_rows_free(&judged);
     return status;
 }
 

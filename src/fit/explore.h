@@ -23,6 +23,13 @@ enum {
 thiele_status thi_first_explore(const thi_problem *problem, const thi_objective *objective,
                                 const thi_variational_settings *settings, thi_fit_result *result, thi_starts *starts);
 /*
+ * Where one y can decide a fit by inducing inputs, which have no place for it: of the values that were learned and
+ * those that exploring found, the ones by which some rows predict others far better. *others: not those that were
+ * learned.
+ */
+thiele_status thi_keep_better(const thi_problem *problem, const thi_objective *objective, const thi_starts *starts,
+                              bool *others);
+/*
  * Rows that see what changes over short distances: of many those that are nearest to the first of them; with several
  * anchors half of the rows are random and half near to these. They come in the order of the source.
  */

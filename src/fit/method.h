@@ -23,6 +23,29 @@ typedef enum thi_ability {
     THI_ABILITIES = 9
 } thi_ability;
 
+/* Why a method cannot do something: a clause that refusals and docs/methods.md share (model/method_list.c). */
+typedef enum thi_reason {
+    THI_WHY_UNKNOWN,
+    THI_WHY_CLOSED,
+    THI_WHY_VARIATIONAL,
+    THI_WHY_ONE_FUNCTION,
+    THI_WHY_BASES,
+    THI_WHY_APART,
+    THI_WHY_PAIRS,
+    THI_WHY_ROWS,
+    THI_WHY_BLOCKS,
+    THI_WHY_DRAWS,
+    THI_WHY_LAST,
+    THI_WHY_OPTIMUM,
+    THI_WHY_EXACT,
+    THI_REASONS
+} thi_reason;
+
+typedef struct thi_lack {
+    unsigned can; /* thi_ability */
+    thi_reason why;
+} thi_lack;
+
 /* Groups of options; those that a method does not understand are refused (the table is in model/methods.c). */
 typedef enum thi_option_group {
     THI_TAKES_BASIS = 1 << 0,
@@ -44,8 +67,11 @@ typedef struct thi_fitting thi_fitting; /* all that a fit holds: model/specify.h
 
 typedef struct thi_method {
     const char *name;
-    const char *words;    /* what it is, in a line of the docs */
-    unsigned can, takes;  /* thi_ability, thi_option_group */
+    const char *words;   /* what it is, in a line of the docs */
+    unsigned can, takes; /* thi_ability, thi_option_group */
+    /* Why it cannot do the rest, to an entry of no ability; methods that share a list have what they can do on it too.
+     */
+    const thi_lack *lacks;
     int64_t most;         /* rows that auto takes it for; 0: never */
     const char *why;      /* says auto */
     const char *evidence; /* what its value is called in JSON */

@@ -29,7 +29,7 @@ void thi_hyper_limits(const thi_hyper *hyper, double base, double *low, double *
     bool given_above = hyper->given && base > hyper->ceiling;
     *low = hyper->log ? base - FURTHEST : -LARGEST;
     *high = hyper->log ? base + FURTHEST : LARGEST;
-    if (hyper->log && !given_above) {
+    if (!given_above) {
         *high = fmin(*high, hyper->ceiling);
     }
 }

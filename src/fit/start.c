@@ -17,6 +17,13 @@ static const double VARIANCE_CEILING = 1e5;
  */
 static const double STEEPEST = 10.0;
 
+/*
+ * Where the mean of y is proportional to exp(f), a y that is far too large pulls at the mean of all f with its whole
+ * size: it stays below so many standard deviations of the guesses, of 1 at least, above theirs. A guess from one row is
+ * rather too large than too small, so that nothing else comes near.
+ */
+static const double MEAN_ABOVE = 3.0;
+
 /* The number that would stand at `wanted` were they sorted (Hoare 1961); they change places. */
 static double select_at(double *number, int64_t count, int64_t wanted)
 {
@@ -203,6 +210,10 @@ thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thi
         /* A guess from one row says little of a function that many rows share: unless f is y itself, within reason. */
         bool direct = spec->lik->ops->standardise && variance > 0.0;
         guess_group(hypers, latents, g, mean, direct ? variance : fmin(fmax(variance, 0.5), 4.0), rows, distance);
+        if (spec->lik->ops->log_link && latents->mean_parameters > 0) {
+            int constant = hypers->first[g] + latents->kernel[g]->parameters;
+            hypers->hyper[constant].ceiling = mean + MEAN_ABOVE * sqrt(fmax(variance, 1.0));
+        }
     }
     guess_phi(hypers, spec, *spread);
 out:

@@ -102,7 +102,7 @@ static thiele_status choose_optimizer(thiele_context *ctx, const thi_variational
 static thiele_status explore(thi_vfit *fit, bool exact)
 {
     return thi_first_explore(&fit->problem, exact ? &thi_objective_exact : &thi_objective_dense, fit->settings,
-                             &fit->result->fit, NULL);
+                             &fit->result->fit, fit->settings->explored);
 }
 
 /* One set for all latents to begin with, unless all were given. */

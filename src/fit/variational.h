@@ -46,6 +46,7 @@ typedef struct thi_variational_settings {
     int iterations;   /* steps, iterations (natural 200, lbfgs 500) or cycles (200); -1: hyperparameters and Z stay */
     double tolerance; /* stop when this many nats a row are gained no more, over some steps; default 1e-5 */
     int restarts;     /* further random starts while exploring */
+    thi_starts *explored; /* gets what exploring found, the caller's; NULL: not wanted */
 } thi_variational_settings;
 
 typedef struct thi_variational_result {

@@ -133,6 +133,7 @@ const thi_likelihood_ops thi_lik_gaussian = {
     .name = "gaussian",
     .support = THI_SUPPORT_REAL,
     .standardise = true,
+    .several = true, /* as gaussians */
     .log_density = gaussian_density,
     .derivatives = gaussian_derivatives,
     .phi_derivatives = gaussian_phi,

@@ -145,6 +145,7 @@ const thi_likelihood_ops thi_lik_gaussians = {
     .support = THI_SUPPORT_REAL,
     .standardise = true,
     .separate = true,
+    .several = true,
     .log_density = density,
     .derivatives = derivatives,
     .phi_derivatives = phi_derivatives,

@@ -40,6 +40,7 @@ typedef struct thi_likelihood_ops {
      */
     bool standardise;
     bool separate;    /* output p depends on latent p alone, as y = f + Gaussian noise */
+    bool several;     /* made for any number of outputs */
     bool ordered;     /* its classes stand in an order */
     bool log_link;    /* the mean is proportional to exp(f): an exposure e is the offset log e of f */
     bool pseudo;      /* not normalised over y: its distributions are divided by their sum */

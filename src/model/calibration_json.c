@@ -7,13 +7,17 @@
 void thiele_model_calibration(const thiele_model *model, thiele_calibration *out)
 {
     THI_NEED_OR(, model && out);
-    const thi_calibration *c = &model->calibration;
+    const thi_calibration *c = &(model->parts > 0 ? model->part[0] : model)->calibration;
     *out = (thiele_calibration){c->rows, c->left_out, c->temperature};
 }
 
 double thiele_model_stretch(const thiele_model *model, int target, double level)
 {
     THI_NEED_OR(NAN, model);
+    if (model->parts > 0) {
+        const thiele_model *part = thiele_model_part(model, target);
+        return part != NULL ? thiele_model_stretch(part, 0, level) : NAN;
+    }
     const thi_calibration *c = &model->calibration;
     if (target < 0 || target >= model->encoder.targets || !(level > 0.0 && level < 1.0) ||
         thi_model_has_classes(model)) {

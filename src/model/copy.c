@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "model/describe.h"
+#include "model/parts.h"
 
 static thiele_status copy_text(thiele_context *ctx, char **out, const char *text)
 {
@@ -131,10 +132,32 @@ out:
     return status;
 }
 
+/* Where each target has a model: all of them. */
+static thiele_status copy_whole(thiele_model **out, thiele_context *ctx, const thiele_model *model)
+{
+    thiele_model *copy = NULL;
+    thiele_status status;
+    THI_TRY(thi_parts_alloc(&copy, ctx, model->parts));
+    for (int p = 0; p < model->parts; p++) {
+        THI_TRY(thi_model_copy(&copy->part[p], ctx, model->part[p]));
+    }
+    THI_TRY(copy_text(ctx, &copy->origin.path, model->origin.path));
+    copy->origin.stamp = model->origin.stamp;
+    THI_TRY(thi_parts_gather(copy, ctx));
+    *out = copy;
+    return THIELE_OK;
+out:
+    thiele_model_destroy(copy);
+    return status;
+}
+
 thiele_status thi_model_copy(thiele_model **out, thiele_context *ctx, const thiele_model *model)
 {
     thiele_model *copy = NULL;
     *out = NULL;
+    if (model->parts > 0) {
+        return copy_whole(out, ctx, model);
+    }
     thiele_status status = thi_alloc(ctx, &copy, 1, sizeof *copy);
     if (status != THIELE_OK) {
         return status;

@@ -49,6 +49,7 @@ static thiele_status run_fold(folding *f, int fold, int folds, thiele_scores *sc
     thiele_table *test = NULL;
     thiele_model *model = NULL;
     thiele_scores *each = NULL;
+    int targets;
     int64_t begin = f->n * fold / folds;
     int64_t end = f->n * (fold + 1) / folds;
     size_t before = (size_t)begin;
@@ -65,11 +66,12 @@ static thiele_status run_fold(folding *f, int fold, int folds, thiele_scores *sc
     if (model->stop == THIELE_STOP_CANCELLED) {
         THI_TRY(thi_fail(f->ctx, THIELE_ERROR_CANCELLED, "stopped in fold %d of %d", fold + 1, folds));
     }
-    THI_TRY(thi_alloc(f->ctx, &each, (size_t)model->encoder.targets, sizeof *each));
+    targets = thiele_model_targets(model);
+    THI_TRY(thi_alloc(f->ctx, &each, (size_t)targets, sizeof *each));
     THI_TRY(thiele_model_score(model, f->ctx, test, &predict, each));
-    thi_scores_pool(each, model->encoder.targets, scores);
+    thi_scores_pool(each, targets, scores);
     scores->rows = each->rows;
-    if (model->encoder.targets > 1) {
+    if (targets > 1) {
         /* Errors in different units have no mean. */
         scores->rmse = scores->mae = scores->crps = NAN;
     }

@@ -207,7 +207,7 @@ static int add_choices(const thiele_model *model, json_t *json)
     return failed;
 }
 
-json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
+static json_t *one_to_json(const thiele_model *model, thiele_context *ctx)
 {
     /* json_pack takes over what 'o' is given, also when it fails; a NULL makes it fail. */
     json_t *json = json_pack(
@@ -227,6 +227,23 @@ json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
         return NULL;
     }
     return json;
+}
+
+json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
+{
+    json_t *list = model->parts > 0 ? json_array() : NULL;
+    int failed = list == NULL;
+    if (model->parts == 0) {
+        return one_to_json(model, ctx);
+    }
+    for (int p = 0; p < model->parts; p++) {
+        failed |= json_array_append_new(list, one_to_json(model->part[p], ctx));
+    }
+    if (failed) {
+        json_decref(list);
+        return NULL;
+    }
+    return json_pack("{s:o}", "parts", list);
 }
 
 /* --- and back --------------------------------------------------------------------------------------------------------
@@ -500,90 +517,5 @@ thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, cons
     THI_TRY(thi_stream_from_json(model, ctx, json));
     THI_TRY(thi_calibration_from_json(model, ctx, json));
 out:
-    return status;
-}
-
-/* --- for people ------------------------------------------------------------------------------------------------------
- */
-
-/* One learned kernel in the units of the data, appended. */
-static thiele_status add_kernel(const thiele_model *model, thiele_context *ctx, int latent, thi_text *list)
-{
-    thiele_kernel *copy = NULL;
-    char *text = NULL;
-    double unit = 1.0;
-    double offset;
-    thiele_status status;
-    THI_TRY(thi_kernel_copy(&copy, ctx, model->latent[latent].kernel));
-    if (model->lik != NULL) {
-        thi_latent_unit(model->lik, &model->encoder, latent, &unit, &offset);
-    }
-    thi_kernel_rescale(copy, model->encoder.scale, unit, 1);
-    for (int p = 0; p < copy->parameters; p++) {
-        copy->value[p] = copy->parameter[p].fixed ? thi_as_written(copy->value[p], copy->value[p]) : copy->value[p];
-    }
-    THI_TRY(thiele_kernel_print(copy, ctx, 1, &text));
-    thi_text_add(list, "%s%s", latent > 0 ? "; " : "", text);
-out:
-    thi_free(text);
-    thiele_kernel_destroy(copy);
-    return status;
-}
-
-static thiele_status learned_kernels(const thiele_model *model, thiele_context *ctx, char **text)
-{
-    thi_text list;
-    thi_text_init(&list, ctx);
-    *text = NULL;
-    for (int g = 0; g < model->groups; g++) {
-        thiele_status status = add_kernel(model, ctx, g, &list);
-        if (status != THIELE_OK) {
-            thi_text_clear(&list);
-            return status;
-        }
-    }
-    return thi_text_take(&list, text);
-}
-
-/* The noise of a Gaussian likelihood in the units of the data: the last of what was learned. */
-static int add_noise(const thiele_model *model, json_t *json)
-{
-    return thi_model_is_gaussian(model)
-               ? json_object_set_new(json, "noise", number(model->learned[model->learned_count - 1].value))
-               : 0;
-}
-
-/* Scores of no rows are for the file only, and so are the weights of draws, which are equal. */
-static void leave_out(const thiele_model *model, json_t *json)
-{
-    if (model->sampling.sampler != NULL) {
-        json_object_del(json, "weights");
-    }
-    if (model->holdout[0].rows == 0) {
-        json_object_del(json, "holdout");
-    }
-    if (model->loo.rows == 0) {
-        json_object_del(json, "loo");
-    }
-}
-
-thiele_status thiele_model_describe(const thiele_model *model, thiele_context *ctx, char **text)
-{
-    THI_NEED_OUT(text, ctx, model && ctx);
-    char *kernel = NULL;
-    json_t *json = NULL;
-    thiele_status status;
-    THI_TRY(learned_kernels(model, ctx, &kernel));
-    json = thi_model_to_json(model, ctx);
-    leave_out(model, json);
-    if (json == NULL || add_noise(model, json) != 0 || thi_contents_to_json(model, json) != 0 ||
-        json_object_set_new(json, "learned_kernel", json_string(kernel)) != 0 ||
-        json_object_set_new(json, "version", json_string(thiele_version())) != 0) {
-        THI_TRY(thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while the model was described"));
-    }
-    THI_TRY(thi_json_text(ctx, json, JSON_INDENT(2), text));
-out:
-    thi_free(kernel);
-    json_decref(json);
     return status;
 }

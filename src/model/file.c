@@ -2,7 +2,8 @@
  * Models to and from files (docs/file-format.md). The JSON says what there is; tensors hold the numbers of each latent
  * function: inputs, weights, factor, theta, mean, and where there are such scale and plus.K. Those of the second latent
  * function and on are called f2.inputs and so on; inputs, factor and scale that equal the first one's are left out, and
- * the JSON says so. What is written is read before it takes the old file's place.
+ * the JSON says so. Where each target has a model, the tensors of the p-th are called tP.inputs and so on. What is
+ * written is read before it takes the old file's place.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,15 +13,24 @@
 
 #include "model/describe.h"
 #include "model/json.h"
+#include "model/parts.h"
 #include "model/predictors.h"
 #include "model/tensors.h"
 
-static thiele_status read_model(thiele_model *model, thiele_context *ctx, thi_tensors *tensors);
+static thiele_status read_model(thiele_model **out, thiele_context *ctx, thi_tensors *tensors);
 
 /* --- saving ----------------------------------------------------------------------------------------------------------
  */
 
-static thiele_status list_model(const thiele_model *model, thi_tensor_list *list)
+/* "t2." before the names of what belongs to the second part. */
+enum { PREFIX_MAX = 16 };
+static const char *part_prefix(char text[PREFIX_MAX], int part)
+{
+    snprintf(text, PREFIX_MAX, "t%d.", part + 1);
+    return text;
+}
+
+static thiele_status list_one(const thiele_model *model, thi_tensor_list *list)
 {
     thi_tensor mean = {.dims = 1, .shape = {model->rows}, .data = model->loo_mean}, variance = mean;
     thiele_status status = THIELE_OK;
@@ -36,6 +46,18 @@ out:
     return status;
 }
 
+static thiele_status list_model(const thiele_model *model, thi_tensor_list *list)
+{
+    char prefix[PREFIX_MAX];
+    thiele_status status = model->parts > 0 ? THIELE_OK : list_one(model, list);
+    for (int p = 0; p < model->parts && status == THIELE_OK; p++) {
+        list->prefix = part_prefix(prefix, p);
+        status = list_one(model->part[p], list);
+    }
+    list->prefix = NULL;
+    return status;
+}
+
 /*
  * Reads what was written as a reader would, its numbers aside: whoever can't load a model must not lose the old one to
  * it. A device or standard output has taken the bytes and gives none back.
@@ -48,9 +70,8 @@ static thiele_status try_reading(thiele_context *ctx, thi_file *file, int count,
     if (file->temporary == NULL) {
         return THIELE_OK;
     }
-    THI_TRY(thi_alloc(ctx, &model, 1, sizeof *model));
     THI_TRY(thi_tensors_reread(&tensors, ctx, file, count, tensor));
-    THI_TRY(read_model(model, ctx, &tensors));
+    THI_TRY(read_model(&model, ctx, &tensors));
 out:
     thi_tensors_clear(&tensors);
     thiele_model_destroy(model);
@@ -168,7 +189,6 @@ static thiele_status read_latents(thiele_model *model, thiele_context *ctx, thi_
     }
     THI_TRY(match_learned(model, ctx));
     THI_TRY(read_loo(model, ctx, tensors));
-    THI_TRY(thi_tensors_all_used(tensors, ctx));
 out:
     thi_kernel_columns_clear(&columns);
     thi_latents_clear(&latents);
@@ -189,16 +209,44 @@ static thiele_status refuse_unknown(const thiele_model *model, thiele_context *c
     return status;
 }
 
-/* The parts of a model from a file that is whole. */
-static thiele_status read_model(thiele_model *model, thiele_context *ctx, thi_tensors *tensors)
+/* One model of all its targets, or a part of a whole. */
+static thiele_status read_one(thiele_model **out, thiele_context *ctx, thi_tensors *tensors, const json_t *json)
+{
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, out, 1, sizeof **out));
+    THI_TRY(thi_model_from_json(*out, ctx, json));
+    THI_TRY(read_latents(*out, ctx, tensors, json));
+out:
+    return status;
+}
+
+static thiele_status read_parts(thiele_model **out, thiele_context *ctx, thi_tensors *tensors, const json_t *list)
+{
+    enum { MOST = 65536 };
+    char prefix[PREFIX_MAX];
+    size_t count = json_array_size(list);
+    thiele_status status = count >= 2 && count <= MOST
+                               ? thi_parts_alloc(out, ctx, (int)count)
+                               : thi_fail(ctx, THIELE_ERROR_FORMAT, "its parts are not as many as it has targets");
+    for (int p = 0; p < (int)count && status == THIELE_OK; p++) {
+        tensors->prefix = part_prefix(prefix, p);
+        status = read_one(&(*out)->part[p], ctx, tensors, json_array_get(list, (size_t)p));
+    }
+    tensors->prefix = NULL;
+    return status == THIELE_OK ? thi_parts_gather(*out, ctx) : status;
+}
+
+/* A model from a file that is whole; what there is of it when that fails. */
+static thiele_status read_model(thiele_model **out, thiele_context *ctx, thi_tensors *tensors)
 {
     thi_json json = {0};
     const char *text = tensors->model_json;
     thiele_status status;
     THI_TRY(thi_json_parse(&json, ctx, text, strlen(text), "its description"));
-    THI_TRY(thi_model_from_json(model, ctx, json.root));
-    THI_TRY(read_latents(model, ctx, tensors, json.root));
-    THI_TRY(refuse_unknown(model, ctx, tensors, json.root));
+    const json_t *parts = json_object_get(json.root, "parts");
+    THI_TRY(parts != NULL ? read_parts(out, ctx, tensors, parts) : read_one(out, ctx, tensors, json.root));
+    THI_TRY(thi_tensors_all_used(tensors, ctx));
+    THI_TRY(refuse_unknown(*out, ctx, tensors, json.root));
 out:
     thi_json_clear(&json);
     return status;
@@ -214,10 +262,7 @@ thiele_status thi_model_parse(thiele_model **out, thiele_context *ctx, const cha
     if (status != THIELE_OK) {
         return status;
     }
-    status = thi_alloc(ctx, &model, 1, sizeof *model);
-    if (status == THIELE_OK) {
-        status = read_model(model, ctx, &tensors);
-    }
+    status = read_model(&model, ctx, &tensors);
     thi_tensors_clear(&tensors);
     if (status == THIELE_OK) {
         *out = model;

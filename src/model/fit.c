@@ -12,6 +12,7 @@
 #include "model/calibrate.h"
 #include "model/choose.h"
 #include "model/methods.h"
+#include "model/parts.h"
 #include "model/replicates.h"
 #include "model/sampling.h"
 #include "model/units.h"
@@ -473,16 +474,12 @@ void thi_fitting_clear(thi_fitting *f)
     thi_free(f->loss);
 }
 
-thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const thiele_table *table,
-                               const thiele_fit_options *options)
+thiele_status thi_fit_one(thiele_model **out, thiele_context *ctx, const thiele_table *table,
+                          const thiele_fit_options *options, bool partial)
 {
-    THI_NEED_OUT(out, ctx, ctx);
     thi_driver driver;
-    thi_fitting f = {.ctx = ctx, .options = options, .driver = &driver};
-    thiele_status status = thi_check_fit_options(ctx, table, options);
-    if (status == THIELE_OK) {
-        status = thi_alloc(ctx, &f.model, 1, sizeof *f.model);
-    }
+    thi_fitting f = {.ctx = ctx, .options = options, .driver = &driver, .partial = partial};
+    thiele_status status = thi_alloc(ctx, &f.model, 1, sizeof *f.model);
     if (status == THIELE_OK) {
         thi_driver_start(&driver, ctx, options->deadline);
         driver.effort = thi_effort(options->effort);
@@ -497,5 +494,18 @@ thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const th
         thiele_model_destroy(f.model);
     }
     thi_fitting_clear(&f);
+    return status;
+}
+
+thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const thiele_table *table,
+                               const thiele_fit_options *options)
+{
+    THI_NEED_OUT(out, ctx, ctx);
+    int parts;
+    thiele_status status;
+    THI_TRY(thi_check_fit_options(ctx, table, options));
+    THI_TRY(thi_parts_count(ctx, table, options, &parts));
+    THI_TRY(parts > 0 ? thi_parts_fit(out, ctx, table, options, parts) : thi_fit_one(out, ctx, table, options, false));
+out:
     return status;
 }

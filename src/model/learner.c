@@ -9,6 +9,8 @@
 #include "fit/blocks.h"
 #include "fit/online.h"
 #include "model/describe.h"
+#include "model/methods.h"
+#include "model/parts.h"
 #include "model/score.h"
 #include <thiele/stream.h>
 
@@ -22,6 +24,8 @@ static const thiele_scores no_scores = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NA
 
 struct thiele_learner {
     thiele_model *model; /* a copy; its posterior is that of the last refresh */
+    int parts;           /* targets that have a model, and then a learner, each; 0: this is one learner */
+    thiele_learner **of;
     thiele_update_options options;
     char *snapshot;
     int64_t batch, window;
@@ -33,6 +37,7 @@ struct thiele_learner {
     thiele_scores *part, *filling; /* of a batch, and of the window that is being filled; one a target */
     bool filled;                   /* there was a whole window */
     int64_t learned, unsaved;      /* rows since the opening; since the last snapshot */
+    int64_t bad;                   /* the table's row that the last batch ended before */
     double saved;
     thi_driver driver;
 };
@@ -62,9 +67,9 @@ static thiele_status check_options(thiele_context *ctx, const thiele_update_opti
 
 static thiele_status check_model(thiele_context *ctx, const thiele_model *model)
 {
-    const char *why = model->sampling.sampler != NULL
-                          ? "its posterior is a set of draws (fit by --method variational or augmented instead)"
-                          : NULL;
+    const thi_method *method = thi_method_named(model->method);
+    bool draws = model->sampling.sampler != NULL && method != NULL;
+    const char *why = draws ? thi_method_lacks(method, THI_CAN_UPDATE) : NULL;
     for (int j = 0; why == NULL && j < model->latents; j++) {
         why = thi_online_refuses(&model->latent[j]);
     }
@@ -147,6 +152,31 @@ out:
     return status;
 }
 
+/* A learner for each part; the whole lends them its model's. */
+static thiele_status open_parts(thiele_learner *l, thiele_context *ctx, const thiele_model *model)
+{
+    thiele_update_options options = l->options;
+    thiele_status status;
+    options.snapshot = NULL;
+    THI_TRY(thi_parts_alloc(&l->model, ctx, model->parts));
+    THI_TRY(thi_alloc(ctx, &l->of, (size_t)model->parts, sizeof(thiele_learner *)));
+    l->parts = model->parts;
+    for (int p = 0; p < l->parts; p++) {
+        THI_TRY(thiele_learner_open(&l->of[p], ctx, model->part[p], &options));
+        l->model->part[p] = l->of[p]->model;
+    }
+    if (model->origin.path != NULL) {
+        THI_TRY(thi_strdup(ctx, &l->model->origin.path, model->origin.path));
+        l->model->origin.stamp = model->origin.stamp;
+    }
+    if (l->options.snapshot != NULL) {
+        THI_TRY(thi_strdup(ctx, &l->snapshot, l->options.snapshot));
+    }
+    THI_TRY(thi_parts_gather(l->model, ctx));
+out:
+    return status;
+}
+
 thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, const thiele_model *model,
                                   const thiele_update_options *options)
 {
@@ -155,7 +185,9 @@ thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, con
     options = options != NULL ? options : &defaults;
     thiele_status status;
     THI_TRY(check_options(ctx, options));
-    THI_TRY(check_model(ctx, model));
+    if (model->parts == 0) {
+        THI_TRY(check_model(ctx, model));
+    }
     THI_TRY(thi_alloc(ctx, &l, 1, sizeof *l));
     l->options = *options;
     l->batch = options->batch > 0 ? options->batch : BATCH;
@@ -166,7 +198,7 @@ thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, con
     l->saved = thi_seconds();
     thi_driver_start(&l->driver, ctx, options->deadline);
     thi_driver_phase(&l->driver, "stream", 0);
-    THI_TRY(learner_start(l, ctx, model));
+    THI_TRY(model->parts > 0 ? open_parts(l, ctx, model) : learner_start(l, ctx, model));
     *out = l;
 out:
     if (status != THIELE_OK) {
@@ -180,6 +212,11 @@ void thiele_learner_close(thiele_learner *l)
     if (l == NULL) {
         return;
     }
+    for (int p = 0; p < l->parts; p++) {
+        l->model->part[p] = NULL;
+        thiele_learner_close(l->of[p]);
+    }
+    thi_free(l->of);
     thi_online_close(&l->online);
     thi_scorer_close(&l->scorer);
     thi_rows_free(&l->rows);
@@ -251,6 +288,7 @@ static thiele_status read_singly(thiele_learner *l, thiele_context *ctx, thi_rea
             continue;
         }
         if (status != THIELE_OK) {
+            l->bad = r;
             return name_line(ctx, status, reader->table, r);
         }
     }
@@ -343,17 +381,43 @@ out:
     return status;
 }
 
-/* A batch with an error in it: what came before is learned, and the error is the last word. */
-static thiele_status add_batch(thiele_learner *l, thiele_context *ctx, thi_reader *reader, int64_t first, int64_t count)
+/* The learners of a table: those of the parts, or the only one. */
+typedef struct learners {
+    int count;
+    thiele_learner **each;
+    thi_reader *reader;
+} learners;
+
+/*
+ * A batch with an error in it: what came before is learned, and the error is the last word. Of several learners none
+ * gets ahead of the others.
+ */
+static thiele_status add_batch(const learners *all, thiele_context *ctx, int64_t first, int64_t count)
 {
     char message[THI_MESSAGE_MAX];
-    thiele_status status = read_batch(l, ctx, reader, first, count);
-    if (status == THIELE_OK || status != THIELE_ERROR_DATA) {
-        return status == THIELE_OK ? take_batch(l, ctx, reader->table) : status;
+    int64_t end = first + count;
+    thiele_status status = THIELE_OK, error = THIELE_OK;
+    for (int i = 0; i < all->count; i++) {
+        status = read_batch(all->each[i], ctx, &all->reader[i], first, end - first);
+        if (status == THIELE_ERROR_DATA) {
+            error = status;
+            end = all->each[i]->bad;
+            memcpy(message, ctx->message, sizeof message);
+            thi_recover(ctx);
+        } else if (status != THIELE_OK) {
+            return status;
+        }
     }
-    memcpy(message, ctx->message, sizeof message);
-    thiele_status learned = take_batch(l, ctx, reader->table);
-    return learned != THIELE_OK ? learned : thi_fail(ctx, status, "%s", message);
+    for (int i = 0; i < all->count; i++) {
+        thiele_learner *l = all->each[i];
+        while (l->rows.n > 0 && l->row[l->rows.n - 1] >= end) {
+            l->rows.n--;
+        }
+        THI_TRY(take_batch(l, ctx, all->reader[i].table));
+    }
+    status = error == THIELE_OK ? THIELE_OK : thi_fail(ctx, error, "%s", message);
+out:
+    return status;
 }
 
 /* --- tables ----------------------------------------------------------------------------------------------------------
@@ -362,8 +426,9 @@ static thiele_status add_batch(thiele_learner *l, thiele_context *ctx, thi_reade
 /* The error that people watch: of the last rows, of the first target. */
 static double recent_error(const thiele_learner *l)
 {
-    const thiele_scores *recent = l->model->stream.recent;
-    return thi_model_has_classes(l->model) ? recent->error_rate : recent->rmse;
+    const thiele_model *model = l->parts > 0 ? l->of[0]->model : l->model;
+    const thiele_scores *recent = model->stream.recent;
+    return thi_model_has_classes(model) ? recent->error_rate : recent->rmse;
 }
 
 /* Progress, the deadline, and a snapshot when it is due. */
@@ -379,6 +444,29 @@ static thiele_status look_around(thiele_learner *l, thiele_context *ctx)
     return thiele_learner_save(l, ctx, l->snapshot);
 }
 
+/* What the whole has of its parts. */
+static thiele_status gather(thiele_learner *l, thiele_context *ctx)
+{
+    int64_t learned = l->learned;
+    for (int p = 0; p < l->parts; p++) {
+        l->learned = thi_most(l->learned, l->of[p]->learned);
+    }
+    l->unsaved += l->learned - learned;
+    return l->parts > 0 ? thi_parts_gather(l->model, ctx) : THIELE_OK;
+}
+
+static thiele_status open_readers(learners *all, thiele_context *ctx, const thiele_table *table)
+{
+    thiele_status status = thi_alloc(ctx, &all->reader, (size_t)all->count, sizeof *all->reader);
+    for (int i = 0; i < all->count && status == THIELE_OK; i++) {
+        thiele_learner *l = all->each[i];
+        thi_reading how = thi_model_reading(l->model, true, l->options.unseen_zero != 0, l->options.drop_missing != 0);
+        l->driver.ctx = ctx;
+        status = thi_reader_open(&all->reader[i], ctx, &l->model->encoder, table, &how);
+    }
+    return status;
+}
+
 thiele_status thiele_learner_add(thiele_learner *l, thiele_context *ctx, const thiele_table *table)
 {
     THI_NEED(ctx, l && ctx);
@@ -386,17 +474,21 @@ thiele_status thiele_learner_add(thiele_learner *l, thiele_context *ctx, const t
     if (table == NULL) {
         return look_around(l, ctx);
     }
-    thi_reading how = thi_model_reading(l->model, true, l->options.unseen_zero != 0, l->options.drop_missing != 0);
-    thi_reader reader = {0};
-    thiele_status status;
-    THI_TRY(thi_reader_open(&reader, ctx, &l->model->encoder, table, &how));
+    learners all = {.count = l->parts > 0 ? l->parts : 1, .each = l->parts > 0 ? l->of : &l};
+    thiele_status status, error;
+    THI_TRY(open_readers(&all, ctx, table));
     for (int64_t first = 0; first < table->rows && !l->driver.stopped; first += l->batch) {
         int64_t count = table->rows - first < l->batch ? table->rows - first : l->batch;
-        THI_TRY(add_batch(l, ctx, &reader, first, count));
+        error = add_batch(&all, ctx, first, count);
+        THI_TRY(gather(l, ctx));
+        THI_TRY(error);
         THI_TRY(look_around(l, ctx));
     }
 out:
-    thi_reader_close(&reader);
+    for (int i = 0; all.reader != NULL && i < all.count; i++) {
+        thi_reader_close(&all.reader[i]);
+    }
+    thi_free(all.reader);
     return status;
 }
 
@@ -418,6 +510,15 @@ thiele_stop thiele_learner_stop(const thiele_learner *l)
 /* The posterior so far into the learner's model. */
 static void refresh(thiele_learner *l)
 {
+    for (int p = 0; p < l->parts; p++) {
+        refresh(l->of[p]);
+        l->of[p]->model->stream.stop = thiele_learner_stop(l);
+    }
+    if (l->parts > 0) {
+        l->model->stream.forget = l->options.forget;
+        l->model->stream.stop = thiele_learner_stop(l);
+        return;
+    }
     for (int j = 0; j < l->model->latents; j++) {
         thi_online_freeze(&l->online, j, &l->model->latent[j]);
     }

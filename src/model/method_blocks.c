@@ -164,6 +164,10 @@ enum {
 /* Those with a block prior take any likelihood by sites. */
 enum { ANY = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS };
 
+static const thi_lack lacks[] = {{THI_CAN_LIKELIHOODS, THI_WHY_VARIATIONAL}, {THI_CAN_LATENTS, THI_WHY_ONE_FUNCTION},
+                                 {THI_CAN_TARGETS, THI_WHY_APART},           {THI_CAN_UPDATE, THI_WHY_BLOCKS},
+                                 {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},         {0}};
+
 /* A model with a local part keeps all rows; blocks may be half as large again as they are on average. */
 static double bytes(const thi_fitting *f, int64_t n)
 {
@@ -179,6 +183,7 @@ static double bytes(const thi_fitting *f, int64_t n)
     const thi_method thi_method_##symbol = {.name = #symbol,                                                           \
                                             .words = text,                                                             \
                                             .can = CAN | (ability),                                                    \
+                                            .lacks = lacks,                                                            \
                                             .takes = TAKES,                                                            \
                                             .evidence = value,                                                         \
                                             .partial = true,                                                           \
@@ -194,6 +199,7 @@ BLOCK_METHOD(pitc, ANY | THI_CAN_UPDATE, "approximate_log_evidence",
 const thi_method thi_method_pic = {.name = "pic",
                                    .words = "and predictions see the rows of their block",
                                    .can = CAN | ANY,
+                                   .lacks = lacks,
                                    .takes = TAKES,
                                    .most = INT64_MAX,
                                    .why = "the table is large, and rows near a prediction say most about it",

@@ -125,9 +125,16 @@ enum {
     TAKES = THI_TAKES_BASIS | THI_TAKES_BATCHES | THI_TAKES_RATE | THI_TAKES_EXPECTATION | THI_TAKES_GROWTH
 };
 
+static const thi_lack lacks[] = {{THI_CAN_LATENTS, THI_WHY_BASES},
+                                 {THI_CAN_TARGETS, THI_WHY_APART},
+                                 {THI_CAN_SNAPSHOT, THI_WHY_LAST},
+                                 {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
+                                 {0}};
+
 const thi_method thi_method_decoupled = {.name = "decoupled",
                                          .words = "a large basis for the mean, a small one for the covariance",
                                          .can = CAN,
+                                         .lacks = lacks,
                                          .takes = TAKES | THI_TAKES_MEAN,
                                          .evidence = "bound",
                                          .partial = true,
@@ -138,6 +145,7 @@ const thi_method thi_method_decoupled = {.name = "decoupled",
 const thi_method thi_method_incremental = {.name = "incremental",
                                            .words = "one basis that grows with the rows, for comparison",
                                            .can = CAN,
+                                           .lacks = lacks,
                                            .takes = TAKES,
                                            .evidence = "bound",
                                            .partial = true,

@@ -2,6 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/budget.h"
+#include "fit/dense.h"
+#include "fit/explore.h"
 #include "fit/predictive.h"
 #include "model/methods.h"
 #include "model/specify.h"
@@ -57,6 +60,24 @@ static thiele_status configure(thi_fitting *f)
     return read_posterior(f);
 }
 
+/* Where values that one row led astray give way to others, q alone is fitted again. */
+static thiele_status correct(thi_fitting *f, const thi_problem *problem, thi_variational_settings settings,
+                             thi_fitted *fitted)
+{
+    thi_variational_result again = {0};
+    bool others;
+    thiele_status status = thi_keep_better(problem, &thi_objective_dense, settings.explored, &others);
+    if (status != THIELE_OK || !others) {
+        return status;
+    }
+    for (int q = 0; q < f->spec.latents.count; q++) {
+        thi_predictor_clear(&fitted->latent[q]);
+    }
+    thi_budget_extend(f->driver, THI_SHARE_REPLACE);
+    settings.condition = true;
+    return thi_fit_variational(problem, &settings, &again, fitted);
+}
+
 static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)
 {
     thi_variational_settings settings = f->settings;
@@ -64,11 +85,14 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
     thi_source memory;
     const thi_source *source = thi_fitting_source(f, rows, &memory);
     thi_problem problem = thi_fitting_problem(f, source);
+    thi_starts explored = {0};
     thiele_status status;
     settings.condition = !learn;
+    settings.explored = &explored;
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
     THI_TRY(thi_fit_variational(&problem, &settings, &outcome, fitted));
     if (learn) {
+        THI_TRY(correct(f, &problem, settings, fitted));
         f->outcome = outcome;
         f->result = outcome.fit;
     }
@@ -76,6 +100,7 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
         THI_TRY(thi_predictive_noise(f->ctx, source, &f->spec, &f->hypers, fitted->latent));
     }
 out:
+    thi_free(explored.value);
     return status;
 }
 
@@ -91,10 +116,15 @@ enum {
               THI_TAKES_RATE | THI_TAKES_EXPECTATION
 };
 
+static const thi_lack lacks[] = {{THI_CAN_LIKELIHOODS, THI_WHY_CLOSED}, {THI_CAN_LATENTS, THI_WHY_ONE_FUNCTION},
+                                 {THI_CAN_TARGETS, THI_WHY_APART},      {THI_CAN_SNAPSHOT, THI_WHY_LAST},
+                                 {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},    {0}};
+
 const thi_method thi_method_collapsed = {
     .name = "collapsed",
     .words = "inducing inputs, Gaussian noise, the posterior at its optimum",
     .can = SPARSE,
+    .lacks = lacks,
     .takes = OPTIONS & ~(unsigned)(THI_TAKES_FAMILY | THI_TAKES_RATE | THI_TAKES_EXPECTATION),
     .most = COLLAPSED_MOST,
     .why = "the table is of medium size and the noise Gaussian",
@@ -106,6 +136,7 @@ const thi_method thi_method_augmented = {
     .name = "augmented",
     .words = "auxiliary variables make the likelihood Gaussian; all rows, or inducing inputs",
     .can = ANY,
+    .lacks = lacks,
     .takes = OPTIONS,
     .most = INT64_MAX,
     .why = "the table is large and auxiliary variables make the likelihood Gaussian",
@@ -117,6 +148,7 @@ const thi_method thi_method_augmented = {
 const thi_method thi_method_variational = {.name = "variational",
                                            .words = "inducing inputs and a Gaussian or a mixture, any likelihood",
                                            .can = ANY,
+                                           .lacks = lacks,
                                            .takes = OPTIONS,
                                            .most = INT64_MAX,
                                            .why = "the table is large",

@@ -9,101 +9,6 @@
 #include "likelihood/augment.h"
 #include "model/specify.h"
 
-/* --- the registry ----------------------------------------------------------------------------------------------------
- */
-
-const thi_method *const thi_methods[] = {
-#define THI_METHOD(name) &thi_method_##name,
-#include THI_METHODS
-#undef THI_METHOD
-};
-const int thi_method_count = sizeof thi_methods / sizeof *thi_methods;
-
-/* A sum goes by the rules of a part whose evidence is no bound, where it has one. */
-static const thi_method *part_of_sum(const char *text)
-{
-    const thi_method *found = NULL;
-    for (int i = 0; i < thi_method_count; i++) {
-        const thi_method *method = thi_methods[i];
-        bool part = (method->takes & THI_TAKES_BLOCKS) != 0 && strstr(text, method->name) != NULL;
-        found = part && (found == NULL || strcmp(found->evidence, "bound") == 0) ? method : found;
-    }
-    return found;
-}
-
-const thi_method *thi_method_named(const char *name)
-{
-    for (int i = 0; i < thi_method_count; i++) {
-        if (strcmp(name, thi_methods[i]->name) == 0) {
-            return thi_methods[i];
-        }
-    }
-    return strpbrk(name, "+ ") != NULL && thi_blocks_is_form(name) ? part_of_sum(name) : NULL;
-}
-
-/* Whether row i is the first of its name. */
-static bool is_first(int i)
-{
-    return i == 0 || strcmp(thi_methods[i]->name, thi_methods[i - 1]->name) != 0;
-}
-
-/* What a name can do, by any of its rows. */
-static bool name_has(int i, unsigned can, unsigned takes)
-{
-    unsigned own = 0, options = 0;
-    for (int k = i; k < thi_method_count && (k == i || !is_first(k)); k++) {
-        own |= thi_methods[k]->can;
-        options |= thi_methods[k]->takes;
-    }
-    return (own & can) != 0 || (options & takes) != 0;
-}
-
-thiele_status thi_methods_listed(thiele_context *ctx, unsigned can, unsigned takes, char **out)
-{
-    bool all = can == 0 && takes == 0;
-    int count = 0, shown = 0;
-    thi_text text;
-    thi_text_init(&text, ctx);
-    for (int i = 0; i < thi_method_count; i++) {
-        count += is_first(i) && (all || name_has(i, can, takes));
-    }
-    for (int i = 0; i < thi_method_count; i++) {
-        if (is_first(i) && (all || name_has(i, can, takes))) {
-            thi_text_add(&text, "%s%s", shown == 0 ? "" : shown + 1 == count ? " and " : ", ", thi_methods[i]->name);
-            shown++;
-        }
-    }
-    return thi_text_take(&text, out);
-}
-
-thiele_status thi_methods_matrix(thiele_context *ctx, char **out)
-{
-    static const char *const abilities[THI_ABILITIES] = {"any likelihood",       "several latents",  "targets together",
-                                                         "tables beyond memory", "update",           "snapshots",
-                                                         "joint predictions",    "until a deadline", "leave-one-out"};
-    thi_text text;
-    thi_text_init(&text, ctx);
-    thi_text_add(&text, "| method | what it is |");
-    for (int a = 0; a < THI_ABILITIES; a++) {
-        thi_text_add(&text, " %s |", abilities[a]);
-    }
-    thi_text_add(&text, "\n|---|---|");
-    for (int a = 0; a < THI_ABILITIES; a++) {
-        thi_text_add(&text, ":-:|");
-    }
-    thi_text_add(&text, "\n");
-    for (int i = 0; i < thi_method_count; i++) {
-        if (is_first(i)) {
-            thi_text_add(&text, "| `%s` | %s |", thi_methods[i]->name, thi_methods[i]->words);
-            for (int a = 0; a < THI_ABILITIES; a++) {
-                thi_text_add(&text, " %s |", name_has(i, 1U << a, 0) ? "yes" : "");
-            }
-            thi_text_add(&text, "\n");
-        }
-    }
-    return thi_text_take(&text, out);
-}
-
 /* --- options ---------------------------------------------------------------------------------------------------------
  */
 
@@ -252,7 +157,7 @@ static bool suits(const thi_fitting *f, int i, int64_t n)
 /* Whether a method leaves such a table to the next one of its name, which is sparse. */
 static bool passes_on(const thi_fitting *f, int i, int64_t n)
 {
-    return i + 1 < thi_method_count && !is_first(i + 1) &&
+    return i + 1 < thi_method_count && !thi_method_is_first(i + 1) &&
            (n > thi_methods[i]->most || !understands(f, thi_methods[i]));
 }
 
@@ -377,8 +282,14 @@ static thiele_status check_method(const thi_fitting *f, int64_t n)
     }
     if (is_gaussian_only(f->method) && !has_gaussian_noise(f)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "method '%s' is for Gaussian noise; likelihood '%s' needs another", f->method->name,
-                        thiele_likelihood_name(f->spec.lik));
+                        "method '%s' is for Gaussian noise; likelihood '%s' needs another: %s", f->method->name,
+                        thiele_likelihood_name(f->spec.lik), thi_method_lacks(f->method, THI_CAN_LIKELIHOODS));
+    }
+    if (f->spec.lik->latents > 1 && (f->method->can & THI_CAN_LATENTS) == 0 && !fits_each(f)) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "method '%s' is for one latent function, and likelihood '%s' has %d: %s", f->method->name,
+                        thiele_likelihood_name(f->spec.lik), f->spec.lik->latents,
+                        thi_method_lacks(f->method, THI_CAN_LATENTS));
     }
     THI_TRY(check_augmented(f));
     THI_TRY(check_groups(f));

@@ -17,11 +17,15 @@ extern const int thi_method_count;
 #include THI_METHODS
 #undef THI_METHOD
 
+/* Whether row i is the first of its name. */
+bool thi_method_is_first(int i);
 /* By its name, or for a sum of methods that of the part whose rules hold for the whole; NULL: none. */
 const thi_method *thi_method_named(const char *name);
 /* "sor, dtc and pic": those with one of the abilities, or that understand one of the groups of options. */
 thiele_status thi_methods_listed(thiele_context *ctx, unsigned can, unsigned takes, char **out);
-/* What works with what, as a table of Markdown. */
+/* Why a method has not one of the abilities, a clause for messages. */
+const char *thi_method_lacks(const thi_method *method, unsigned can);
+/* What works with what, as a table of Markdown with the reasons for what does not. */
 thiele_status thi_methods_matrix(thiele_context *ctx, char **out);
 
 #endif

@@ -19,6 +19,10 @@ void thiele_model_destroy(thiele_model *model)
     if (model == NULL) {
         return;
     }
+    for (int p = 0; p < model->parts; p++) {
+        thiele_model_destroy(model->part[p]);
+    }
+    thi_free(model->part);
     thi_model_clear_learned(model);
     thi_free(model->origin.path);
     thi_free(model->method);
@@ -58,18 +62,38 @@ thiele_stop thiele_model_stop(const thiele_model *model)
 int thiele_model_targets(const thiele_model *model)
 {
     THI_NEED_OR(0, model);
-    return model->encoder.targets;
+    return model->parts > 0 ? model->parts : model->encoder.targets;
 }
 
 const char *thiele_model_target(const thiele_model *model, int index)
 {
     THI_NEED_OR(NULL, model);
-    return index >= 0 && index < model->encoder.targets ? model->encoder.target[index].name : NULL;
+    const thiele_model *part = thiele_model_part(model, index);
+    return part != NULL                                   ? part->encoder.target->name
+           : index >= 0 && index < model->encoder.targets ? model->encoder.target[index].name
+                                                          : NULL;
+}
+
+const thiele_model *thiele_model_part(const thiele_model *model, int target)
+{
+    THI_NEED_OR(NULL, model);
+    return target >= 0 && target < model->parts ? model->part[target] : NULL;
+}
+
+/* Where what the parts have in common is. */
+static const thiele_model *first_part(const thiele_model *model)
+{
+    return model->parts > 0 ? model->part[0] : model;
 }
 
 bool thi_model_has_classes(const thiele_model *model)
 {
     return model->encoder.target->levels > 0;
+}
+
+bool thi_model_has_order(const thiele_model *model)
+{
+    return !thi_model_has_classes(model) || (model->lik != NULL && model->lik->ops->ordered);
 }
 
 bool thi_model_is_gaussian(const thiele_model *model)
@@ -80,13 +104,13 @@ bool thi_model_is_gaussian(const thiele_model *model)
 int thiele_model_classes(const thiele_model *model)
 {
     THI_NEED_OR(0, model);
-    return model->encoder.target->levels;
+    return model->parts > 0 ? 0 : model->encoder.target->levels;
 }
 
 const char *thiele_model_class(const thiele_model *model, int index)
 {
     THI_NEED_OR(NULL, model);
-    return index >= 0 && index < model->encoder.target->levels ? model->encoder.target->level[index] : NULL;
+    return index >= 0 && index < thiele_model_classes(model) ? model->encoder.target->level[index] : NULL;
 }
 
 int thiele_model_latents(const thiele_model *model)
@@ -98,19 +122,20 @@ int thiele_model_latents(const thiele_model *model)
 const char *thiele_model_missing(const thiele_model *model)
 {
     THI_NEED_OR(NULL, model);
-    return model->encoder.missing;
+    return first_part(model)->encoder.missing;
 }
 
 int thiele_model_inputs(const thiele_model *model)
 {
     THI_NEED_OR(0, model);
-    return model->encoder.inputs;
+    return first_part(model)->encoder.inputs;
 }
 
 const char *thiele_model_input_name(const thiele_model *model, int index)
 {
     THI_NEED_OR(NULL, model);
-    return index >= 0 && index < model->encoder.inputs ? model->encoder.input[index].name : NULL;
+    const thi_encoder *encoder = &first_part(model)->encoder;
+    return index >= 0 && index < encoder->inputs ? encoder->input[index].name : NULL;
 }
 
 int thiele_model_parameters(const thiele_model *model)
@@ -150,7 +175,11 @@ const thiele_scores *thiele_model_holdout(const thiele_model *model)
 const char *thiele_model_needs_likelihood(const thiele_model *model)
 {
     THI_NEED_OR(NULL, model);
-    return model->lik == NULL ? model->own : NULL;
+    const char *name = model->lik == NULL ? model->own : NULL;
+    for (int p = 0; p < model->parts && name == NULL; p++) {
+        name = thiele_model_needs_likelihood(model->part[p]);
+    }
+    return name;
 }
 
 thiele_status thi_model_need_likelihood(const thiele_model *model, thiele_context *ctx)
@@ -204,9 +233,28 @@ static thiele_status try_attached(const thiele_likelihood *lik, thiele_context *
     return status;
 }
 
+/* To each part that lacks the one of this name; where none does, the first that lacks any says so. */
+static thiele_status attach_parts(thiele_model *model, thiele_context *ctx, const thiele_likelihood *likelihood)
+{
+    thiele_model *last = model->part[0];
+    thiele_status status = THIELE_OK;
+    int attached = 0;
+    for (int p = 0; p < model->parts && status == THIELE_OK; p++) {
+        const char *name = thiele_model_needs_likelihood(model->part[p]);
+        bool fits = name != NULL && strcmp(name, thiele_likelihood_name(likelihood)) == 0;
+        status = fits ? thiele_model_attach(model->part[p], ctx, likelihood) : THIELE_OK;
+        last = name != NULL ? model->part[p] : last;
+        attached += fits;
+    }
+    return status == THIELE_OK && attached == 0 ? thiele_model_attach(last, ctx, likelihood) : status;
+}
+
 thiele_status thiele_model_attach(thiele_model *model, thiele_context *ctx, const thiele_likelihood *likelihood)
 {
     THI_NEED(ctx, model && ctx && likelihood);
+    if (model->parts > 0) {
+        return attach_parts(model, ctx, likelihood);
+    }
     if (model->own == NULL || model->lik != NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the model has its likelihood already");
     }

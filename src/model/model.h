@@ -62,6 +62,8 @@ typedef struct thi_tails {
 
 struct thiele_model {
     thi_origin origin;
+    int parts;           /* targets that have a model each (parts.h); 0: this is one model */
+    thiele_model **part; /* in their order; of the rest the whole has holdout, stream, stop and the sum of latents */
     thi_encoder encoder;
     thiele_likelihood *lik; /* units of the model; NULL: the user's own, not attached yet */
     char *own;              /* the name of the user's own likelihood; NULL: a built-in one */
@@ -124,6 +126,8 @@ thiele_status thi_read_all(thiele_context *ctx, thi_reader *reader, thi_rows *ro
 void thi_model_clear_learned(thiele_model *model);
 /* Whether the targets are labels. */
 bool thi_model_has_classes(const thiele_model *model);
+/* Whether they stand in an order: numbers do, and the labels of some likelihoods. */
+bool thi_model_has_order(const thiele_model *model);
 bool thi_model_is_gaussian(const thiele_model *model);
 /* Refuses, naming the remedy, when the user's own likelihood is not attached. */
 thiele_status thi_model_need_likelihood(const thiele_model *model, thiele_context *ctx);

@@ -20,8 +20,7 @@ int thi_model_outputs(const thiele_model *model, bool latent)
 
 static thiele_status check_classes(const thi_outputs *o, thiele_context *ctx)
 {
-    bool ordered = o->model->lik->ops->ordered;
-    return o->options->quantile_count == 0 || ordered
+    return o->options->quantile_count == 0 || thi_model_has_order(o->model)
                ? THIELE_OK
                : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
                           "quantiles make no sense for the labels of column '%s', which have no order: their "

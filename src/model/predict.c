@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/outputs.h"
+#include "model/parts.h"
 #include "model/score.h"
 
 static const thiele_predict_options defaults = THIELE_PREDICT_OPTIONS_INIT;
@@ -33,11 +34,12 @@ static thiele_status check_options(thiele_context *ctx, const thiele_predict_opt
     return THIELE_OK;
 }
 
-/* What a pass over a table needs, allocated once. */
+/* What a pass over a table needs, allocated once; where each target has a model, each has a pass, block by block. */
 typedef struct pass {
     const thiele_model *model;
     thiele_context *ctx;
     int64_t block; /* rows at a time */
+    int64_t kept;  /* of the block that was read */
     thi_reader reader;
     thi_model_batch batch;
     double *X, *y, *offset, *mu, *v;
@@ -135,43 +137,93 @@ static thiele_status too_far(thiele_context *ctx, long long row)
                     row);
 }
 
-/* Gets the marginals of every block of the pass's table, with the targets where they were read. */
-typedef thiele_status (*block_fn)(void *arg, pass *p, int64_t kept);
+/* Gets the marginals of every block of the passes' table, with the targets where they were read. */
+typedef thiele_status (*block_fn)(void *arg, pass *p, int passes);
 
 /* Whoever waits for a slow table may ask to stop. */
-static thiele_status read_rows(pass *p, int64_t first, int64_t count, int64_t *kept)
+static thiele_status read_rows(pass *p, int64_t first, int64_t count)
 {
     thi_watch watch = thi_driver_watch(&p->driver, thi_table_source(p->reader.table));
     double *y = p->reader.how.target ? p->y : NULL;
-    thiele_status status = thi_reader_read(&p->reader, p->ctx, first, count, p->X, y, p->offset, p->row, kept);
+    thiele_status status = thi_reader_read(&p->reader, p->ctx, first, count, p->X, y, p->offset, p->row, &p->kept);
     thi_watch_end(p->ctx, watch);
     return status;
 }
 
-static thiele_status one_block(pass *p, int64_t first, int64_t count, block_fn fn, void *arg)
+static bool has_row(const pass *p, int64_t row)
 {
-    int64_t kept;
-    int Q = p->model->latents;
-    thiele_status status = read_rows(p, first, count, &kept);
-    if (status == THIELE_OK && kept > 0) {
-        status = thi_model_batch_next(&p->batch, p->ctx, kept, p->X, p->offset, p->mu, p->v, &p->clipped);
+    int64_t low = 0, high = p->kept;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        low = p->row[middle] < row ? middle + 1 : low;
+        high = p->row[middle] < row ? high : middle;
     }
-    for (int64_t i = 0; status == THIELE_OK && i < kept * Q * p->model->components; i++) {
-        if (!isfinite(p->mu[i]) || !isfinite(p->v[i])) {
-            status = too_far(p->ctx, thi_table_row_number(p->reader.table, p->row[i / Q % kept]));
-        }
-    }
-    return status == THIELE_OK ? fn(arg, p, kept) : status;
+    return low < p->kept && p->row[low] == row;
 }
 
-static thiele_status each_block(pass *p, block_fn fn, void *arg)
+/* Passes that leave rows out may leave out different ones, where the inputs are not the same: those of all stay. */
+static void keep_common(pass *p, int passes)
 {
-    int64_t rows = p->reader.table->rows;
-    for (int64_t first = 0; first < rows; first += p->block) {
-        int64_t count = rows - first < p->block ? rows - first : p->block;
+    for (int i = 0; i < passes; i++) {
+        size_t D = (size_t)p[i].model->encoder.dims;
+        int64_t kept = 0;
+        for (int64_t r = 0; r < p[i].kept; r++) {
+            bool common = true;
+            for (int k = 0; common && k < passes; k++) {
+                common = k == i || has_row(&p[k], p[i].row[r]);
+            }
+            if (common && kept < r) {
+                memcpy(p[i].X + (size_t)kept * D, p[i].X + (size_t)r * D, D * sizeof *p[i].X);
+                p[i].offset[kept] = p[i].offset[r];
+                p[i].row[kept] = p[i].row[r];
+            }
+            kept += common;
+        }
+        p[i].kept = kept;
+    }
+}
+
+static thiele_status find_marginals(pass *p)
+{
+    int Q = p->model->latents;
+    thiele_status status = THIELE_OK;
+    if (p->kept > 0) {
+        status = thi_model_batch_next(&p->batch, p->ctx, p->kept, p->X, p->offset, p->mu, p->v, &p->clipped);
+    }
+    for (int64_t i = 0; status == THIELE_OK && i < p->kept * Q * p->model->components; i++) {
+        if (!isfinite(p->mu[i]) || !isfinite(p->v[i])) {
+            status = too_far(p->ctx, thi_table_row_number(p->reader.table, p->row[i / Q % p->kept]));
+        }
+    }
+    return status;
+}
+
+static thiele_status one_block(pass *p, int passes, int64_t first, int64_t count, block_fn fn, void *arg)
+{
+    thiele_status status = THIELE_OK;
+    for (int i = 0; i < passes && status == THIELE_OK; i++) {
+        status = read_rows(&p[i], first, count);
+    }
+    if (status == THIELE_OK && passes > 1) {
+        keep_common(p, passes);
+    }
+    for (int i = 0; i < passes && status == THIELE_OK; i++) {
+        status = find_marginals(&p[i]);
+    }
+    return status == THIELE_OK ? fn(arg, p, passes) : status;
+}
+
+static thiele_status each_block(pass *p, int passes, block_fn fn, void *arg)
+{
+    int64_t rows = p->reader.table->rows, block = p->block, clipped = 0;
+    for (int i = 1; i < passes; i++) {
+        block = p[i].block < block ? p[i].block : block;
+    }
+    for (int64_t first = 0; first < rows; first += block) {
+        int64_t count = rows - first < block ? rows - first : block;
         thiele_progress progress = thi_driver_progress(&p->driver);
         thi_stop_begin(&p->stop, p->ctx, &progress);
-        thiele_status status = one_block(p, first, count, fn, arg);
+        thiele_status status = one_block(p, passes, first, count, fn, arg);
         bool asked = atomic_load(&p->stop.asked_for);
         thi_stop_end(p->ctx);
         if (status == THIELE_OK) {
@@ -182,9 +234,12 @@ static thiele_status each_block(pass *p, block_fn fn, void *arg)
             return status == THIELE_ERROR_CANCELLED && asked ? stopped(p->ctx, first, rows) : status;
         }
     }
-    if (p->clipped > 0) {
+    for (int i = 0; i < passes; i++) {
+        clipped = p[i].clipped > clipped ? p[i].clipped : clipped;
+    }
+    if (clipped > 0) {
         thi_log(p->ctx, THIELE_LOG_WARNING, "rounding made the variance of %lld rows negative; it was set to zero",
-                (long long)p->clipped);
+                (long long)clipped);
     }
     return THIELE_OK;
 }
@@ -193,34 +248,52 @@ static thiele_status each_block(pass *p, block_fn fn, void *arg)
  */
 
 typedef struct sink_call {
-    thi_outputs outputs;
+    thi_outputs *outputs; /* of each pass, as are options and blocks */
+    thiele_predict_options *options;
+    thiele_prediction *block;
     thiele_prediction_fn sink;
     void *user;
 } sink_call;
 
-static thiele_status call_sink(void *arg, pass *p, int64_t kept)
+static thiele_status make_block(thi_outputs *o, pass *p, thiele_prediction *block)
 {
-    sink_call *call = arg;
-    thi_outputs *o = &call->outputs;
-    thiele_status status = thi_outputs_make(o, p->ctx, kept, p->row, p->mu, p->v);
-    for (int64_t i = 0; status == THIELE_OK && o->classes == 0 && i < kept * o->outputs; i++) {
+    thiele_status status = thi_outputs_make(o, p->ctx, p->kept, p->row, p->mu, p->v);
+    for (int64_t i = 0; status == THIELE_OK && o->classes == 0 && i < p->kept * o->outputs; i++) {
         /* A mean that does not exist (Student-t with nu <= 1) is NaN. */
         if (isinf(o->mean[i])) {
             status = too_far(p->ctx, thi_table_row_number(p->reader.table, p->row[i / o->outputs]));
         }
+    }
+    *block = (thiele_prediction){.rows = p->kept,
+                                 .outputs = o->outputs,
+                                 .classes = o->classes,
+                                 .row = p->row,
+                                 .mean = o->mean,
+                                 .variance = o->variance,
+                                 .probability = o->probability,
+                                 .quantiles = o->options->quantile_count > 0 ? o->quantiles : NULL,
+                                 .samples = o->samples};
+    return status;
+}
+
+static thiele_status call_sink(void *arg, pass *p, int passes)
+{
+    sink_call *call = arg;
+    thiele_status status = THIELE_OK;
+    for (int i = 0; i < passes && status == THIELE_OK; i++) {
+        status = make_block(&call->outputs[i], &p[i], &call->block[i]);
     }
     if (status != THIELE_OK) {
         return status;
     }
     thi_stop_end(p->ctx); /* the sink's time is its own */
     thi_recover(p->ctx);
-    thiele_prediction block = {kept,        o->outputs,     o->classes,   p->row,    o->mean,
-                               o->variance, o->probability, o->quantiles, o->samples};
-    status = call->sink(&block, call->user);
+    thiele_prediction all = {.rows = p->kept, .row = p->row, .parts = passes, .part = call->block};
+    status = call->sink(passes > 1 ? &all : call->block, call->user);
     return status == THIELE_OK || p->ctx->message[0] != '\0'
                ? status
                : thi_fail(p->ctx, status, "the receiver of the predictions stopped them at table row %lld: %s",
-                          kept > 0 ? (long long)thi_table_row_number(p->reader.table, p->row[0]) : 0LL,
+                          p->kept > 0 ? (long long)thi_table_row_number(p->reader.table, p->row[0]) : 0LL,
                           thiele_status_meaning(status));
 }
 
@@ -228,39 +301,73 @@ thiele_status thiele_model_predict(const thiele_model *model, thiele_context *ct
                                    const thiele_predict_options *options, thiele_prediction_fn sink, void *user)
 {
     THI_NEED(ctx, model && ctx && table && sink);
-    pass p;
+    int passes = model->parts > 0 ? model->parts : 1;
+    pass *p = NULL;
     sink_call call = {.sink = sink, .user = user};
     options = options != NULL ? options : &defaults;
-    thiele_status status = pass_open(&p, model, ctx, table, options, false);
-    if (status == THIELE_OK) {
-        status = thi_outputs_open(&call.outputs, ctx, model, options, p.block);
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &p, (size_t)passes, sizeof *p));
+    THI_TRY(thi_alloc(ctx, &call.outputs, (size_t)passes, sizeof *call.outputs));
+    THI_TRY(thi_alloc(ctx, &call.options, (size_t)passes, sizeof *call.options));
+    THI_TRY(thi_alloc(ctx, &call.block, (size_t)passes, sizeof *call.block));
+    for (int i = 0; i < passes; i++) {
+        const thiele_model *own = model->parts > 0 ? model->part[i] : model;
+        call.options[i] = *options;
+        if (passes > 1 && !options->latent && !thi_model_has_order(own)) {
+            call.options[i].quantile_count = 0; /* those of the other targets make sense */
+        }
+        THI_TRY(pass_open(&p[i], own, ctx, table, &call.options[i], false));
+        THI_TRY(thi_outputs_open(&call.outputs[i], ctx, own, &call.options[i], p[i].block));
     }
-    if (status == THIELE_OK) {
-        status = each_block(&p, call_sink, &call);
+    THI_TRY(each_block(p, passes, call_sink, &call));
+out:
+    for (int i = 0; i < passes; i++) {
+        if (p != NULL) {
+            pass_close(&p[i]);
+        }
+        if (call.outputs != NULL) {
+            thi_outputs_close(&call.outputs[i]);
+        }
     }
-    pass_close(&p);
-    thi_outputs_close(&call.outputs);
+    thi_free(call.block);
+    thi_free(call.options);
+    thi_free(call.outputs);
+    thi_free(p);
     return status;
 }
 
 /* --- to scores -------------------------------------------------------------------------------------------------------
  */
 
-static thiele_status collect(void *arg, pass *p, int64_t kept)
+static thiele_status collect(void *arg, pass *p, int passes)
 {
-    return thi_scorer_add(arg, p->ctx, kept, p->y, p->mu, p->v);
+    (void)passes;
+    return thi_scorer_add(arg, p->ctx, p->kept, p->y, p->mu, p->v);
+}
+
+static thiele_status score_parts(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                                 const thiele_predict_options *options, thiele_scores *scores)
+{
+    thiele_status status = THIELE_OK;
+    for (int i = 0; i < model->parts && status == THIELE_OK; i++) {
+        status = thiele_model_score(model->part[i], ctx, table, options, &scores[i]);
+    }
+    return status;
 }
 
 thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                  const thiele_predict_options *options, thiele_scores *scores)
 {
     THI_NEED(ctx, model && ctx && table && scores);
-    pass p;
+    if (model->parts > 0) {
+        return score_parts(model, ctx, table, options, scores);
+    }
+    pass p = {0};
     thi_scorer scorer = {0};
     thiele_status status;
     THI_TRY(pass_open(&p, model, ctx, table, options != NULL ? options : &defaults, true));
     THI_TRY(thi_scorer_open(&scorer, ctx, model, table->rows, false));
-    THI_TRY(each_block(&p, collect, &scorer));
+    THI_TRY(each_block(&p, 1, collect, &scorer));
     THI_TRY(thi_scorer_finish(&scorer, ctx, scores));
 out:
     pass_close(&p);
@@ -290,112 +397,8 @@ out:
     return status;
 }
 
-/* --- rows given as numbers, and all rows together --------------------------------------------------------------------
+/* --- all rows together -----------------------------------------------------------------------------------------------
  */
-
-/* Marginals of rows given as numbers; mu and v are allocated here (v NULL when not wanted). */
-static thiele_status marginals_of(const thiele_model *model, thiele_context *ctx, int64_t n, const double *x,
-                                  bool with_variance, double **mu, double **v)
-{
-    int D = model->encoder.dims;
-    size_t latents = (size_t)n * (size_t)(model->latents * model->components);
-    double *X = NULL;
-    int64_t clipped = 0;
-    *mu = *v = NULL;
-    thiele_status status;
-    THI_TRY(thi_alloc(ctx, &X, (size_t)n * (size_t)D, sizeof *X));
-    THI_TRY(thi_alloc(ctx, mu, latents, sizeof **mu));
-    if (with_variance) {
-        THI_TRY(thi_alloc(ctx, v, latents, sizeof **v));
-    }
-    for (int64_t i = 0; i < n; i++) {
-        THI_TRY(thi_encode_row(&model->encoder, ctx, x + i * model->encoder.inputs, X + i * D));
-    }
-    THI_TRY(thi_model_marginals(model, ctx, n, X, NULL, *mu, *v, &clipped));
-out:
-    thi_free(X);
-    return status;
-}
-
-/* Moments, or probabilities, of rows given as numbers. */
-static thiele_status predict_numbers(const thiele_model *model, thiele_context *ctx, int64_t n, const double *x,
-                                     thi_outputs *o, const thiele_predict_options *options)
-{
-    double *mu = NULL;
-    double *v = NULL;
-    thiele_status status;
-    THI_TRY(thi_outputs_open(o, ctx, model, options, n));
-    THI_TRY(marginals_of(model, ctx, n, x, true, &mu, &v));
-    THI_TRY(thi_outputs_make(o, ctx, n, NULL, mu, v));
-out:
-    thi_free(mu);
-    thi_free(v);
-    return status;
-}
-
-/* The mean of a Gaussian needs no variance: the part that costs most. */
-static thiele_status mean_only(const thiele_model *model, thiele_context *ctx, int64_t n, const double *x, double *mean)
-{
-    const thi_target *target = model->encoder.target;
-    double *mu = NULL;
-    double *none = NULL;
-    thiele_status status = marginals_of(model, ctx, n, x, false, &mu, &none);
-    for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
-        mean[i] = target->center + target->scale * mu[i];
-    }
-    thi_free(mu);
-    return status;
-}
-
-thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_context *ctx, int64_t n, const double *x,
-                                        int latent, double *mean, double *variance)
-{
-    THI_NEED(ctx, model && ctx);
-    thiele_predict_options options = THIELE_PREDICT_OPTIONS_INIT;
-    thi_outputs o = {0};
-    options.latent = latent;
-    if (n < 0 || x == NULL || mean == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "predicting rows needs their number, their values and room for the means");
-    }
-    if (!latent && thi_model_has_classes(model)) {
-        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "column '%s' holds labels: predict their probabilities",
-                        model->encoder.target->name);
-    }
-    if (variance == NULL && thi_model_is_gaussian(model) && model->components == 1) {
-        return mean_only(model, ctx, n, x, mean);
-    }
-    thiele_status status = predict_numbers(model, ctx, n, x, &o, &options);
-    if (status == THIELE_OK) {
-        memcpy(mean, o.mean, (size_t)(n * o.outputs) * sizeof *mean);
-    }
-    if (status == THIELE_OK && variance != NULL) {
-        memcpy(variance, o.variance, (size_t)(n * o.outputs) * sizeof *variance);
-    }
-    thi_outputs_close(&o);
-    return status;
-}
-
-thiele_status thiele_model_predict_probabilities(const thiele_model *model, thiele_context *ctx, int64_t n,
-                                                 const double *x, double *probability)
-{
-    THI_NEED(ctx, model && ctx);
-    thi_outputs o = {0};
-    if (n < 0 || x == NULL || probability == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "predicting rows needs their number, their values and room for the probabilities");
-    }
-    if (!thi_model_has_classes(model)) {
-        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "column '%s' holds numbers: it has no classes",
-                        model->encoder.target->name);
-    }
-    thiele_status status = predict_numbers(model, ctx, n, x, &o, &defaults);
-    if (status == THIELE_OK) {
-        memcpy(probability, o.probability, (size_t)(n * o.classes) * sizeof *probability);
-    }
-    thi_outputs_close(&o);
-    return status;
-}
 
 static thiele_status check_joint(const thiele_model *model, thiele_context *ctx, const thiele_predict_options *options)
 {
@@ -432,6 +435,7 @@ thiele_status thiele_model_predict_joint(const thiele_model *model, thiele_conte
     double offset = 0.0;
     thiele_status status;
     THI_TRY(check_options(ctx, options));
+    THI_TRY(thi_parts_refuse(model, ctx, "a joint prediction is of one function"));
     THI_TRY(check_joint(model, ctx, options));
     thi_reading how = reading_of(model, options, false);
     THI_TRY(thi_reader_open(&reader, ctx, &model->encoder, table, &how));

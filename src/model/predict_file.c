@@ -9,7 +9,10 @@ typedef struct writer {
     const thiele_model *model;
     const thiele_table *table;
     const thiele_predict_options *options;
-    int classes; /* 0 unless labels are predicted */
+    const thiele_model *own; /* whose columns are being written: the model or a part of it */
+    int parts;               /* how many such there are */
+    int classes;             /* of them: 0 unless labels are predicted */
+    int quantiles;           /* likewise: labels without order have none */
     thi_file file;
     int *id; /* columns to copy */
     int ids;
@@ -69,11 +72,21 @@ static thiele_status end_line(writer *w)
     return fwrite(w->line.data, 1, length, w->file.stream) == length ? THIELE_OK : thi_file_failed(&w->file, w->ctx);
 }
 
-/* "p.yes" */
+/* Turns to the model that part p of the columns comes from. */
+static void turn_to(writer *w, int p)
+{
+    w->own = w->model->parts > 0 ? w->model->part[p] : w->model;
+    w->classes = w->options->latent ? 0 : thiele_model_classes(w->own);
+    w->quantiles = w->options->latent || thi_model_has_order(w->own) ? w->options->quantile_count : 0;
+}
+
+/* "p.yes", where each target has a model "p.species.yes". */
 static void add_suffixed(writer *w, const char *name, const char *suffix)
 {
+    bool part = w->model->parts > 0;
     w->cell.length = 0;
-    thi_text_add(&w->cell, "%s.%s", name, suffix);
+    thi_text_add(&w->cell, "%s%s%s", name, part ? "." : "", part ? w->own->encoder.target->name : "");
+    thi_text_add(&w->cell, "%s%s", suffix != NULL ? "." : "", suffix != NULL ? suffix : "");
     if (w->cell.status == THIELE_OK) {
         add_name(w, w->cell.data);
     }
@@ -83,43 +96,34 @@ static void add_suffixed(writer *w, const char *name, const char *suffix)
 static void add_output_name(writer *w, const char *name, int output)
 {
     bool latent = w->options->latent != 0;
+    bool only = w->classes > 0 || thi_model_outputs(w->own, latent) == 1;
     char number[24];
-    if (w->classes > 0 || thi_model_outputs(w->model, latent) == 1) {
-        add_name(w, name);
-        return;
-    }
     snprintf(number, sizeof number, "f%d", output + 1);
-    add_suffixed(w, name, latent ? number : w->model->encoder.target[output].name);
+    add_suffixed(w, name, only ? NULL : latent ? number : w->own->encoder.target[output].name);
 }
 
-/* Once, before the first row, so that a table that is refused leaves nothing behind. */
-static thiele_status write_header(writer *w)
+/* Labels and their probabilities, or means and standard deviations. */
+static void name_moments(writer *w)
 {
-    if (w->begun) {
-        return THIELE_OK;
+    int outputs = w->classes > 0 ? 0 : thi_model_outputs(w->own, w->options->latent != 0);
+    if (w->classes > 0) {
+        add_suffixed(w, "label", NULL);
     }
-    w->begun = true;
-    char name[THI_NUMBER_MAX + 8];
-    for (int i = 0; i < w->ids; i++) {
-        for (int j = 0; j < i; j++) {
-            w->twice = w->id[i] == w->id[j] ? w->table->name[w->id[i]] : w->twice;
-        }
-        add_name(w, w->table->name[w->id[i]]);
-    }
-    w->naming = true;
-    int outputs = w->classes > 0 ? 0 : thi_model_outputs(w->model, w->options->latent != 0);
     for (int c = 0; c < w->classes; c++) {
-        if (c == 0) {
-            add_name(w, "label");
-        }
-        add_suffixed(w, "p", w->model->encoder.target->level[c]);
+        add_suffixed(w, "p", w->own->encoder.target->level[c]);
     }
     for (int p = 0; p < outputs; p++) {
         add_output_name(w, "mean", p);
         add_output_name(w, "sd", p);
     }
-    for (int p = 0; p < (w->classes > 0 ? 1 : outputs); p++) {
-        for (int q = 0; q < w->options->quantile_count; q++) {
+}
+
+static void name_draws(writer *w)
+{
+    char name[THI_NUMBER_MAX + 8];
+    int outputs = w->classes > 0 ? 1 : thi_model_outputs(w->own, w->options->latent != 0);
+    for (int p = 0; p < outputs; p++) {
+        for (int q = 0; q < w->quantiles; q++) {
             name[0] = 'q';
             thi_format_number(name + 1, w->options->quantiles[q]);
             add_output_name(w, name, p);
@@ -129,6 +133,32 @@ static thiele_status write_header(writer *w)
             add_output_name(w, name, p);
         }
     }
+}
+
+static void each_part(writer *w, void (*fn)(writer *w))
+{
+    for (int p = 0; p < w->parts; p++) {
+        turn_to(w, p);
+        fn(w);
+    }
+}
+
+/* Once, before the first row, so that a table that is refused leaves nothing behind. */
+static thiele_status write_header(writer *w)
+{
+    if (w->begun) {
+        return THIELE_OK;
+    }
+    w->begun = true;
+    for (int i = 0; i < w->ids; i++) {
+        for (int j = 0; j < i; j++) {
+            w->twice = w->id[i] == w->id[j] ? w->table->name[w->id[i]] : w->twice;
+        }
+        add_name(w, w->table->name[w->id[i]]);
+    }
+    w->naming = true;
+    each_part(w, name_moments);
+    each_part(w, name_draws);
     w->naming = false;
     if (w->twice != NULL) {
         return thi_fail(w->ctx, THIELE_ERROR_COLUMN,
@@ -154,9 +184,10 @@ static thiele_status write_ids(writer *w, int64_t row)
 
 static void write_label(writer *w, int index)
 {
-    add_name(w, w->model->encoder.target->level[index]);
+    add_name(w, w->own->encoder.target->level[index]);
 }
 
+/* The most probable label, and how probable each is. */
 static void write_classes(writer *w, const thiele_prediction *block, int64_t i)
 {
     const double *probability = block->probability + i * block->classes;
@@ -168,30 +199,53 @@ static void write_classes(writer *w, const thiele_prediction *block, int64_t i)
     for (int c = 0; c < block->classes; c++) {
         add_number(w, probability[c]);
     }
-    for (int q = 0; q < w->options->quantile_count; q++) {
-        write_label(w, (int)block->quantiles[i * w->options->quantile_count + q]);
-    }
-    for (int s = 0; s < w->options->samples; s++) {
-        write_label(w, (int)block->samples[i * w->options->samples + s]);
-    }
 }
 
-static void write_numbers(writer *w, const thiele_prediction *block, int64_t i)
+static void write_moments(writer *w, const thiele_prediction *block, int64_t i)
 {
-    int Q = w->options->quantile_count;
-    int S = w->options->samples;
-    int64_t first = i * block->outputs;
-    for (int64_t at = first; at < first + block->outputs; at++) {
+    if (block->classes > 0) {
+        write_classes(w, block, i);
+        return;
+    }
+    for (int64_t at = i * block->outputs; at < (i + 1) * block->outputs; at++) {
         add_number(w, block->mean[at]);
         add_number(w, sqrt(block->variance[at]));
     }
-    for (int64_t at = first; at < first + block->outputs; at++) {
+}
+
+/* A number, or the label of one. */
+static void write_value(writer *w, double value)
+{
+    if (w->classes > 0) {
+        write_label(w, (int)value);
+    } else {
+        add_number(w, value);
+    }
+}
+
+static void write_draws(writer *w, const thiele_prediction *block, int64_t i)
+{
+    int Q = w->quantiles, S = w->options->samples;
+    for (int64_t at = i * block->outputs; at < (i + 1) * block->outputs; at++) {
         for (int q = 0; q < Q; q++) {
-            add_number(w, block->quantiles[at * Q + q]);
+            write_value(w, block->quantiles[at * Q + q]);
         }
         for (int s = 0; s < S; s++) {
-            add_number(w, block->samples[at * S + s]);
+            write_value(w, block->samples[at * S + s]);
         }
+    }
+}
+
+static void write_row(writer *w, const thiele_prediction *block, int64_t i)
+{
+    const thiele_prediction *part = block->parts > 0 ? block->part : block;
+    for (int p = 0; p < w->parts; p++) {
+        turn_to(w, p);
+        write_moments(w, &part[p], i);
+    }
+    for (int p = 0; p < w->parts; p++) {
+        turn_to(w, p);
+        write_draws(w, &part[p], i);
     }
 }
 
@@ -204,11 +258,7 @@ static thiele_status write_block(const thiele_prediction *block, void *user)
         if (status != THIELE_OK) {
             return status;
         }
-        if (block->classes > 0) {
-            write_classes(w, block, i);
-        } else {
-            write_numbers(w, block, i);
-        }
+        write_row(w, block, i);
         status = end_line(w);
     }
     return status;
@@ -220,7 +270,7 @@ thiele_status thiele_model_predict_file(const thiele_model *model, thiele_contex
     THI_NEED(ctx, model && ctx && table && path);
     static const thiele_predict_options defaults = THIELE_PREDICT_OPTIONS_INIT;
     writer w = {.ctx = ctx, .model = model, .table = table, .options = options != NULL ? options : &defaults};
-    w.classes = w.options->latent ? 0 : thiele_model_classes(model);
+    w.parts = model->parts > 0 ? model->parts : 1;
     thi_text_init(&w.line, ctx);
     thi_text_init(&w.cell, ctx);
     thiele_status status;

@@ -7,6 +7,7 @@
 
 #include "base/blis_memory.h"
 #include "model/outputs.h"
+#include "model/parts.h"
 #include "posterior/single.h"
 #include <thiele/predictor.h>
 
@@ -46,7 +47,10 @@ thiele_status thiele_predictor_open(thiele_predictor **out, thiele_context *ctx,
     THI_NEED_OUT(out, ctx, ctx && model);
     thiele_predictor *p = NULL;
     bool latent = what == THIELE_PREDICT_LATENT;
-    thiele_status status;
+    thiele_status status = thi_parts_refuse(model, ctx, "a predictor is of one model");
+    if (status != THIELE_OK) {
+        return status;
+    }
     if (!latent && what != THIELE_PREDICT_OBSERVATION) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a predictor is of observations or of latent functions");
     }

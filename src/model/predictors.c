@@ -22,9 +22,10 @@ void thi_part_name(char name[THI_PART_NAME_MAX], int latent, const char *part)
 thiele_status thi_tensor_add(thi_tensor_list *list, int latent, const char *name, thi_tensor tensor)
 {
     size_t next = (size_t)list->count + 1;
-    char whole[THI_PART_NAME_MAX];
+    char own[THI_PART_NAME_MAX], whole[2 * THI_PART_NAME_MAX];
     thiele_status status;
-    thi_part_name(whole, latent, name);
+    thi_part_name(own, latent, name);
+    snprintf(whole, sizeof whole, "%s%s", list->prefix != NULL ? list->prefix : "", own);
     THI_TRY(thi_grow(list->ctx, &list->tensor, next, sizeof *list->tensor));
     THI_TRY(thi_grow(list->ctx, &list->name, next, sizeof(char *)));
     THI_TRY(thi_grow(list->ctx, &list->kept, next, sizeof(double *)));

@@ -26,6 +26,7 @@ static inline int64_t thi_packed_size(int64_t n)
 /* Tensors on their way to a file. */
 typedef struct thi_tensor_list {
     thiele_context *ctx;
+    const char *prefix; /* before the names of those that are added; NULL: none */
     int count;
     thi_tensor *tensor;
     char **name;   /* owned */

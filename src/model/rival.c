@@ -206,12 +206,13 @@ thiele_status thi_try_rivals(thi_fitting *f, const thiele_table *table)
     double deadline = f->driver->deadline, beside[THI_RIVALS], best = 0.0;
     int64_t known = 0;
     int taken = -1, tried = 0;
-    thi_choice choice;
+    thi_reason choice;
     thiele_status status = THIELE_OK;
     for (int k = 0; k < f->rivals && !thi_driver_stopped(f->driver) && status == THIELE_OK; k++, tried++) {
         thiele_fit_options options = *f->options;
         thi_fitting r = {.ctx = f->ctx, .options = &options, .driver = f->driver, .begins = &f->rival[k].values};
         r.result = f->result;
+        r.partial = f->partial;
         thi_budget_split(f->driver, f->rivals - k);
         status = fit_rival(f, table, &f->rival[k], &options, &r);
         thi_budget_restore(f->driver, deadline);
@@ -228,12 +229,12 @@ thiele_status thi_try_rivals(thi_fitting *f, const thiele_table *table)
     if (status != THIELE_OK || tried == 0 || known == 0) {
         return status;
     }
-    thi_choice_begin(&choice, f->ctx, "predictions", known);
-    thi_choice_add(&choice, "gaussian", -best);
+    thi_reason_begin(&choice, f->ctx, "predictions", known);
+    thi_reason_add(&choice, "gaussian", -best);
     for (int k = 0; k < tried; k++) {
         if (k != taken) {
-            thi_choice_add(&choice, f->rival[k].likelihood, beside[k] - best);
+            thi_reason_add(&choice, f->rival[k].likelihood, beside[k] - best);
         }
     }
-    return thi_choice_end(&choice, &f->model->noise_why);
+    return thi_reason_end(&choice, &f->model->noise_why);
 }

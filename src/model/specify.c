@@ -128,8 +128,7 @@ static thiele_status count_target(void *count, const char *part, size_t length)
     return THIELE_OK;
 }
 
-/* How many columns the text names; a text that is itself the name of a column names one. */
-static int count_targets(const thiele_table *table, const char *text)
+int thi_count_targets(const thiele_table *table, const char *text)
 {
     int count = 0;
     if (thi_table_column(table, text) >= 0) {
@@ -157,8 +156,8 @@ static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, th
         rule->user = f->spec.lik;
     }
     const thiele_fit_options *o = f->options;
-    thi_column_options columns = {o->target,   o->inputs,  o->ignore,       o->categorical,
-                                  o->exposure, o->classes, o->drop_missing, o->raw};
+    thi_column_options columns = {o->target,  o->inputs,       o->ignore, o->categorical, o->exposure,
+                                  o->classes, o->drop_missing, o->raw,    f->partial};
     thi_watch watch = thi_driver_watch(f->driver, thi_table_source(table));
     thiele_status status = thi_encoder_learn(&f->model->encoder, f->ctx, table, &columns, rule);
     thi_watch_end(f->ctx, watch);
@@ -174,7 +173,7 @@ static thiele_status learn_built_in(thi_fitting *f, const thiele_table *table, c
     THI_TRY(thi_likelihood_find(f->ctx, text, &ops));
     thi_target_rule rule = rule_of(ops, ops->support, ops->name);
     if (!rule.labels) {
-        THI_TRY(thiele_likelihood_parse(&f->model->lik, f->ctx, text, count_targets(table, f->options->target), 0));
+        THI_TRY(thiele_likelihood_parse(&f->model->lik, f->ctx, text, thi_count_targets(table, f->options->target), 0));
         f->spec.lik = f->model->lik;
     }
     THI_TRY(learn_columns(f, table, &rule));
@@ -348,7 +347,7 @@ static thiele_status default_likelihood(thi_fitting *f, const thiele_table *tabl
     int column;
     bool two;
     *text = thi_is_auto(f->options->noise) ? "gaussian" : f->options->noise;
-    if (!leaves_open(f->options) || count_targets(table, target) != 1) {
+    if (!leaves_open(f->options) || thi_count_targets(table, target) != 1) {
         return THIELE_OK;
     }
     f->open_noise = true;
@@ -401,6 +400,7 @@ thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table)
         THI_TRY(try_own(f));
         THI_TRY(check_own_rows(f, table));
     }
+    THI_TRY(thi_report_far(f, table));
 out:
     return status;
 }

@@ -36,6 +36,7 @@ struct thi_fitting {
     int rivals;
     const thi_named *begins; /* of a rival: where it begins; NULL: it is none. Borrowed */
     double *loss;            /* of each row that was held out: rival.c; NaN: not known */
+    bool partial;            /* rows without the only target are left out */
     bool goes_on;            /* until the deadline: what is made again in a part of the time is not as good */
     const char *expectation; /* as the method has it; NULL: as the options do */
     thi_variational_settings settings;
@@ -90,6 +91,8 @@ bool thi_is_auto(const char *option);
 double thi_effort(const char *name);
 /* Refuses fit options that make no sense. */
 thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options);
+/* How many columns the text names; a text that is itself the name of a column names one. */
+int thi_count_targets(const thiele_table *table, const char *text);
 /* The likelihood and the encoder. */
 thiele_status thi_specify_columns(thi_fitting *f, const thiele_table *table);
 /* The method: the one that was asked for, or what suits the table and the likelihood. */
@@ -100,6 +103,11 @@ bool thi_method_is_open(const thi_fitting *f);
 bool thi_method_is_gaussian(const char *name);
 /* The rows: read, or a stream of them when a sparse method works on a table that would fill the memory. */
 thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table);
+/* --- far_rows.c --- */
+/* Warns of a row whose target is out of all proportion, where one such decides the fit. */
+thiele_status thi_report_far(const thi_fitting *f, const thiele_table *table);
+
+/* --- specify.c --- */
 /* Kernels, means and hyperparameters from the kernels' text. */
 thiele_status thi_make_prior(thi_fitting *f, const char *kernels);
 /* The same by what was asked for, or suits the rows. */

@@ -9,12 +9,13 @@ void thiele_model_stream(const thiele_model *model, thiele_stream_facts *facts)
 {
     THI_NEED_OR(, model && facts);
     const thi_stream_report *s = &model->stream;
+    bool any = model->parts == 0 || s->rows > 0;
     *facts = (thiele_stream_facts){.rows = s->rows,
                                    .skipped = s->skipped,
                                    .forget = s->forget,
                                    .stop = s->stop,
-                                   .all = s->all,
-                                   .recent = s->recent};
+                                   .all = any ? s->all : NULL,
+                                   .recent = any ? s->recent : NULL};
 }
 
 /* One of each target. NULL when memory is out. */

@@ -300,9 +300,11 @@ void thi_tensors_clear(thi_tensors *tensors)
 /* The index of the named tensor, or -1. */
 static int find(thi_tensors *tensors, const char *name)
 {
+    size_t before = tensors->prefix != NULL ? strlen(tensors->prefix) : 0;
     for (int i = 0; i < tensors->count; i++) {
         int t = (tensors->next + i) % tensors->count;
-        if (strcmp(tensors->name[t], name) == 0) {
+        const char *own = tensors->name[t];
+        if ((before == 0 || strncmp(own, tensors->prefix, before) == 0) && strcmp(own + before, name) == 0) {
             tensors->next = t + 1;
             return t;
         }

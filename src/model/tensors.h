@@ -34,6 +34,7 @@ typedef struct thi_tensors {
     char **name;
     thi_tensor *tensor;
     bool *used;           /* was asked for, and is finite */
+    const char *prefix;   /* before the names that are asked for; NULL: none */
     int next;             /* where the search for a name begins: they are asked for in their order */
     const double *values; /* all data, borrowed from the bytes; NULL: see thi_tensors_reread */
 } thi_tensors;

@@ -300,7 +300,6 @@ static void test_bad_json(void **state)
         "{" INPUTS ", \"signs\": false, " ONE "}",
         "{" INPUTS ", \"signs\": 0, \"partial\": false, " ONE "}",
         "{" INPUTS ", \"signs\": true, \"partial\": false, " ONE "}",
-        "{" INPUTS ", \"signs\": false, \"partial\": true, " ONE "}",
         "{" INPUTS ", " FLAGS ", \"targets\": []}",
         "{" INPUTS ", " FLAGS ", \"targets\": 1}",
         "{" INPUTS ", " FLAGS ", \"targets\": [1]}",

@@ -212,6 +212,7 @@ static void test_models(void **state)
     thiele_model_stop(NULL);
     assert_int_equal(thiele_model_targets(NULL), 0);
     assert_null(thiele_model_target(NULL, 0));
+    assert_null(thiele_model_part(NULL, 0));
     assert_int_equal(thiele_model_classes(NULL), 0);
     assert_null(thiele_model_class(NULL, 0));
     assert_int_equal(thiele_model_latents(NULL), 0);
