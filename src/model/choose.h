@@ -19,15 +19,15 @@ void thi_named_load(const thi_named *values, thi_hypers *hypers);
 void thi_named_clear(thi_named *values);
 
 /* How others did beside what was taken, in words. */
-typedef struct thi_reason {
+typedef struct thi_beside {
     thi_text text;
     int count;
-} thi_reason;
+} thi_beside;
 /* by: "the evidence of 500 rows" */
-void thi_reason_begin(thi_reason *choice, thiele_context *ctx, const char *by, int64_t rows);
+void thi_beside_begin(thi_beside *choice, thiele_context *ctx, const char *by, int64_t rows);
 /* beside: nats per row. */
-void thi_reason_add(thi_reason *choice, const char *name, double beside);
-thiele_status thi_reason_end(thi_reason *choice, char **out);
+void thi_beside_add(thi_beside *choice, const char *name, double beside);
+thiele_status thi_beside_end(thi_beside *choice, char **out);
 
 /* --- choose_kernel.c --- */
 /* Kernels, means and hyperparameters by the kernel that suits the rows best of a few. */

@@ -67,19 +67,19 @@ void thi_forget_candidate(thi_fitting *f)
     thi_latents_clear(&f->spec.latents);
 }
 
-void thi_reason_begin(thi_reason *choice, thiele_context *ctx, const char *by, int64_t rows)
+void thi_beside_begin(thi_beside *choice, thiele_context *ctx, const char *by, int64_t rows)
 {
-    *choice = (thi_reason){0};
+    *choice = (thi_beside){0};
     thi_text_init(&choice->text, ctx);
     thi_text_add(&choice->text, "by %s of %lld rows", by, (long long)rows);
 }
 
-void thi_reason_add(thi_reason *choice, const char *name, double beside)
+void thi_beside_add(thi_beside *choice, const char *name, double beside)
 {
     thi_text_add(&choice->text, "%s%s %+.3f", choice->count++ == 0 ? " (nats per row beside it: " : ", ", name, beside);
 }
 
-thiele_status thi_reason_end(thi_reason *choice, char **out)
+thiele_status thi_beside_end(thi_beside *choice, char **out)
 {
     thi_text_add(&choice->text, "%s", choice->count > 0 ? ")" : "");
     return thi_text_take(&choice->text, out);
@@ -186,14 +186,14 @@ static int64_t affordable(const thi_fitting *f)
 /* How the others did beside the one that was taken. */
 static thiele_status give_reason(thi_fitting *f, const double *score, int best, int64_t rows)
 {
-    thi_reason choice;
-    thi_reason_begin(&choice, f->ctx, "the evidence", rows);
+    thi_beside choice;
+    thi_beside_begin(&choice, f->ctx, "the evidence", rows);
     for (int k = 0; k < CANDIDATES; k++) {
         if (k != best) {
-            thi_reason_add(&choice, candidates[k], (score[k] - score[best]) / (double)rows);
+            thi_beside_add(&choice, candidates[k], (score[k] - score[best]) / (double)rows);
         }
     }
-    return thi_reason_end(&choice, &f->model->kernel_why);
+    return thi_beside_end(&choice, &f->model->kernel_why);
 }
 
 /* All of them on these rows, each from where the first ended; f has the prior of the best. */

@@ -206,7 +206,7 @@ thiele_status thi_try_rivals(thi_fitting *f, const thiele_table *table)
     double deadline = f->driver->deadline, beside[THI_RIVALS], best = 0.0;
     int64_t known = 0;
     int taken = -1, tried = 0;
-    thi_reason choice;
+    thi_beside choice;
     thiele_status status = THIELE_OK;
     for (int k = 0; k < f->rivals && !thi_driver_stopped(f->driver) && status == THIELE_OK; k++, tried++) {
         thiele_fit_options options = *f->options;
@@ -229,12 +229,12 @@ thiele_status thi_try_rivals(thi_fitting *f, const thiele_table *table)
     if (status != THIELE_OK || tried == 0 || known == 0) {
         return status;
     }
-    thi_reason_begin(&choice, f->ctx, "predictions", known);
-    thi_reason_add(&choice, "gaussian", -best);
+    thi_beside_begin(&choice, f->ctx, "predictions", known);
+    thi_beside_add(&choice, "gaussian", -best);
     for (int k = 0; k < tried; k++) {
         if (k != taken) {
-            thi_reason_add(&choice, f->rival[k].likelihood, beside[k] - best);
+            thi_beside_add(&choice, f->rival[k].likelihood, beside[k] - best);
         }
     }
-    return thi_reason_end(&choice, &f->model->noise_why);
+    return thi_beside_end(&choice, &f->model->noise_why);
 }
