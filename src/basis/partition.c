@@ -93,7 +93,7 @@ static thiele_status make_blocks(thi_partition *p, const thi_scaled_rows *s, dou
     thiele_status status;
     THI_TRY(thi_alloc_bare(s->ctx, &label, (size_t)p->n, sizeof *label));
     THI_TRY(first_blocks(&blocks, s, p->blocks, seconds, label));
-    THI_TRY(thi_portions_cut(&pieces, s, &blocks, p->blocks));
+    THI_TRY(thi_portions_cut(&pieces, s, &blocks, p->blocks, thi_largest_block(p->n, p->blocks)));
     THI_TRY(thi_alloc(s->ctx, &into, (size_t)pieces.count, sizeof *into));
     THI_TRY(thi_portions_merge(&pieces, s, p->blocks, into, p->centre));
     for (int64_t k = 0; k < pieces.count; k++) {

@@ -49,6 +49,15 @@ thiele_status thi_partition_make(thi_partition *p, thiele_context *ctx, const th
 /* Blocks at random, without centres, whose sizes differ by one at most: for models where they are portions of work. */
 thiele_status thi_partition_random(thi_partition *p, thiele_context *ctx, int64_t n, int64_t blocks);
 /*
+ * A partition with centres and more rows. `rows` are those of p, by blocks, and then rows->n - p->n new ones, of which
+ * number i belongs to block[i] (a block of p). A block that more rows make larger than `most` (0: never) is cut in even
+ * pieces as above; the first of them keeps its number, and centres of pieces are the means of their rows. The others
+ * keep their centres: nothing else moves. O(n), and O(D log pieces) for each row of a block that is cut. Errors as
+ * above.
+ */
+thiele_status thi_partition_grow(thi_partition *out, thiele_context *ctx, const thi_partition *p,
+                                 const thi_partition_rows *rows, const int64_t *block, int64_t most);
+/*
  * block[i] = the block whose centre is nearest to column i of X (D x n, not scaled). A few columns cost O(P D) each and
  * no memory. A column equally far from two centres, to rounding, may go to either. Errors: ARGUMENT (no centres),
  * MEMORY, LIMIT.

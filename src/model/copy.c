@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "model/describe.h"
+#include "posterior/local.h"
 
 static thiele_status copy_text(thiele_context *ctx, char **out, const char *text)
 {
@@ -34,6 +35,22 @@ out:
     return status;
 }
 
+/* The rows that predictions of PIC look at. */
+static thiele_status copy_local(thiele_context *ctx, thi_predictor *to, const thi_local *from)
+{
+    size_t bytes = (size_t)from->partition.n * sizeof *from->nu;
+    thiele_status status;
+    THI_TRY(thi_local_attach(to, ctx, &from->partition, from->X, from->y, from->noise));
+    to->local->cache_most = from->cache_most;
+    if (from->lambda != NULL) {
+        THI_TRY(thi_local_hold_sites(to->local, ctx));
+        memcpy(to->local->lambda, from->lambda, bytes);
+        memcpy(to->local->nu, from->nu, bytes);
+    }
+out:
+    return status;
+}
+
 static thiele_status copy_predictor(thiele_context *ctx, thi_predictor *to, const thi_predictor *from)
 {
     thi_prior prior = {from->kernel, from->mean, from->mean_parameter};
@@ -50,6 +67,9 @@ static thiele_status copy_predictor(thiele_context *ctx, thi_predictor *to, cons
     memcpy(to->a, from->a, weights * (size_t)from->components * sizeof *to->a);
     memcpy(to->L.data, from->L.data, n * n * sizeof *to->L.data);
     THI_TRY(copy_block(ctx, &to->scale, from->scale, n, sizeof *to->scale));
+    if (from->local != NULL) {
+        THI_TRY(copy_local(ctx, to, from->local));
+    }
     if (from->R == NULL) {
         return THIELE_OK;
     }

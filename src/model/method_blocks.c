@@ -190,7 +190,7 @@ BLOCK_METHOD(pitc, ANY | THI_CAN_UPDATE, "approximate_log_evidence",
              "blocks of rows share what the basis leaves unexplained");
 const thi_method thi_method_pic = {.name = "pic",
                                    .words = "and predictions see the rows of their block",
-                                   .can = CAN | ANY,
+                                   .can = CAN | ANY | THI_CAN_UPDATE,
                                    .takes = TAKES,
                                    .most = INT64_MAX,
                                    .why = "the table is large, and rows near a prediction say most about it",
