@@ -85,13 +85,15 @@ typedef struct thiele_fit_options {
     int own_scales;        /* 1: decoupled basis functions have length-scales of their own, learned; for se kernels */
     int calibrate;         /* 1: correct intervals, or class probabilities, by rows that were left or held out; without
                               holdout a fifth of the rows is, at most 2000, unless leave-one-out residuals are there */
-    int compact;           /* 1: auto prefers inducing inputs alone, whose models are small and can be updated */
+    int compact;           /* 1: auto prefers inducing inputs alone, whose models are small and updated fast */
+    const char *partition; /* of pitc and pic: column each value of which is a block of rows (site, patient); no input
+                              unless it is listed in inputs. NULL: blocks are of rows near each other */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0                          \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0                       \
     }
 
 /*
@@ -131,7 +133,8 @@ THIELE_API thiele_status thiele_model_attach(thiele_model *model, thiele_context
                                              const thiele_likelihood *likelihood);
 /* The missing-value tokens that the training table was opened with, for opening others; NULL: none. Borrowed. */
 THIELE_API const char *thiele_model_missing(const thiele_model *model);
-/* Input columns as they are named in the table. Borrowed; NULL when out of range. */
+/* Input columns as they are named in the table, and behind them that of a partition. Borrowed; NULL when out of range.
+ */
 THIELE_API int thiele_model_inputs(const thiele_model *model);
 THIELE_API const char *thiele_model_input_name(const thiele_model *model, int index);
 /* Learned parameters in the units of the data. name is borrowed. Error: ARGUMENT when out of range. */

@@ -76,6 +76,11 @@ thiele_status thi_partition_grow(thi_partition *out, thiele_context *ctx, const 
     THI_TRY(thi_alloc_bare(ctx, &out->centre, D * P, sizeof *out->centre));
     THI_TRY(thi_alloc_bare(ctx, &out->start, P + 1, sizeof *out->start));
     THI_TRY(thi_alloc_bare(ctx, &out->order, n, sizeof *out->order));
+    if (p->mark != NULL) {
+        THI_TRY(thi_alloc_bare(ctx, &out->mark, P, sizeof *out->mark));
+        memcpy(out->mark, p->mark, P * sizeof *out->mark);
+        g.most = 0;
+    }
     memcpy(out->scale, p->scale, D * sizeof *out->scale);
     memcpy(out->centre, p->centre, D * P * sizeof *out->centre);
     for (int64_t b = 0; b < p->blocks; b++) {

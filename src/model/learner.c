@@ -83,6 +83,9 @@ static thiele_status check_model(thiele_context *ctx, const thiele_model *model)
 static int64_t most_of_block(const thiele_model *model)
 {
     const thi_blocks_report *b = &model->blocks;
+    if (model->latent->local->partition.mark != NULL) {
+        return 0;
+    }
     int64_t blocks = thi_most(1, b->blocks);
     return thi_most(b->largest, THI_PARTITION_LARGEST * ((model->rows + blocks - 1) / blocks));
 }

@@ -87,6 +87,7 @@ static thiele_status configure(thi_fitting *f)
     thi_blocks_settings *s = &f->block_settings;
     bool gradient = o->optimizer != NULL && strcmp(o->optimizer, "gradient") == 0;
     *s = (thi_blocks_settings){.blocks = o->blocks,
+                               .column = f->model->encoder.key.name,
                                .anytime = o->anytime != 0,
                                .gradient = gradient,
                                .step_blocks = o->step_blocks,
@@ -100,6 +101,11 @@ static thiele_status configure(thi_fitting *f)
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "steps, their schedule and snapshots are those of anytime fits: add --anytime");
     }
+    if (o->partition != NULL && o->blocks > 0) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "the blocks are the values of column '%s' (--partition), or as many as --blocks says: not both",
+                        o->partition);
+    }
     if (o->blocks < 0 || o->step_blocks < 0 || !(o->snapshot_every >= 0.0)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "blocks, blocks a step and the seconds between snapshots must not be negative");
@@ -110,6 +116,10 @@ static thiele_status configure(thi_fitting *f)
     }
     f->goes_on = s->anytime;
     thiele_status status = thi_blocks_form_parse(&s->form, f->ctx, method);
+    if (status == THIELE_OK && o->partition != NULL && s->form.weight[THI_RESIDUAL_BLOCK] == 0.0) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "the blocks of method '%s' are portions of work: a partition is for pitc and pic", method);
+    }
     return status == THIELE_OK ? read_schedule(f) : status;
 }
 

@@ -102,13 +102,16 @@ const char *thiele_model_missing(const thiele_model *model)
 int thiele_model_inputs(const thiele_model *model)
 {
     THI_NEED_OR(0, model);
-    return model->encoder.inputs;
+    return thi_row_numbers(&model->encoder);
 }
 
 const char *thiele_model_input_name(const thiele_model *model, int index)
 {
     THI_NEED_OR(NULL, model);
-    return index >= 0 && index < model->encoder.inputs ? model->encoder.input[index].name : NULL;
+    const thi_encoder *encoder = &model->encoder;
+    return index == encoder->inputs                ? encoder->key.name
+           : index >= 0 && index < encoder->inputs ? encoder->input[index].name
+                                                   : NULL;
 }
 
 int thiele_model_parameters(const thiele_model *model)

@@ -126,6 +126,7 @@ static thiele_status list_local(thi_tensor_list *list, const thi_local *local, i
         {"local.pulls", {.dims = 1, .shape = {N}, .data = local->nu}},
         {"local.centres", {.dims = 2, .shape = {P, D}, .data = partition->centre}},
         {"local.scale", {.dims = 1, .shape = {D}, .data = partition->scale}},
+        {"local.marks", {.dims = 1, .shape = {P}, .data = partition->mark}},
     };
     thiele_status status = list_sizes(list, partition, latent);
     for (size_t i = 0; status == THIELE_OK && i < sizeof all / sizeof *all; i++) {
@@ -194,8 +195,9 @@ out:
 
 static json_t *local_to_json(const thi_local *local)
 {
-    return json_pack("{s:I, s:I, s:f, s:b}", "rows", (json_int_t)local->partition.n, "blocks",
-                     (json_int_t)local->partition.blocks, "noise", local->noise, "sites", local->lambda != NULL);
+    return json_pack("{s:I, s:I, s:f, s:b, s:b}", "rows", (json_int_t)local->partition.n, "blocks",
+                     (json_int_t)local->partition.blocks, "noise", local->noise, "sites", local->lambda != NULL,
+                     "marked", local->partition.mark != NULL);
 }
 
 /* The names of the parts that are the first latent function's. NULL when memory is out. */

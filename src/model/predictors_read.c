@@ -186,6 +186,19 @@ static thiele_status check_sizes(const parts *from, int64_t N, int64_t P)
     return status;
 }
 
+/* Marks of blocks ascend. */
+static thiele_status check_marks(const parts *from, int64_t P)
+{
+    const thi_tensor *marks = NULL;
+    thiele_status status = find(from, "local.marks", 1, &P, &marks);
+    for (int64_t i = 1; status == THIELE_OK && i < P; i++) {
+        if (!(marks->data[i] > marks->data[i - 1])) {
+            status = thi_fail(from->ctx, THIELE_ERROR_FORMAT, "its tensor 'local.marks' is not in order");
+        }
+    }
+    return status;
+}
+
 static thiele_status check_local(const thi_predictor *p, const parts *from, const json_t *json)
 {
     int64_t N = json_integer_value(json_object_get(json, "rows")), D = p->kernel->dims;
@@ -205,6 +218,9 @@ static thiele_status check_local(const thi_predictor *p, const parts *from, cons
     }
     THI_TRY(find(from, "local.centres", 2, (int64_t[]){P, D}, &tensor));
     THI_TRY(find(from, "local.scale", 1, &D, &tensor));
+    if (json_is_true(json_object_get(json, "marked"))) {
+        THI_TRY(check_marks(from, P));
+    }
     THI_TRY(check_sizes(from, N, P));
 out:
     return status;
@@ -321,6 +337,9 @@ static thiele_status take_local(thi_predictor *p, const parts *from, const json_
     }
     THI_TRY(take(from, "local.centres", 2, (int64_t[]){P, D}, &partition.centre));
     THI_TRY(take(from, "local.scale", 1, &D, &partition.scale));
+    if (json_is_true(json_object_get(json, "marked"))) {
+        THI_TRY(take(from, "local.marks", 1, &P, &partition.mark));
+    }
     THI_TRY(thi_alloc(from->ctx, &partition.start, (size_t)P + 1, sizeof *partition.start));
     for (int64_t i = 0; i < P; i++) {
         partition.start[i + 1] = partition.start[i] + (int64_t)sizes->data[i];
