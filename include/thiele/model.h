@@ -215,9 +215,9 @@ THIELE_API thiele_status thiele_model_predict_file(const thiele_model *model, th
                                                    const char *path);
 /*
  * n rows given as numbers: x is row-major, one value per input column in the model's order, in the units of the data; a
- * categorical column takes the index of its level (from 0, levels in the order of the description). mean and variance:
- * outputs x n; variance may be NULL. Error: UNSUPPORTED for a class target (thiele_model_predict_probabilities) unless
- * latent.
+ * categorical column takes the index of its level (from 0, levels in the order of the description), and so does that of
+ * a partition, which comes last (-1: a value that was never seen). mean and variance: outputs x n; variance may be
+ * NULL. Error: UNSUPPORTED for a class target (thiele_model_predict_probabilities) unless latent.
  */
 THIELE_API thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_context *ctx, int64_t n,
                                                    const double *x, int latent, double *mean, double *variance);

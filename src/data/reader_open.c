@@ -114,11 +114,15 @@ static void match_exposure(thi_reader *reader, thiele_context *ctx, absence *abs
 }
 
 /* Predictions can do without it: by the nearest block. */
-static void match_key(thi_reader *reader, absence *absent)
+static void match_key(thi_reader *reader, thiele_context *ctx, absence *absent)
 {
     const char *name = reader->encoder->key.name;
     reader->key =
         reader->how.target ? match(reader, name, " (the partition)", absent) : thi_table_column(reader->table, name);
+    if (reader->key < 0 && !reader->how.target) {
+        thi_log(ctx, THIELE_LOG_WARNING, "%s has no column '%s' (the partition): each row goes by the nearest block",
+                thi_table_source(reader->table), name);
+    }
 }
 
 static thiele_status match_columns(thi_reader *reader, thiele_context *ctx)
@@ -133,7 +137,7 @@ static thiele_status match_columns(thi_reader *reader, thiele_context *ctx)
         match_exposure(reader, ctx, &absent);
     }
     if (reader->encoder->key.name != NULL) {
-        match_key(reader, &absent);
+        match_key(reader, ctx, &absent);
     }
     thiele_status status = absent.list.status;
     if (status == THIELE_OK && absent.count > 0) {

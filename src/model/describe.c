@@ -180,14 +180,14 @@ static int add_sparse(const thiele_model *model, json_t *json)
 static int add_blocks(const thiele_model *model, json_t *json)
 {
     const thi_blocks_report *b = &model->blocks;
-    return b->blocks == 0
-               ? 0
-               : json_object_set_new(json, "blocks",
-                                     json_pack("{s:b, s:I, s:I, s:I, s:o, s:I, s:b, s:o}", "anytime", (int)b->anytime,
-                                               "blocks", (json_int_t)b->blocks, "largest", (json_int_t)b->largest,
-                                               "inducing", (json_int_t)b->inducing, "passes", number(b->passes),
-                                               "evidence_rows", (json_int_t)b->evidence_rows, "estimate",
-                                               (int)b->estimate, "held_out_rmse", number(b->held_out)));
+    return b->blocks == 0 ? 0
+                          : json_object_set_new(
+                                json, "blocks",
+                                json_pack("{s:b, s:I, s:I, s:I, s:o, s:I, s:b, s:o, s:s*}", "anytime", (int)b->anytime,
+                                          "blocks", (json_int_t)b->blocks, "largest", (json_int_t)b->largest,
+                                          "inducing", (json_int_t)b->inducing, "passes", number(b->passes),
+                                          "evidence_rows", (json_int_t)b->evidence_rows, "estimate", (int)b->estimate,
+                                          "held_out_rmse", number(b->held_out), "partition", model->encoder.key.name));
 }
 
 json_t *thi_model_to_json(const thiele_model *model, thiele_context *ctx)
