@@ -152,7 +152,7 @@ typedef struct thi_encoder {
      * no kernel sees: the number of its level, -1 for one that training never saw, over THI_KEY_SCALE.
      */
     thi_input key;
-    int dropped;    /* columns that were left out because every row has the same there */
+    int dropped; /* columns that were left out because every row has the same there */
     char **dropped_name;
 } thi_encoder;
 

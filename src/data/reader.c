@@ -59,8 +59,8 @@ static thiele_status unseen_level(const thi_reader *reader, thiele_context *ctx,
 }
 
 /* What stands in a cell, without blanks around it; *fate says whether something does. */
-static thiele_status read_text(const thi_reader *reader, thiele_context *ctx, int64_t row, int column,
-                               thi_text *buffer, const char **text, size_t *length, row_fate *fate)
+static thiele_status read_text(const thi_reader *reader, thiele_context *ctx, int64_t row, int column, thi_text *buffer,
+                               const char **text, size_t *length, row_fate *fate)
 {
     thiele_status status = thi_table_cell(reader->table, ctx, row, column, buffer, text, length);
     if (status != THIELE_OK) {

@@ -142,7 +142,8 @@ static unsigned asked_for(const thiele_fit_options *o)
     asked |= o->epochs > 0 ? THI_TAKES_EPOCHS : 0;
     asked |= o->rate > 0.0 ? THI_TAKES_RATE : 0;
     asked |= o->expectation != NULL ? THI_TAKES_EXPECTATION : 0;
-    asked |= o->partition != NULL || o->blocks > 0 || o->anytime != 0 || o->step_blocks > 0 || o->schedule != NULL || o->snapshot != NULL
+    asked |= o->partition != NULL || o->blocks > 0 || o->anytime != 0 || o->step_blocks > 0 || o->schedule != NULL ||
+                     o->snapshot != NULL
                  ? THI_TAKES_BLOCKS
                  : 0;
     asked |= o->mean_inducing > 0 || o->decoupled != NULL ? THI_TAKES_MEAN : 0;
