@@ -123,7 +123,7 @@ static inline double sited_bound(const sited *s)
 static inline void sited_freeze(const sited *s, thiele_context *ctx, thi_predictor *p)
 {
     int64_t start[2] = {0, ROWS};
-    thi_partition one = {DIMS, ROWS, 1, s->w.partition.scale, s->w.partition.centre, start, NULL};
+    thi_partition one = {DIMS, ROWS, 1, s->w.partition.scale, s->w.partition.centre, start, NULL, NULL};
     assert_ok(ctx, thi_sparse_freeze(&s->w.sparse, ctx, THI_CONDITIONAL_FULL, p));
     if (s->w.sparse.shape.weight[THI_RESIDUAL_BLOCK] != 0.0) {
         assert_ok(ctx, thi_local_attach(p, ctx, s->count == 1 ? &one : &s->w.partition, s->w.X, s->w.y, 0.0));

@@ -86,17 +86,19 @@ typedef struct thiele_fit_options {
     int own_scales;        /* 1: decoupled basis functions have length-scales of their own, learned; for se kernels */
     int calibrate;         /* 1: correct intervals, or class probabilities, by rows that were left or held out; without
                               holdout a fifth of the rows is, at most 2000, unless leave-one-out residuals are there */
-    int compact;           /* 1: auto prefers inducing inputs alone, whose models are small and can be updated */
+    int compact;           /* 1: auto prefers inducing inputs alone, whose models are small and updated fast */
     const char *noise;     /* of a target that is a number, without a likelihood: NULL: "auto", what the rows ask for of
                               "gaussian", "student-t" and "heteroscedastic"; or one of them */
     const char *effort;    /* without a deadline: NULL: "normal", about a minute at most on two cores for 50,000 rows of
                               20 columns; "low", a fifth of that work; "high", five times as much */
+    const char *partition; /* of pitc and pic: column each value of which is a block of rows (site, patient); no input
+                              unless it is listed in inputs. NULL: blocks are of rows near each other */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0                    \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0                 \
     }
 
 /*
@@ -142,7 +144,8 @@ THIELE_API thiele_status thiele_model_attach(thiele_model *model, thiele_context
                                              const thiele_likelihood *likelihood);
 /* The missing-value tokens that the training table was opened with, for opening others; NULL: none. Borrowed. */
 THIELE_API const char *thiele_model_missing(const thiele_model *model);
-/* Input columns as they are named in the table. Borrowed; NULL when out of range. */
+/* Input columns as they are named in the table, and behind them that of a partition. Borrowed; NULL when out of range.
+ */
 THIELE_API int thiele_model_inputs(const thiele_model *model);
 THIELE_API const char *thiele_model_input_name(const thiele_model *model, int index);
 /* Learned parameters in the units of the data. name is borrowed. Error: ARGUMENT when out of range. */
@@ -227,9 +230,9 @@ THIELE_API thiele_status thiele_model_predict_file(const thiele_model *model, th
                                                    const char *path);
 /*
  * n rows given as numbers: x is row-major, one value per input column in the model's order, in the units of the data; a
- * categorical column takes the index of its level (from 0, levels in the order of the description). mean and variance:
- * outputs x n; variance may be NULL. Error: UNSUPPORTED for a class target (thiele_model_predict_probabilities) unless
- * latent.
+ * categorical column takes the index of its level (from 0, levels in the order of the description), and so does that of
+ * a partition, which comes last (-1: a value that was never seen). mean and variance: outputs x n; variance may be
+ * NULL. Error: UNSUPPORTED for a class target (thiele_model_predict_probabilities) unless latent.
  */
 THIELE_API thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_context *ctx, int64_t n,
                                                    const double *x, int latent, double *mean, double *variance);

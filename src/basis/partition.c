@@ -93,7 +93,7 @@ static thiele_status make_blocks(thi_partition *p, const thi_scaled_rows *s, dou
     thiele_status status;
     THI_TRY(thi_alloc_bare(s->ctx, &label, (size_t)p->n, sizeof *label));
     THI_TRY(first_blocks(&blocks, s, p->blocks, seconds, label));
-    THI_TRY(thi_portions_cut(&pieces, s, &blocks, p->blocks));
+    THI_TRY(thi_portions_cut(&pieces, s, &blocks, p->blocks, thi_largest_block(p->n, p->blocks)));
     THI_TRY(thi_alloc(s->ctx, &into, (size_t)pieces.count, sizeof *into));
     THI_TRY(thi_portions_merge(&pieces, s, p->blocks, into, p->centre));
     for (int64_t k = 0; k < pieces.count; k++) {
@@ -179,12 +179,28 @@ void thi_partition_clear(thi_partition *p)
 {
     thi_free(p->scale);
     thi_free(p->centre);
+    thi_free(p->mark);
     thi_free(p->start);
     thi_free(p->order);
     *p = (thi_partition){0};
 }
 
 /* --- Finding ---------------------------------------------------------------------------------------------------- */
+
+/* The block of a mark, or -1. */
+static int64_t marked_block(const thi_partition *p, double mark)
+{
+    int64_t low = 0, high = p->mark != NULL ? p->blocks : 0;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (p->mark[middle] < mark) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return p->mark != NULL && low < p->blocks && p->mark[low] == mark ? low : -1;
+}
 
 static int64_t nearest_block(const thi_partition *p, const double *x)
 {
@@ -219,12 +235,9 @@ static void set_centres(thi_nearest *near, const thi_partition *p)
     near->centres.count = p->blocks;
 }
 
-thiele_status thi_partition_find(const thi_partition *p, thiele_context *ctx, int64_t n, const double *X,
-                                 int64_t *block)
+static thiele_status find_nearest(const thi_partition *p, thiele_context *ctx, int64_t n, const double *X,
+                                  int64_t *block)
 {
-    if (p->centre == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a partition without centres has no nearest block");
-    }
     if (n <= FEW_COLUMNS) {
         for (int64_t i = 0; i < n; i++) {
             block[i] = nearest_block(p, X + i * p->D);
@@ -243,5 +256,19 @@ thiele_status thi_partition_find(const thi_partition *p, thiele_context *ctx, in
     }
 out:
     thi_nearest_close(&near);
+    return status;
+}
+
+thiele_status thi_partition_find(const thi_partition *p, thiele_context *ctx, int64_t n, const double *X,
+                                 int64_t *block)
+{
+    if (p->centre == NULL) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a partition without centres has no nearest block");
+    }
+    thiele_status status = find_nearest(p, ctx, n, X, block);
+    for (int64_t i = 0; p->mark != NULL && status == THIELE_OK && i < n; i++) {
+        int64_t own = marked_block(p, X[(i + 1) * p->D - 1]);
+        block[i] = own >= 0 ? own : block[i];
+    }
     return status;
 }

@@ -30,6 +30,7 @@ typedef struct thi_partition {
     double *centre;    /* D x P: the mean of each block's scaled rows; NULL without centres */
     int64_t *start;    /* P + 1: rows of block i are order[start[i] .. start[i+1]-1], ascending within a block */
     int64_t *order;    /* n row numbers */
+    double *mark;      /* P, ascending: what the rows of a block have in their last column; NULL: blocks are by place */
 } thi_partition;
 
 /*
@@ -46,12 +47,27 @@ typedef struct thi_partition {
  */
 thiele_status thi_partition_make(thi_partition *p, thiele_context *ctx, const thi_partition_rows *rows, int64_t blocks,
                                  const double *scale, double seconds);
+/*
+ * One block for each value of the last column, whose scale must be 0, in ascending order; their centres as above. Two
+ * passes over the rows, n log n comparisons. Errors as above.
+ */
+thiele_status thi_partition_by_mark(thi_partition *p, thiele_context *ctx, const thi_partition_rows *rows,
+                                    const double *scale);
 /* Blocks at random, without centres, whose sizes differ by one at most: for models where they are portions of work. */
 thiele_status thi_partition_random(thi_partition *p, thiele_context *ctx, int64_t n, int64_t blocks);
 /*
- * block[i] = the block whose centre is nearest to column i of X (D x n, not scaled). A few columns cost O(P D) each and
- * no memory. A column equally far from two centres, to rounding, may go to either. Errors: ARGUMENT (no centres),
- * MEMORY, LIMIT.
+ * A partition with centres and more rows (one with marks has no more blocks for them). `rows` are those of p, by
+ * blocks, and then rows->n - p->n new ones, of which number i belongs to block[i] (a block of p). A block that more
+ * rows make larger than `most` (0: never) is cut in even pieces as above; the first of them keeps its number, and
+ * centres of pieces are the means of their rows. The others keep their centres: nothing else moves. O(n), and O(D log
+ * pieces) for each row of a block that is cut. Errors as above.
+ */
+thiele_status thi_partition_grow(thi_partition *out, thiele_context *ctx, const thi_partition *p,
+                                 const thi_partition_rows *rows, const int64_t *block, int64_t most);
+/*
+ * block[i] = the block whose mark column i of X (D x n, not scaled) has or, without one, whose centre is nearest. A few
+ * columns cost O(P D) each and no memory. A column equally far from two centres, to rounding, may go to either. Errors:
+ * ARGUMENT (no centres), MEMORY, LIMIT.
  */
 thiele_status thi_partition_find(const thi_partition *p, thiele_context *ctx, int64_t n, const double *X,
                                  int64_t *block);

@@ -36,12 +36,11 @@ static int64_t count_within(const thi_portions *b, int64_t bound)
 }
 
 /*
- * parts (of each block): as many as the bound asks for; when that makes fewer than P, because centres were equal or
- * lost their rows, more of the largest until there are P. Returns the total.
+ * parts (of each block): as many as the bound `most` asks for; when that makes fewer than P, because centres were equal
+ * or lost their rows, more of the largest until there are P. Returns the total.
  */
-static int64_t choose_parts(const thi_portions *b, int64_t n, int64_t P, int64_t *parts)
+static int64_t choose_parts(const thi_portions *b, int64_t P, int64_t most, int64_t *parts)
 {
-    int64_t most = thi_largest_block(n, P);
     int64_t missing = P - count_within(b, most);
     if (missing > 0) {
         /* The least bound that makes at most P; with one less there would be more. */
@@ -236,7 +235,8 @@ static thiele_status cut_all(cutter *c, const thi_portions *b, const int64_t *pa
     return THIELE_OK;
 }
 
-thiele_status thi_portions_cut(thi_portions *pieces, const thi_scaled_rows *s, const thi_portions *blocks, int64_t P)
+thiele_status thi_portions_cut(thi_portions *pieces, const thi_scaled_rows *s, const thi_portions *blocks, int64_t P,
+                               int64_t most)
 {
     const size_t bytes = (size_t)s->rows->D * sizeof(double);
     cutter c = {.s = s, .pieces = pieces};
@@ -244,7 +244,7 @@ thiele_status thi_portions_cut(thi_portions *pieces, const thi_scaled_rows *s, c
     *pieces = (thi_portions){.order = blocks->order};
     thiele_status status;
     THI_TRY(thi_alloc(s->ctx, &parts, (size_t)blocks->count, sizeof *parts));
-    int64_t total = choose_parts(blocks, s->rows->n, P, parts);
+    int64_t total = choose_parts(blocks, P, most, parts);
     int64_t longest = 0; /* of the blocks to be cut */
     for (int64_t k = 0; k < blocks->count; k++) {
         longest = parts[k] > 1 && size_of(blocks, k) > longest ? size_of(blocks, k) : longest;

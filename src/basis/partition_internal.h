@@ -73,10 +73,11 @@ typedef struct thi_portions {
 } thi_portions;
 
 /*
- * `pieces` = the blocks, empty ones left out, large ones cut so that none exceeds the bound for P < n and there are at
+ * `pieces` = the blocks, empty ones left out, large ones cut so that none has more than `most` rows and there are at
  * least P; order changes inside blocks. To be freed with thi_portions_clear also when it failed.
  */
-thiele_status thi_portions_cut(thi_portions *pieces, const thi_scaled_rows *s, const thi_portions *blocks, int64_t P);
+thiele_status thi_portions_cut(thi_portions *pieces, const thi_scaled_rows *s, const thi_portions *blocks, int64_t P,
+                               int64_t most);
 void thi_portions_clear(thi_portions *portions);
 
 /* --- partition_merge.c -------------------------------------------------------------------------------------------- */

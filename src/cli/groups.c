@@ -19,6 +19,10 @@ const cli_option cli_column_options[] = {
      "labels of a class target in their order, such as low,mid,high (default: those found, sorted)", 0, 0},
     {"exposure", 0, cli_parse_text, CLI_AT(fit.exposure), "COL",
      "column of exposures (time, area, people) that rates of counts are multiplied by", 0, 0},
+    {"partition", 0, cli_parse_text, CLI_AT(fit.partition), "COL",
+     "of pitc and pic: column each value of which is a block of rows (site, patient); no input unless --inputs lists "
+     "it",
+     0, 0},
     {"drop-missing", 0, NULL, CLI_AT(fit.drop_missing), NULL,
      "leave out rows with missing values (default: refuse them)", 0, 0},
     {"drop-constant", 0, NULL, CLI_AT(fit.drop_constant), NULL,

@@ -354,9 +354,13 @@ static void print_blocks(const json_t *blocks)
     if (blocks == NULL) {
         return;
     }
+    const char *column = json_string_value(json_object_get(blocks, "partition"));
     cli_row("blocks", "%lld inducing inputs, %lld blocks of at most %lld rows, %s passes over them%s",
             count_of(blocks, "inducing"), count_of(blocks, "blocks"), count_of(blocks, "largest"),
             number_of(blocks, "passes", number), json_is_true(json_object_get(blocks, "anytime")) ? " (anytime)" : "");
+    if (column != NULL) {
+        cli_row(NULL, "one block for each value of '%s'", column);
+    }
     if (json_is_number(json_object_get(blocks, "held_out_rmse"))) {
         cli_row(NULL, "RMSE %s on rows held out of some blocks", number_of(blocks, "held_out_rmse", number));
     }

@@ -1,12 +1,12 @@
 /*
- * Which of a table's columns are targets, exposure and inputs, by the lists of the fit's options. A column plays one
- * part only.
+ * Which of a table's columns are targets, exposure, partition and inputs, by the lists of the fit's options. A column
+ * plays one part only, but that of the partition may be listed among the inputs.
  */
 #include <string.h>
 
 #include "data/encoder.h"
 
-enum { ROLE_NONE, ROLE_TARGET, ROLE_EXPOSURE, ROLE_INPUT };
+enum { ROLE_NONE, ROLE_TARGET, ROLE_EXPOSURE, ROLE_INPUT, ROLE_PARTITION };
 
 static thiele_status find_part(const thi_choice *c, const char *part, size_t length, int *column)
 {
@@ -42,8 +42,8 @@ static thiele_status categorical_part(void *arg, const char *part, size_t length
 /* Gives a column its part, unless it has one already. */
 static thiele_status cast(thi_choice *c, int column, unsigned char role)
 {
-    static const char *const one[] = {"", "a target", "the exposure", "an input"};
-    static const char *const all[] = {"", "targets", "exposures", "inputs"};
+    static const char *const one[] = {"", "a target", "the exposure", "an input", "the partition"};
+    static const char *const all[] = {"", "targets", "exposures", "inputs", "partitions"};
     const char *name = c->table->name[column];
     if (c->role[column] == role) {
         return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "column '%s' is listed twice among the %s", name, all[role]);
@@ -104,6 +104,19 @@ static thiele_status choose_exposure(thi_choice *c, const char *name)
     return status == THIELE_OK ? cast(c, c->exposure, ROLE_EXPOSURE) : status;
 }
 
+/* It is no input unless it is listed among them. */
+static thiele_status choose_partition(thi_choice *c, const char *name, bool listed)
+{
+    thiele_status status;
+    THI_TRY(thiele_table_find_column(c->table, c->ctx, name, &c->key));
+    THI_TRY(cast(c, c->key, ROLE_PARTITION));
+    if (listed) {
+        c->role[c->key] = ROLE_NONE;
+    }
+out:
+    return status;
+}
+
 /* The inputs in the order they are listed or, without a list, as they stand in the table. */
 static thiele_status choose_inputs(thi_choice *c, const char *list)
 {
@@ -135,7 +148,7 @@ thiele_status thi_choose_columns(thi_choice *choice, const thi_column_options *o
     thi_choice *c = choice;
     const size_t columns = (size_t)c->table->columns;
     thiele_status status;
-    c->exposure = -1;
+    c->exposure = c->key = -1;
     THI_TRY(thi_alloc(c->ctx, &c->target, columns, sizeof *c->target));
     THI_TRY(thi_alloc(c->ctx, &c->input, columns, sizeof *c->input));
     THI_TRY(thi_alloc(c->ctx, &c->ignored, columns, sizeof *c->ignored));
@@ -144,6 +157,9 @@ thiele_status thi_choose_columns(thi_choice *choice, const thi_column_options *o
     THI_TRY(choose_targets(c, options->target));
     if (options->exposure != NULL) {
         THI_TRY(choose_exposure(c, options->exposure));
+    }
+    if (options->partition != NULL) {
+        THI_TRY(choose_partition(c, options->partition, options->inputs != NULL));
     }
     THI_TRY(thi_split_list(options->ignore, ignore_part, c));
     THI_TRY(thi_split_list(options->categorical, categorical_part, c));

@@ -147,13 +147,18 @@ typedef struct thi_encoder {
     bool signs;     /* labels are -1 and +1 */
     bool partial;   /* of several targets some may be missing; also where each has an encoder of its own */
     char *exposure; /* column whose log is added to the first latent function; NULL: none */
-    int dropped;    /* columns that were left out because every row has the same there */
+    /*
+     * The column whose values are the blocks of a block method; name NULL: none. It has the last dimension of X, which
+     * no kernel sees: the number of its level, -1 for one that training never saw, over THI_KEY_SCALE.
+     */
+    thi_input key;
+    int dropped; /* columns that were left out because every row has the same there */
     char **dropped_name;
 } thi_encoder;
 
 /* Which columns play which part, and how they are taken: lists of names as in thiele_fit_options; NULL: not said. */
 typedef struct thi_column_options {
-    const char *target, *inputs, *ignore, *categorical, *exposure;
+    const char *target, *inputs, *ignore, *categorical, *exposure, *partition;
     const char *classes; /* of the target, in order */
     bool drop_missing, raw;
     bool partial; /* rows without the only target are left out: it is one of several */
@@ -188,7 +193,9 @@ typedef struct thi_label {
  * label only. A selection of rows knows the labels of the whole table, so that no fold of a cross-validation meets one
  * it never heard of; only where there are two by the rule and the selection has both, others elsewhere do not count.
  */
-enum { THI_LEVELS_MAX = 100 };
+enum { THI_LEVELS_MAX = 100, THI_KEYS_MAX = 10000 };
+/* Numbers of blocks are so small in X that whatever looks at distances there, or at sums, does not notice them. */
+#define THI_KEY_SCALE 1099511627776.0 /* 2^40: division is exact */
 /* An encoded input larger than this is refused: its square must not overflow. */
 #define THI_INPUT_MAX 1e100
 thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const thiele_table *table,
@@ -225,6 +232,7 @@ typedef struct thi_reader {
     int *column; /* the table's column of each input */
     thi_reading how;
     int exposure;           /* the table's column of the exposure; -1: none, or not in this table */
+    int key;                /* likewise of the partition */
     int numerics;           /* how many inputs are numeric */
     int *numeric;           /* which ones */
     int targets;            /* how many targets are read as numbers */
@@ -240,7 +248,8 @@ typedef struct thi_reader {
 
 /*
  * Matches the encoder's columns to the table's by name. Error: COLUMN, naming all that are absent. An exposure column
- * that is absent when the targets are not read counts as 1 in every row, with a warning to the log.
+ * that is absent when the targets are not read counts as 1 in every row, with a warning to the log; one of the
+ * partition as a value that was never seen.
  */
 thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi_encoder *encoder,
                               const thiele_table *table, const thi_reading *how);
@@ -254,9 +263,13 @@ thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t f
                               double *y, double *offset, int64_t *row, int64_t *kept);
 void thi_reader_close(thi_reader *reader);
 /*
- * One row given as numbers, one per input column (level index for a categorical one). Error: ARGUMENT (not finite, no
- * such level).
+ * One row given as numbers, one per input column (level index for a categorical one) and, where there is a partition,
+ * the level index of that (-1: none of them). Error: ARGUMENT (not finite, no such level).
  */
+static inline int thi_row_numbers(const thi_encoder *encoder)
+{
+    return encoder->inputs + (encoder->key.name != NULL);
+}
 thiele_status thi_encode_row(const thi_encoder *encoder, thiele_context *ctx, const double *x, double *X);
 
 #endif

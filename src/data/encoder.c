@@ -37,12 +37,17 @@ thiele_status thi_encoder_place(thi_encoder *encoder, thiele_context *ctx)
         encoder->input[i].first = encoder->dims;
         encoder->dims += encoder->input[i].levels > 0 ? encoder->input[i].levels : 1;
     }
+    encoder->key.first = encoder->dims;
+    encoder->dims += encoder->key.name != NULL;
     const size_t D = (size_t)encoder->dims;
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &encoder->center, D, sizeof *encoder->center));
     THI_TRY(thi_alloc(ctx, &encoder->scale, D, sizeof *encoder->scale));
     for (size_t d = 0; d < D; d++) {
         encoder->scale[d] = 1;
+    }
+    if (encoder->key.name != NULL) {
+        encoder->scale[encoder->key.first] = THI_KEY_SCALE;
     }
 out:
     return status;
@@ -65,6 +70,8 @@ void thi_encoder_clear(thi_encoder *encoder)
     thi_free(encoder->scale);
     thi_free(encoder->missing);
     thi_free(encoder->exposure);
+    thi_levels_free(encoder->key.level, encoder->key.levels);
+    thi_free(encoder->key.name);
     thi_levels_free(encoder->dropped_name, encoder->dropped);
     *encoder = (thi_encoder){0};
 }
@@ -72,6 +79,10 @@ void thi_encoder_clear(thi_encoder *encoder)
 void thi_encoder_dim_name(const thi_encoder *encoder, int dim, thi_text *text)
 {
     int i = 0;
+    if (encoder->key.name != NULL && dim == encoder->key.first) {
+        thi_text_add(text, "%s", encoder->key.name);
+        return;
+    }
     for (int end = encoder->inputs; end - i > 1;) {
         int middle = i + (end - i) / 2;
         if (encoder->input[middle].first <= dim) {
@@ -101,8 +112,12 @@ static thiele_status learn_inputs(thi_encoder *encoder, const thi_choice *c)
             THI_TRY(thi_check_commas(c->ctx, c->table, column));
         }
         if (text || c->categorical[column]) {
-            THI_TRY(thi_learn_levels(&encoder->input[i], c->ctx, c->table, column));
+            THI_TRY(thi_learn_levels(&encoder->input[i], c->ctx, c->table, column, THI_LEVELS_MAX));
         }
+    }
+    if (c->key >= 0) {
+        THI_TRY(thi_choice_name(c, c->key, &encoder->key.name));
+        THI_TRY(thi_learn_levels(&encoder->key, c->ctx, c->table, c->key, THI_KEYS_MAX));
     }
     THI_TRY(thi_encoder_place(encoder, c->ctx));
 out:
@@ -230,6 +245,11 @@ static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const
         kept++;
     }
     encoder->inputs = status == THIELE_OK ? kept : encoder->inputs;
+    if (encoder->key.name != NULL && status == THIELE_OK) {
+        encoder->key.first = encoder->dims++;
+        encoder->center[encoder->key.first] = 0;
+        encoder->scale[encoder->key.first] = THI_KEY_SCALE;
+    }
     return status;
 }
 

@@ -17,7 +17,7 @@ typedef struct thi_choice {
     const thiele_table *table;
     thiele_context *ctx;
     int *target, targets; /* columns, as listed */
-    int exposure;         /* -1: none */
+    int exposure, key;    /* -1: none */
     int *input, inputs;
     bool *ignored, *categorical; /* of each column */
     unsigned char *role;         /* of each column */
@@ -55,8 +55,8 @@ void thi_text_add_names(thi_text *text, char *const *name, int count);
 void thi_text_add_levels(thi_text *text, char *const *level, int levels);
 /* Error: DATA when the first text of a column is a number with a decimal comma: it was meant to be one. */
 thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, int column);
-/* All levels of one column of a table. Error: DATA (more than THI_LEVELS_MAX, not UTF-8). */
-thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thiele_table *table, int column);
+/* All levels of one column of a table. Error: DATA (more than `most`, not UTF-8). */
+thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thiele_table *table, int column, int most);
 
 /* --- labels.c: the classes of a target --------------------------------------------------------------------------- */
 

@@ -3,7 +3,8 @@
  *   {"inputs": [{"name": "age", "center": 41.5, "scale": 9.2}, {"name": "site", "levels": ["north", "south"]}],
  *    "targets": [{"name": "grade", "center": 0, "scale": 1, "mean": ..., "variance": ..., "labels": ["1", "2"],
  *                 "numeric": true}],
- *    "signs": false, "partial": false, "exposure": "hours", "dropped": ["unit"]}
+ *    "signs": false, "partial": false, "exposure": "hours", "dropped": ["unit"],
+ *    "partition": {"name": "station", "levels": ["1", "2"]}}
  * Reading trusts nothing: every name, level, label and number is checked before it is used.
  */
 #include <math.h>
@@ -66,6 +67,9 @@ json_t *thi_encoder_to_json(const thi_encoder *encoder)
     if (encoder->exposure != NULL && !failed) {
         failed = json_object_set_new(json, "exposure", json_string(encoder->exposure));
     }
+    if (encoder->key.name != NULL && !failed) {
+        failed = json_object_set_new(json, "partition", input_to_json(encoder, &encoder->key));
+    }
     if (encoder->missing != NULL && !failed) {
         failed = json_object_set_new(json, "missing", json_string(encoder->missing));
     }
@@ -113,10 +117,10 @@ static thiele_status get_number(thiele_context *ctx, const json_t *object, const
     return THIELE_OK;
 }
 
-static thiele_status get_levels(thi_input *input, thiele_context *ctx, const json_t *levels)
+static thiele_status get_levels(thi_input *input, thiele_context *ctx, const json_t *levels, size_t most)
 {
     const size_t count = json_array_size(levels);
-    if (count < 1 || count > THI_LEVELS_MAX) {
+    if (count < 1 || count > most) {
         return bad(ctx, "a column has no levels or too many");
     }
     thiele_status status = thi_alloc(ctx, &input->level, count, sizeof *input->level);
@@ -133,7 +137,8 @@ static thiele_status get_levels(thi_input *input, thiele_context *ctx, const jso
     return status;
 }
 
-static thiele_status get_inputs(thi_encoder *encoder, thiele_context *ctx, const json_t *inputs)
+/* key: the partition, or NULL. */
+static thiele_status get_inputs(thi_encoder *encoder, thiele_context *ctx, const json_t *inputs, const json_t *key)
 {
     const size_t count = json_array_size(inputs);
     thiele_status status;
@@ -146,8 +151,12 @@ static thiele_status get_inputs(thi_encoder *encoder, thiele_context *ctx, const
         const json_t *levels = json_object_get(json, "levels");
         THI_TRY(get_text(ctx, json_object_get(json, "name"), &encoder->input[i].name));
         if (levels != NULL) {
-            THI_TRY(get_levels(&encoder->input[i], ctx, levels));
+            THI_TRY(get_levels(&encoder->input[i], ctx, levels, THI_LEVELS_MAX));
         }
+    }
+    if (key != NULL) {
+        THI_TRY(get_text(ctx, json_object_get(key, "name"), &encoder->key.name));
+        THI_TRY(get_levels(&encoder->key, ctx, json_object_get(key, "levels"), THI_KEYS_MAX));
     }
     THI_TRY(thi_encoder_place(encoder, ctx));
     for (size_t i = 0; i < count; i++) {
@@ -318,7 +327,7 @@ thiele_status thi_encoder_from_json(thi_encoder *encoder, thiele_context *ctx, c
 {
     thiele_status status;
     *encoder = (thi_encoder){0};
-    THI_TRY(get_inputs(encoder, ctx, json_object_get(json, "inputs")));
+    THI_TRY(get_inputs(encoder, ctx, json_object_get(json, "inputs"), json_object_get(json, "partition")));
     THI_TRY(get_targets(encoder, ctx, json));
     if (json_object_get(json, "exposure") != NULL) {
         THI_TRY(get_text(ctx, json_object_get(json, "exposure"), &encoder->exposure));

@@ -94,17 +94,23 @@ void thi_levels_free(char **level, int levels)
 }
 
 static thiele_status add_level(thi_input *input, thiele_context *ctx, const thiele_table *table, int64_t row,
-                               const char *text, size_t length)
+                               const char *text, size_t length, int most)
 {
     bool found;
     int place = thi_level_place(input->level, input->levels, text, length, &found);
     if (found) {
         return THIELE_OK;
     }
-    if (input->levels == THI_LEVELS_MAX) {
+    if (input->levels == most && most == THI_KEYS_MAX) {
+        return thi_fail(ctx, THIELE_ERROR_DATA,
+                        "column '%s' has more than %d different values, too many for blocks: name a column of larger "
+                        "groups with --partition",
+                        input->name, most);
+    }
+    if (input->levels == most) {
         return thi_fail(ctx, THIELE_ERROR_DATA,
                         "column '%s' is text with more than %d different values: leave it out with --ignore %s",
-                        input->name, THI_LEVELS_MAX, input->name);
+                        input->name, most, input->name);
     }
     if (!thi_is_utf8(text, length)) {
         return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: the text is not UTF-8: convert the file first",
@@ -136,11 +142,11 @@ thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, i
     return status;
 }
 
-thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thiele_table *table, int column)
+thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thiele_table *table, int column, int most)
 {
     thi_text buffer;
     thi_text_init(&buffer, ctx);
-    thiele_status status = thi_alloc(ctx, &input->level, THI_LEVELS_MAX, sizeof *input->level);
+    thiele_status status = thi_alloc(ctx, &input->level, (size_t)most, sizeof *input->level);
     for (int64_t row = 0; row < table->rows && status == THIELE_OK; row++) {
         const char *text;
         size_t length;
@@ -148,7 +154,7 @@ thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thie
         thi_trim(&text, &length);
         status = status == THIELE_OK ? thi_look_up_row(ctx, row, table->rows) : status;
         if (status == THIELE_OK && length > 0) {
-            status = add_level(input, ctx, table, row, text, length);
+            status = add_level(input, ctx, table, row, text, length, most);
         }
     }
     thi_text_clear(&buffer);

@@ -58,6 +58,22 @@ static thiele_status unseen_level(const thi_reader *reader, thiele_context *ctx,
     return status;
 }
 
+/* What stands in a cell, without blanks around it; *fate says whether something does. */
+static thiele_status read_text(const thi_reader *reader, thiele_context *ctx, int64_t row, int column, thi_text *buffer,
+                               const char **text, size_t *length, row_fate *fate)
+{
+    thiele_status status = thi_table_cell(reader->table, ctx, row, column, buffer, text, length);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    thi_trim(text, length);
+    if (*length == 0 && column == reader->label_column && reader->encoder->partial) {
+        *fate = ROW_DROPPED; /* other targets may have a value */
+        return THIELE_OK;
+    }
+    return *length > 0 ? THIELE_OK : no_value(reader, ctx, row, column, fate);
+}
+
 /* Sets the indicators of input i in x, a column of X that is zero there. */
 static thiele_status encode_level(const thi_reader *reader, thiele_context *ctx, int64_t row, int i, thi_text *buffer,
                                   double *x, row_fate *fate)
@@ -65,13 +81,9 @@ static thiele_status encode_level(const thi_reader *reader, thiele_context *ctx,
     const thi_input *input = &reader->encoder->input[i];
     const char *text;
     size_t length;
-    thiele_status status = thi_table_cell(reader->table, ctx, row, reader->column[i], buffer, &text, &length);
-    if (status != THIELE_OK) {
+    thiele_status status = read_text(reader, ctx, row, reader->column[i], buffer, &text, &length, fate);
+    if (status != THIELE_OK || *fate != ROW_KEPT) {
         return status;
-    }
-    thi_trim(&text, &length);
-    if (length == 0) {
-        return no_value(reader, ctx, row, reader->column[i], fate);
     }
     bool found;
     int level = thi_level_place(input->level, input->levels, text, length, &found);
@@ -79,6 +91,26 @@ static thiele_status encode_level(const thi_reader *reader, thiele_context *ctx,
         x[input->first + level] = 1;
     }
     return found || reader->how.unseen_zero ? THIELE_OK : unseen_level(reader, ctx, row, i, text, length);
+}
+
+/* The number of the row's block in x; without such a column that of none. */
+static thiele_status encode_key(const thi_reader *reader, thiele_context *ctx, int64_t row, thi_text *buffer, double *x,
+                                row_fate *fate)
+{
+    const thi_input *key = &reader->encoder->key;
+    const char *text;
+    size_t length;
+    bool found = false;
+    int level = 0;
+    thiele_status status = THIELE_OK;
+    if (reader->key >= 0) {
+        status = read_text(reader, ctx, row, reader->key, buffer, &text, &length, fate);
+        if (status == THIELE_OK && *fate == ROW_KEPT) {
+            level = thi_level_place(key->level, key->levels, text, length, &found);
+        }
+    }
+    x[key->first] = (found ? level : -1) / reader->encoder->scale[key->first];
+    return status;
 }
 
 static thiele_status too_large(const thi_reader *reader, thiele_context *ctx, int64_t row, int column, double value)
@@ -110,6 +142,9 @@ static thiele_status encode_inputs(const thi_reader *reader, thiele_context *ctx
         if (encoder->input[i].levels > 0) {
             status = encode_level(reader, ctx, row, i, buffer, x, fate);
         }
+    }
+    if (encoder->key.name != NULL && status == THIELE_OK && *fate == ROW_KEPT) {
+        status = encode_key(reader, ctx, row, buffer, x, fate);
     }
     return status;
 }
@@ -214,14 +249,9 @@ static thiele_status encode_text_label(const thi_reader *reader, thiele_context 
     const char *text;
     size_t length;
     double value;
-    thiele_status status = thi_table_cell(reader->table, ctx, row, reader->label_column, buffer, &text, &length);
-    if (status != THIELE_OK) {
+    thiele_status status = read_text(reader, ctx, row, reader->label_column, buffer, &text, &length, fate);
+    if (status != THIELE_OK || *fate != ROW_KEPT) {
         return status;
-    }
-    thi_trim(&text, &length);
-    if (length == 0) {
-        return reader->encoder->partial ? no_target(reader, ctx, row, fate)
-                                        : no_value(reader, ctx, row, reader->label_column, fate);
     }
     const thi_label *label = NULL;
     if (!numeric) {
@@ -343,6 +373,16 @@ thiele_status thi_encode_row(const thi_encoder *encoder, thiele_context *ctx, co
             return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "column '%s': no level %g (there are %d, counted from 0)",
                             input->name, x[i], input->levels);
         }
+    }
+    const thi_input *key = &encoder->key;
+    if (key->name != NULL) {
+        double level = x[encoder->inputs];
+        if (!(level >= -1 && level < key->levels && level == floor(level))) {
+            return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                            "column '%s': no level %g (there are %d, counted from 0; -1 is none of them)", key->name,
+                            level, key->levels);
+        }
+        X[key->first] = level / encoder->scale[key->first];
     }
     return THIELE_OK;
 }

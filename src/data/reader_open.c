@@ -113,6 +113,18 @@ static void match_exposure(thi_reader *reader, thiele_context *ctx, absence *abs
     }
 }
 
+/* Predictions can do without it: by the nearest block. */
+static void match_key(thi_reader *reader, thiele_context *ctx, absence *absent)
+{
+    const char *name = reader->encoder->key.name;
+    reader->key =
+        reader->how.target ? match(reader, name, " (the partition)", absent) : thi_table_column(reader->table, name);
+    if (reader->key < 0 && !reader->how.target) {
+        thi_log(ctx, THIELE_LOG_WARNING, "%s has no column '%s' (the partition): each row goes by the nearest block",
+                thi_table_source(reader->table), name);
+    }
+}
+
 static thiele_status match_columns(thi_reader *reader, thiele_context *ctx)
 {
     absence absent = {.count = 0};
@@ -123,6 +135,9 @@ static thiele_status match_columns(thi_reader *reader, thiele_context *ctx)
     }
     if (reader->encoder->exposure != NULL) {
         match_exposure(reader, ctx, &absent);
+    }
+    if (reader->encoder->key.name != NULL) {
+        match_key(reader, ctx, &absent);
     }
     thiele_status status = absent.list.status;
     if (status == THIELE_OK && absent.count > 0) {
@@ -141,6 +156,7 @@ thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi
                            .table = table,
                            .how = *how,
                            .exposure = -1,
+                           .key = -1,
                            .label_column = -1,
                            .known_from = "those that the model knows"};
     thiele_status status;
@@ -170,5 +186,5 @@ void thi_reader_close(thi_reader *reader)
     thi_free(reader->source);
     thi_free(reader->scratch);
     thi_free(reader->label);
-    *reader = (thi_reader){.exposure = -1, .label_column = -1};
+    *reader = (thi_reader){.exposure = -1, .key = -1, .label_column = -1};
 }

@@ -38,6 +38,7 @@ thiele_status thi_blocks_form_parse(thi_blocks_form *form, thiele_context *ctx, 
 typedef struct thi_blocks_settings {
     thi_blocks_form form;
     int64_t blocks;           /* P; default: blocks of about max(M, 500) rows */
+    const char *column;       /* whose values are the blocks, by the last dimension of X (thi_encoder); NULL: none */
     bool anytime, gradient;   /* gradient: steps by the plain gradient (their equations 14, 17, 18), for comparison */
     double rho_0, tau, kappa; /* 0: no schedule */
     int64_t step_blocks;      /* blocks a step; default: so many that they have some 2,000 rows, at most 8 */

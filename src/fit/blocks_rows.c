@@ -121,6 +121,35 @@ static int64_t choose_blocks(const thi_bfit *fit)
     return blocks < fit->problem.source->n ? blocks : fit->problem.source->n;
 }
 
+static int64_t largest_block(const thi_partition *p)
+{
+    int64_t largest = 0;
+    for (int64_t b = 0; b < p->blocks; b++) {
+        int64_t n = p->start[b + 1] - p->start[b];
+        largest = n > largest ? n : largest;
+    }
+    return largest;
+}
+
+/* A block of the user's own may be as large as the table: what its matrices take is counted first. */
+static thiele_status check_largest(const thi_bfit *fit)
+{
+    thiele_context *ctx = fit->problem.ctx;
+    int64_t largest = largest_block(&fit->partition);
+    thi_sparse_shape shape = {.M = fit->M,
+                              .largest = largest,
+                              .weight = {[THI_RESIDUAL_BLOCK] = 1.0},
+                              .gradients = fit->learn && fit->closed,
+                              .sites = !fit->closed};
+    double bytes = fit->latents * thi_sparse_bytes(&shape, ctx->threads), most = (double)thi_memory_limit(ctx);
+    return bytes < most ? THIELE_OK
+                        : thi_fail(ctx, THIELE_ERROR_LIMIT,
+                                   "the largest block by column '%s' has %lld rows, whose matrices take %.1f GB of the "
+                                   "%.1f GB allowed: name a column of smaller groups, leave --partition out, or raise "
+                                   "--memory",
+                                   fit->settings->column, (long long)largest, 1e-9 * bytes, 1e-9 * most);
+}
+
 static thiele_status cut(thi_bfit *fit)
 {
     int D = fit->problem.source->dims;
@@ -132,25 +161,21 @@ static thiele_status cut(thi_bfit *fit)
     if (fit->settings->form.weight[THI_RESIDUAL_BLOCK] == 0.0) {
         return thi_partition_random(&fit->partition, fit->problem.ctx, fit->problem.source->n, blocks);
     }
-    double part = thi_budget_part(fit->problem.driver, THI_SHARE_PARTITION),
-           seconds = isinf(part) ? 0.0 : fmax(1e-3, part);
     THI_TRY(thi_alloc(fit->problem.ctx, &scale, (size_t)D, sizeof *scale));
     THI_TRY(kernel_scales(fit, scale));
+    if (fit->settings->column != NULL) {
+        scale[D - 1] = 0.0;
+        THI_TRY(thi_partition_by_mark(&fit->partition, fit->problem.ctx, &rows, scale));
+        THI_TRY(check_largest(fit));
+        goto out;
+    }
+    double part = thi_budget_part(fit->problem.driver, THI_SHARE_PARTITION),
+           seconds = isinf(part) ? 0.0 : fmax(1e-3, part);
     THI_TRY(thi_partition_make(&fit->partition, fit->problem.ctx, &rows, blocks, scale, seconds));
 out:
     thi_rows_free(&task.rows);
     thi_free(scale);
     return status;
-}
-
-static int64_t largest_block(const thi_partition *p)
-{
-    int64_t largest = 0;
-    for (int64_t b = 0; b < p->blocks; b++) {
-        int64_t n = p->start[b + 1] - p->start[b];
-        largest = n > largest ? n : largest;
-    }
-    return largest;
 }
 
 static bool is_held(int64_t block, int64_t place)

@@ -11,9 +11,10 @@
 #include "fit/blocks_state.h"
 #include "fit/budget.h"
 
-enum { PASSES = 20 };
-static const double ENOUGH = 1e-4; /* nats per row: a pass that gains less is the last */
-static const double MOMENT = 0.1;  /* seconds */
+enum { PASSES = 20, ROUNDS = 10 /* of blocks that more rows have joined */ };
+/* Nats per row: a pass that gains less is the last; a round. */
+static const double ENOUGH = 1e-4, ENOUGH_JOINED = 1e-6;
+static const double MOMENT = 0.1; /* seconds */
 
 struct thi_bsites {
     int64_t N, room;             /* rows of the table, and of THI_SPARSE_LANES blocks */
@@ -26,6 +27,7 @@ struct thi_bsites {
     double *E;
     double bound;
     int64_t left; /* blocks that a pass left as they were, because expectations of theirs are no numbers */
+    int64_t settled; /* the first so many rows of the table keep their sites */
 };
 
 enum { WIDE = 11 }; /* arrays of room x Q */
@@ -204,6 +206,23 @@ static thiele_status ask(thi_bfit *fit, int64_t rows, int64_t number, bool guess
     return status;
 }
 
+/* The g and h of sites that stay where they are. */
+static void hold(const thi_bfit *fit, int64_t count, const int64_t *block)
+{
+    const thi_bsites *s = fit->sites;
+    for (int q = 0; q < fit->latents; q++) {
+        int64_t at = q * s->room;
+        for (int64_t i = 0; i < count; i++) {
+            for (int64_t k = fit->partition.start[block[i]]; k < fit->partition.start[block[i] + 1]; k++, at++) {
+                if (fit->partition.order[k] < s->settled) {
+                    s->g[at] = s->nu[at] - s->lambda[at] * s->mu[at];
+                    s->h[at] = -0.5 * s->lambda[at];
+                }
+            }
+        }
+    }
+}
+
 /* What a whole step would gain at most, row by row in Fisher's metric: see fit/dense.c. */
 static double gain(const thi_bfit *fit, int64_t rows)
 {
@@ -270,6 +289,7 @@ static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, b
     if (!asked) {
         return THIELE_OK;
     }
+    hold(fit, count, block);
     *gains += gain(fit, rows);
     for (int q = 0; q < fit->latents; q++) {
         look_at(fit, count, q, here);
@@ -417,4 +437,60 @@ thiele_status thi_bsites_lend(thi_bfit *fit)
         }
     }
     return THIELE_OK;
+}
+
+/* --- more rows ---------------------------------------------------------------------------------------------------- */
+
+void thi_bsites_take(thi_bfit *fit, const thi_predictor *from, int64_t settled)
+{
+    thi_bsites *s = fit->sites;
+    for (int q = 0; q < fit->latents; q++) {
+        const thi_local *local = from[q].local;
+        size_t bytes = (size_t)local->partition.n * sizeof *local->nu;
+        memcpy(s->all_lambda + q * s->N, local->lambda, bytes);
+        memcpy(s->all_nu + q * s->N, local->nu, bytes);
+    }
+    s->settled = settled;
+}
+
+/* Adds what some blocks say at the sites that they have. */
+static thiele_status add_blocks(thi_bfit *fit, int64_t count, const int64_t *block)
+{
+    thi_block here[THI_SPARSE_LANES];
+    int64_t rows;
+    thiele_status status = bring(fit, count, block, &rows);
+    for (int q = 0; q < fit->latents && status == THIELE_OK; q++) {
+        look_at(fit, count, q, here);
+        status = thi_sparse_sum(&fit->engine[q], fit->problem.ctx, count, here, 1.0, &fit->sums[q]);
+    }
+    return status;
+}
+
+thiele_status thi_bsites_join(thi_bfit *fit, int64_t count, const int64_t *block)
+{
+    double gains, before = INFINITY, rho = 1.0;
+    int64_t rows = 0;
+    thiele_status status = THIELE_OK;
+    for (int64_t i = 0; i < count; i += THI_SPARSE_LANES) {
+        THI_TRY(add_blocks(fit, lanes_from(count, i), block + i));
+    }
+    for (int q = 0; q < fit->latents; q++) {
+        THI_TRY(thi_sparse_set(&fit->engine[q], fit->problem.ctx, &fit->sums[q]));
+    }
+    for (int64_t i = 0; i < count; i++) {
+        rows += fit->partition.start[block[i] + 1] - fit->partition.start[block[i]];
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        gains = 0.0;
+        for (int64_t i = 0; i < count; i += THI_SPARSE_LANES) {
+            THI_TRY(visit(fit, lanes_from(count, i), block + i, round == 0, rho, &gains));
+        }
+        if (round > 0 && gains < ENOUGH_JOINED * (double)rows) {
+            break;
+        }
+        rho = round > 0 && gains > before ? 0.5 * rho : rho;
+        before = gains;
+    }
+out:
+    return status;
 }

@@ -70,6 +70,10 @@ thiele_status thi_bsites_steps(thi_bfit *fit);
 thiele_status thi_bsites_lend(thi_bfit *fit);
 /* The bound of the last round. */
 double thi_bsites_bound(const thi_bfit *fit);
+/* The first rows of the source are those of frozen local parts: their sites, of which the first `settled` stay. */
+void thi_bsites_take(thi_bfit *fit, const thi_predictor *from, int64_t settled);
+/* Adds some blocks at their present sites to the sums and steps until theirs are at rest, the others' as they are. */
+thiele_status thi_bsites_join(thi_bfit *fit, int64_t count, const int64_t *block);
 
 /* --- blocks_learn.c --- */
 /* Factors Kzz at the present values of the hyperparameters. */

@@ -5,15 +5,14 @@
 
 #include "expect/parallel.h"
 
-/* Marginals of all latent functions: Q x n. */
-static thiele_status marginals(thiele_context *ctx, const thi_spec *spec, const thi_predictor *latent,
-                               const thi_rows *rows, double *mu, double *v)
+thiele_status thi_latent_marginals(thiele_context *ctx, int Q, const thi_predictor *latent, const thi_rows *rows,
+                                   double *mu, double *v)
 {
-    int64_t n = rows->n, Q = spec->latents.count, clipped = 0;
+    int64_t n = rows->n, clipped = 0;
     double *own = NULL;
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &own, (size_t)(2 * n), sizeof *own));
-    for (int64_t q = 0; q < Q; q++) {
+    for (int q = 0; q < Q; q++) {
         THI_TRY(thi_predictor_marginals(&latent[q], ctx, n, rows->X, own, own + n, &clipped));
         for (int64_t i = 0; i < n; i++) {
             mu[i * Q + q] = own[i] + (q == 0 && rows->offset != NULL ? rows->offset[i] : 0.0);
@@ -48,7 +47,7 @@ thiele_status thi_judge(thiele_context *ctx, const thi_spec *spec, const thi_pre
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &mu, (size_t)(2 * n * Q + n), sizeof *mu));
     double *v = mu + n * Q, *log_p = v + n * Q;
-    THI_TRY(marginals(ctx, spec, latent, rows, mu, v));
+    THI_TRY(thi_latent_marginals(ctx, spec->latents.count, latent, rows, mu, v));
     question asked = {rows, Q, mu, v, log_p};
     THI_TRY(thi_expect_rows(spec->lik, ctx, NULL, n, ask_block, &asked));
     for (int64_t i = 0; i < n; i++) {

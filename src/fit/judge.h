@@ -7,6 +7,9 @@
 
 #include "fit/search.h"
 
+/* Marginals (Q x n) of Q latent functions with one component each; rows' offsets are added to the first. */
+thiele_status thi_latent_marginals(thiele_context *ctx, int Q, const thi_predictor *latent, const thi_rows *rows,
+                                   double *mu, double *v);
 /*
  * Mean log predictive density (nats a row, units of the model) of the rows at posteriors of one component, one a latent
  * function; -infinity where a prediction is not finite.

@@ -33,7 +33,6 @@ typedef enum thi_reason {
     THI_WHY_APART,
     THI_WHY_PAIRS,
     THI_WHY_ROWS,
-    THI_WHY_BLOCKS,
     THI_WHY_DRAWS,
     THI_WHY_LAST,
     THI_WHY_OPTIMUM,

@@ -6,9 +6,6 @@
 
 const char *thi_online_refuses(const thi_predictor *p)
 {
-    if (p->local != NULL) {
-        return "its rows belong to blocks (fit by --method pitc or fitc instead)";
-    }
     if (p->n == 0) {
         return "its covariance has no basis functions (fit with --inducing M instead)";
     }

@@ -418,11 +418,14 @@ static thiele_status list_kernel(list_maker *maker, int group, double unit)
 static thiele_status list_mean(list_maker *maker, int group, double unit, double offset)
 {
     const thi_latents *latents = &maker->spec->latents;
+    const thi_encoder *encoder = maker->encoder;
     thiele_status status = THIELE_OK;
     for (int i = 0; i < latents->mean_parameters && status == THIELE_OK; i++) {
+        bool key = encoder->key.name != NULL && i == encoder->key.first + 1;
         status = name_mean(maker->ctx, latents, group, maker->encoder, i, &maker->hypers->name[maker->next]);
-        append(maker, (thi_hyper){.unit = i == 0 ? unit : unit / maker->encoder->scale[i - 1],
-                                  .offset = i == 0 ? offset : 0.0});
+        append(maker, (thi_hyper){.unit = i == 0 ? unit : unit / encoder->scale[i - 1],
+                                  .offset = i == 0 ? offset : 0.0,
+                                  .fixed = key});
     }
     return status;
 }

@@ -41,7 +41,7 @@ thiele_status thi_kernel_copy(thiele_kernel **out, thiele_context *ctx, const th
     *out = NULL;
     thiele_status status = thiele_kernel_print(kernel, ctx, 1, &text);
     if (status == THIELE_OK) {
-        thi_columns columns = {kernel->dims, kernel->column[kernel->dims - 1] + 1, kernel->column, NULL, NULL};
+        thi_columns columns = {kernel->dims, kernel->columns, kernel->column, NULL, NULL};
         status = thi_kernel_parse(out, ctx, text, &columns);
     }
     thi_free(text);

@@ -108,6 +108,7 @@ typedef struct thi_parameter {
 
 struct thiele_kernel {
     int dims;       /* D */
+    int columns;    /* of the user's; a dimension of that number is of none of them */
     int *column;    /* which of the user's columns each dimension belongs to, ascending; texts name columns */
     thi_node *root; /* nodes and leaves are owned */
     int leaves;
@@ -121,7 +122,8 @@ struct thiele_kernel {
 /* --- parse.c --- */
 /*
  * The user's columns, where one of them may stand for several dimensions (a text column and its indicators). dims and
- * column_name are counted by columns, names of parameters made from dim_name.
+ * column_name are counted by columns, names of parameters made from dim_name. A dimension of column number `columns` is
+ * of none of them: no kernel sees it.
  */
 typedef struct thi_columns {
     int dims, columns;

@@ -217,7 +217,7 @@ static thiele_status choose_columns(parser *p, thi_leaf *leaf, const leaf_argume
     leaf->all_dims = !arguments->dims_given;
     thiele_status status = thi_alloc(p->cursor.ctx, &leaf->dim, (size_t)D, sizeof *leaf->dim);
     for (int d = 0; status == THIELE_OK && d < D; d++) {
-        if (leaf->all_dims || arguments->wanted[d]) {
+        if (leaf->all_dims ? p->kernel->column[d] < p->columns->columns : arguments->wanted[d]) {
             leaf->dim[leaf->dims++] = d;
         }
     }
@@ -459,6 +459,7 @@ thiele_status thi_kernel_parse(thiele_kernel **out, thiele_context *ctx, const c
     THI_TRY(thi_alloc(ctx, &p.kernel, 1, sizeof *p.kernel));
     THI_TRY(thi_alloc(ctx, &p.kernel->column, (size_t)columns->dims, sizeof *p.kernel->column));
     p.kernel->dims = columns->dims;
+    p.kernel->columns = columns->columns;
     for (int d = 0; d < columns->dims; d++) {
         p.kernel->column[d] = columns->column != NULL ? columns->column[d] : d;
     }

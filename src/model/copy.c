@@ -3,6 +3,7 @@
 
 #include "model/describe.h"
 #include "model/parts.h"
+#include "posterior/local.h"
 
 static thiele_status copy_text(thiele_context *ctx, char **out, const char *text)
 {
@@ -35,7 +36,29 @@ out:
     return status;
 }
 
-static thiele_status copy_predictor(thiele_context *ctx, thi_predictor *to, const thi_predictor *from)
+/* The rows that predictions of PIC look at; first: a copy that holds the same, or NULL. */
+static thiele_status copy_local(thiele_context *ctx, thi_predictor *to, const thi_local *first, const thi_local *from)
+{
+    size_t bytes = (size_t)from->partition.n * sizeof *from->nu;
+    thiele_status status;
+    if (first != NULL) {
+        THI_TRY(thi_local_share(&to->local, ctx, first));
+        thi_local_renew(to->local, from->noise);
+    } else {
+        THI_TRY(thi_local_attach(to, ctx, &from->partition, from->X, from->y, from->noise));
+    }
+    to->local->cache_most = from->cache_most;
+    if (from->lambda != NULL) {
+        THI_TRY(thi_local_hold_sites(to->local, ctx));
+        memcpy(to->local->lambda, from->lambda, bytes);
+        memcpy(to->local->nu, from->nu, bytes);
+    }
+out:
+    return status;
+}
+
+static thiele_status copy_predictor(thiele_context *ctx, thi_predictor *to, const thi_predictor *from,
+                                    const thi_local *first)
 {
     thi_prior prior = {from->kernel, from->mean, from->mean_parameter};
     size_t n = (size_t)from->n, weights = from->mean_basis != NULL ? (size_t)from->mean_n : n;
@@ -51,6 +74,9 @@ static thiele_status copy_predictor(thiele_context *ctx, thi_predictor *to, cons
     memcpy(to->a, from->a, weights * (size_t)from->components * sizeof *to->a);
     memcpy(to->L.data, from->L.data, n * n * sizeof *to->L.data);
     THI_TRY(copy_block(ctx, &to->scale, from->scale, n, sizeof *to->scale));
+    if (from->local != NULL) {
+        THI_TRY(copy_local(ctx, to, first, from->local));
+    }
     if (from->R == NULL) {
         return THIELE_OK;
     }
@@ -69,7 +95,9 @@ static thiele_status copy_latents(thiele_context *ctx, thiele_model *to, const t
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &to->latent, (size_t)from->latents, sizeof *to->latent));
     for (int j = 0; j < from->latents; j++) {
-        THI_TRY(copy_predictor(ctx, &to->latent[j], &from->latent[j]));
+        const thi_local *own = from->latent[j].local, *one = from->latent->local;
+        bool shared = j > 0 && own != NULL && one != NULL && own->holders == one->holders;
+        THI_TRY(copy_predictor(ctx, &to->latent[j], &from->latent[j], shared ? to->latent->local : NULL));
     }
 out:
     return status;

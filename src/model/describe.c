@@ -184,14 +184,15 @@ static int add_blocks(const thiele_model *model, json_t *json)
     json_t *borders = b->borders == 0 ? NULL
                                       : json_pack("{s:I, s:f, s:f}", "points", (json_int_t)b->borders, "median",
                                                   b->jump_median, "largest", b->jump_largest);
-    return b->blocks == 0 ? 0
-                          : json_object_set_new(json, "blocks",
-                                                json_pack("{s:b, s:I, s:I, s:I, s:o, s:I, s:b, s:o, s:o*}", "anytime",
-                                                          (int)b->anytime, "blocks", (json_int_t)b->blocks, "largest",
-                                                          (json_int_t)b->largest, "inducing", (json_int_t)b->inducing,
-                                                          "passes", number(b->passes), "evidence_rows",
-                                                          (json_int_t)b->evidence_rows, "estimate", (int)b->estimate,
-                                                          "held_out_rmse", number(b->held_out), "jumps", borders));
+    return b->blocks == 0
+               ? 0
+               : json_object_set_new(json, "blocks",
+                                     json_pack("{s:b, s:I, s:I, s:I, s:o, s:I, s:b, s:o, s:o*, s:s*}", "anytime",
+                                               (int)b->anytime, "blocks", (json_int_t)b->blocks, "largest",
+                                               (json_int_t)b->largest, "inducing", (json_int_t)b->inducing, "passes",
+                                               number(b->passes), "evidence_rows", (json_int_t)b->evidence_rows,
+                                               "estimate", (int)b->estimate, "held_out_rmse", number(b->held_out),
+                                               "jumps", borders, "partition", model->encoder.key.name));
 }
 
 /* What the fit chose, and by what. */

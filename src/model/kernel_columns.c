@@ -7,7 +7,7 @@ thiele_status thi_kernel_columns_make(thi_kernel_columns *columns, thiele_contex
     thiele_status status;
     *columns = (thi_kernel_columns){.view = {.dims = encoder->dims, .columns = encoder->inputs}};
     THI_TRY(thi_alloc(ctx, &columns->column, dims, sizeof *columns->column));
-    THI_TRY(thi_alloc(ctx, &columns->column_name, (size_t)encoder->inputs, sizeof *columns->column_name));
+    THI_TRY(thi_alloc(ctx, &columns->column_name, (size_t)encoder->inputs + 1, sizeof *columns->column_name));
     THI_TRY(thi_alloc(ctx, &columns->dim_name, dims, sizeof *columns->dim_name));
     for (int i = 0; i < encoder->inputs; i++) {
         const thi_input *input = &encoder->input[i];
@@ -15,6 +15,11 @@ thiele_status thi_kernel_columns_make(thi_kernel_columns *columns, thiele_contex
         for (int l = 0; l < (input->levels > 0 ? input->levels : 1); l++) {
             columns->column[input->first + l] = i;
         }
+    }
+    if (encoder->key.name != NULL) {
+        /* A column beyond theirs, and of no name. */
+        columns->column[encoder->key.first] = encoder->inputs;
+        columns->column_name[encoder->inputs] = "";
     }
     for (int d = 0; d < encoder->dims; d++) {
         thi_text text;

@@ -7,11 +7,14 @@
 #include <string.h>
 
 #include "fit/blocks.h"
+#include "fit/blocks_online.h"
+#include "fit/judge.h"
 #include "fit/online.h"
 #include "model/describe.h"
 #include "model/methods.h"
 #include "model/parts.h"
 #include "model/score.h"
+#include "posterior/local.h"
 #include <thiele/stream.h>
 
 enum { BATCH = 1024, WINDOW = 10000 };
@@ -30,6 +33,7 @@ struct thiele_learner {
     char *snapshot;
     int64_t batch, window;
     thi_online online;
+    thi_blocks_online *blocks; /* in its place where the model has local parts, which are then always those of now */
     thi_scorer scorer;
     thi_rows rows; /* of a batch, as are the arrays below */
     int64_t *row;
@@ -70,12 +74,44 @@ static thiele_status check_model(thiele_context *ctx, const thiele_model *model)
     const thi_method *method = thi_method_named(model->method);
     bool draws = model->sampling.sampler != NULL && method != NULL;
     const char *why = draws ? thi_method_lacks(method, THI_CAN_UPDATE) : NULL;
-    for (int j = 0; why == NULL && j < model->latents; j++) {
+    bool local = model->latent->local != NULL;
+    for (int j = 0; why == NULL && !local && j < model->latents; j++) {
         why = thi_online_refuses(&model->latent[j]);
     }
+    why = why == NULL && local ? thi_blocks_online_refuses(model->latents, model->latent) : why;
     return why == NULL ? thi_model_need_likelihood(model, ctx)
                        : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "a model by method '%s' cannot be updated: %s",
                                   model->method, why);
+}
+
+/* Rows that a block may have: what the fit allowed. A partition of the user's own is never cut. */
+static int64_t most_of_block(const thiele_model *model)
+{
+    const thi_blocks_report *b = &model->blocks;
+    if (model->latent->local->partition.mark != NULL) {
+        return 0;
+    }
+    int64_t blocks = thi_most(1, b->blocks);
+    return thi_most(b->largest, THI_PARTITION_LARGEST * ((model->rows + blocks - 1) / blocks));
+}
+
+static thiele_status open_blocks(thiele_learner *l, thiele_context *ctx)
+{
+    const thiele_model *model = l->model;
+    bool sites = model->latent->local->lambda != NULL;
+    const thi_blocks_online_settings settings = {.lik = model->lik,
+                                                 .expectation = model->expectation,
+                                                 .most = most_of_block(model),
+                                                 .exposed = model->encoder.exposure != NULL,
+                                                 .anew =
+                                                     !sites && (model->blocks.estimate || model->blocks.passes < 1.0)};
+    if (l->options.forget > 0.0) {
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
+                        "a model by method '%s' keeps its rows and forgets none of them: fit by --method pitc or fitc "
+                        "instead",
+                        model->method);
+    }
+    return thi_blocks_online_open(&l->blocks, ctx, model->latents, l->model->latent, &settings);
 }
 
 static thiele_status open_online(thiele_learner *l, thiele_context *ctx)
@@ -147,7 +183,7 @@ static thiele_status learner_start(thiele_learner *l, thiele_context *ctx, const
     THI_TRY(thi_alloc(ctx, &l->mu, latents, sizeof *l->mu));
     THI_TRY(thi_alloc(ctx, &l->v, latents, sizeof *l->v));
     THI_TRY(open_scores(l, ctx));
-    THI_TRY(open_online(l, ctx));
+    THI_TRY(l->model->latent->local != NULL ? open_blocks(l, ctx) : open_online(l, ctx));
 out:
     return status;
 }
@@ -218,6 +254,7 @@ void thiele_learner_close(thiele_learner *l)
     }
     thi_free(l->of);
     thi_online_close(&l->online);
+    thi_blocks_online_close(l->blocks);
     thi_scorer_close(&l->scorer);
     thi_rows_free(&l->rows);
     thi_free(l->row);
@@ -361,6 +398,20 @@ static thiele_status check_marginals(thiele_learner *l, thiele_context *ctx, con
     return THIELE_OK;
 }
 
+/* Marginals of the batch that was read, by what was learned before it. */
+static thiele_status predict_batch(thiele_learner *l, thiele_context *ctx)
+{
+    const thi_rows *rows = &l->rows;
+    return l->blocks != NULL ? thi_latent_marginals(ctx, l->model->latents, l->model->latent, rows, l->mu, l->v)
+                             : thi_online_predict(&l->online, ctx, rows->n, rows->X, rows->offset, l->mu, l->v);
+}
+
+static thiele_status learn_batch(thiele_learner *l, thiele_context *ctx)
+{
+    return l->blocks != NULL ? thi_blocks_online_learn(l->blocks, ctx, &l->rows)
+                             : thi_online_learn(&l->online, ctx, l->rows.y, l->model->stream.rows);
+}
+
 /* Predicts the batch that was read, scores it, learns it. */
 static thiele_status take_batch(thiele_learner *l, thiele_context *ctx, const thiele_table *table)
 {
@@ -370,10 +421,10 @@ static thiele_status take_batch(thiele_learner *l, thiele_context *ctx, const th
     if (rows->n == 0) {
         return THIELE_OK;
     }
-    THI_TRY(thi_online_predict(&l->online, ctx, rows->n, rows->X, rows->offset, l->mu, l->v));
+    THI_TRY(predict_batch(l, ctx));
     THI_TRY(check_marginals(l, ctx, table));
     THI_TRY(score_batch(l, ctx));
-    THI_TRY(thi_online_learn(&l->online, ctx, rows->y, s->rows));
+    THI_TRY(learn_batch(l, ctx));
     s->rows += rows->n;
     l->learned += rows->n;
     l->unsaved += rows->n;
@@ -519,7 +570,7 @@ static void refresh(thiele_learner *l)
         l->model->stream.stop = thiele_learner_stop(l);
         return;
     }
-    for (int j = 0; j < l->model->latents; j++) {
+    for (int j = 0; l->blocks == NULL && j < l->model->latents; j++) {
         thi_online_freeze(&l->online, j, &l->model->latent[j]);
     }
     l->model->stream.forget = l->options.forget;

@@ -90,6 +90,7 @@ static thiele_status configure(thi_fitting *f)
     thi_blocks_settings *s = &f->block_settings;
     bool gradient = o->optimizer != NULL && strcmp(o->optimizer, "gradient") == 0;
     *s = (thi_blocks_settings){.blocks = o->blocks,
+                               .column = f->model->encoder.key.name,
                                .anytime = o->anytime != 0,
                                .gradient = gradient,
                                .step_blocks = o->step_blocks,
@@ -103,6 +104,11 @@ static thiele_status configure(thi_fitting *f)
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "steps, their schedule and snapshots are those of anytime fits: add --anytime");
     }
+    if (o->partition != NULL && o->blocks > 0) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "the blocks are the values of column '%s' (--partition), or as many as --blocks says: not both",
+                        o->partition);
+    }
     if (o->blocks < 0 || o->step_blocks < 0 || !(o->snapshot_every >= 0.0)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "blocks, blocks a step and the seconds between snapshots must not be negative");
@@ -113,6 +119,10 @@ static thiele_status configure(thi_fitting *f)
     }
     f->goes_on = s->anytime;
     thiele_status status = thi_blocks_form_parse(&s->form, f->ctx, method);
+    if (status == THIELE_OK && o->partition != NULL && s->form.weight[THI_RESIDUAL_BLOCK] == 0.0) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "the blocks of method '%s' are portions of work: a partition is for pitc and pic", method);
+    }
     return status == THIELE_OK ? read_schedule(f) : status;
 }
 
@@ -164,9 +174,11 @@ enum {
 /* Those with a block prior take any likelihood by sites. */
 enum { ANY = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS };
 
-static const thi_lack lacks[] = {{THI_CAN_LIKELIHOODS, THI_WHY_VARIATIONAL}, {THI_CAN_LATENTS, THI_WHY_ONE_FUNCTION},
-                                 {THI_CAN_TARGETS, THI_WHY_APART},           {THI_CAN_UPDATE, THI_WHY_BLOCKS},
-                                 {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},         {0}};
+static const thi_lack lacks[] = {{THI_CAN_LIKELIHOODS, THI_WHY_VARIATIONAL},
+                                 {THI_CAN_LATENTS, THI_WHY_ONE_FUNCTION},
+                                 {THI_CAN_TARGETS, THI_WHY_APART},
+                                 {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
+                                 {0}};
 
 /* A model with a local part keeps all rows; blocks may be half as large again as they are on average. */
 static double bytes(const thi_fitting *f, int64_t n)
@@ -198,7 +210,7 @@ BLOCK_METHOD(pitc, ANY | THI_CAN_UPDATE, "approximate_log_evidence",
              "blocks of rows share what the basis leaves unexplained");
 const thi_method thi_method_pic = {.name = "pic",
                                    .words = "and predictions see the rows of their block",
-                                   .can = CAN | ANY,
+                                   .can = CAN | ANY | THI_CAN_UPDATE,
                                    .lacks = lacks,
                                    .takes = TAKES,
                                    .most = INT64_MAX,

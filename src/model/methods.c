@@ -47,7 +47,8 @@ static unsigned asked_for(const thiele_fit_options *o)
     asked |= o->epochs > 0 ? THI_TAKES_EPOCHS : 0;
     asked |= o->rate > 0.0 ? THI_TAKES_RATE : 0;
     asked |= o->expectation != NULL ? THI_TAKES_EXPECTATION : 0;
-    asked |= o->blocks > 0 || o->anytime != 0 || o->step_blocks > 0 || o->schedule != NULL || o->snapshot != NULL
+    asked |= o->partition != NULL || o->blocks > 0 || o->anytime != 0 || o->step_blocks > 0 || o->schedule != NULL ||
+                     o->snapshot != NULL
                  ? THI_TAKES_BLOCKS
                  : 0;
     asked |= o->mean_inducing > 0 || o->decoupled != NULL ? THI_TAKES_MEAN : 0;
@@ -148,6 +149,9 @@ static bool suits(const thi_fitting *f, int i, int64_t n)
 {
     const thi_method *method = thi_methods[i];
     bool augments = method->expectation == NULL || (thi_is_augmented(f->spec.lik) && f->options->expectation == NULL);
+    if (f->options->partition != NULL) {
+        return (method->takes & THI_TAKES_BLOCKS) != 0 && method->most > 0;
+    }
     /* Whoever asks for inducing inputs gets a model of them alone. */
     bool alone = f->options->compact || (asked_for(f->options) & THI_TAKES_BASIS) != 0;
     bool blocks = (method->takes & THI_TAKES_BLOCKS) != 0 && alone;

@@ -128,14 +128,16 @@ const char *thiele_model_missing(const thiele_model *model)
 int thiele_model_inputs(const thiele_model *model)
 {
     THI_NEED_OR(0, model);
-    return first_part(model)->encoder.inputs;
+    return thi_row_numbers(&first_part(model)->encoder);
 }
 
 const char *thiele_model_input_name(const thiele_model *model, int index)
 {
     THI_NEED_OR(NULL, model);
     const thi_encoder *encoder = &first_part(model)->encoder;
-    return index >= 0 && index < encoder->inputs ? encoder->input[index].name : NULL;
+    return index == encoder->inputs                ? encoder->key.name
+           : index >= 0 && index < encoder->inputs ? encoder->input[index].name
+                                                   : NULL;
 }
 
 int thiele_model_parameters(const thiele_model *model)

@@ -23,7 +23,7 @@ static thiele_status marginals_of(const thiele_model *model, thiele_context *ctx
         THI_TRY(thi_alloc(ctx, v, latents, sizeof **v));
     }
     for (int64_t i = 0; i < n; i++) {
-        THI_TRY(thi_encode_row(&model->encoder, ctx, x + i * model->encoder.inputs, X + i * D));
+        THI_TRY(thi_encode_row(&model->encoder, ctx, x + i * thi_row_numbers(&model->encoder), X + i * D));
     }
     THI_TRY(thi_model_marginals(model, ctx, n, X, NULL, *mu, *v, &clipped));
 out:

@@ -144,6 +144,7 @@ static thiele_status list_local(thi_tensor_list *list, const thi_local *local, i
         {"local.pulls", local->nu != NULL, {.dims = 1, .shape = {N}, .data = local->nu}},
         {"local.centres", !shared, {.dims = 2, .shape = {P, D}, .data = partition->centre}},
         {"local.scale", !shared, {.dims = 1, .shape = {D}, .data = partition->scale}},
+        {"local.marks", !shared && partition->mark != NULL, {.dims = 1, .shape = {P}, .data = partition->mark}},
     };
     thiele_status status = shared ? THIELE_OK : list_sizes(list, partition, latent);
     for (size_t i = 0; status == THIELE_OK && i < sizeof all / sizeof *all; i++) {
@@ -212,8 +213,9 @@ out:
 
 static json_t *local_to_json(const thi_local *local)
 {
-    return json_pack("{s:I, s:I, s:f, s:b}", "rows", (json_int_t)local->partition.n, "blocks",
-                     (json_int_t)local->partition.blocks, "noise", local->noise, "sites", local->lambda != NULL);
+    return json_pack("{s:I, s:I, s:f, s:b, s:b}", "rows", (json_int_t)local->partition.n, "blocks",
+                     (json_int_t)local->partition.blocks, "noise", local->noise, "sites", local->lambda != NULL,
+                     "marked", local->partition.mark != NULL);
 }
 
 /* The names of the parts that are the first latent function's. NULL when memory is out. */

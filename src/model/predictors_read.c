@@ -195,6 +195,19 @@ static parts rows_of(const parts *from)
     return rows;
 }
 
+/* Marks of blocks ascend. */
+static thiele_status check_marks(const parts *from, int64_t P)
+{
+    const thi_tensor *marks = NULL;
+    thiele_status status = find(from, "local.marks", 1, &P, &marks);
+    for (int64_t i = 1; status == THIELE_OK && i < P; i++) {
+        if (!(marks->data[i] > marks->data[i - 1])) {
+            status = thi_fail(from->ctx, THIELE_ERROR_FORMAT, "its tensor 'local.marks' is not in order");
+        }
+    }
+    return status;
+}
+
 static thiele_status check_local(const thi_predictor *p, const parts *from, const json_t *json)
 {
     const parts rows = rows_of(from);
@@ -215,6 +228,9 @@ static thiele_status check_local(const thi_predictor *p, const parts *from, cons
     }
     THI_TRY(find(&rows, "local.centres", 2, (int64_t[]){P, D}, &tensor));
     THI_TRY(find(&rows, "local.scale", 1, &D, &tensor));
+    if (json_is_true(json_object_get(json, "marked"))) {
+        THI_TRY(check_marks(&rows, P));
+    }
     THI_TRY(check_sizes(&rows, N, P));
 out:
     return status;
@@ -314,9 +330,9 @@ out:
 }
 
 /* The rows of a local part and their blocks. */
-static thiele_status take_rows(thi_predictor *p, const parts *from, int64_t N, int64_t P, double noise)
+static thiele_status take_rows(thi_predictor *p, const parts *from, const json_t *json, int64_t N, double noise)
 {
-    int64_t D = p->kernel->dims;
+    int64_t P = json_integer_value(json_object_get(json, "blocks")), D = p->kernel->dims;
     thi_partition partition = {.D = (int)D, .n = N, .blocks = P};
     const thi_tensor *X = NULL, *y = NULL, *sizes = NULL;
     thiele_status status;
@@ -325,6 +341,9 @@ static thiele_status take_rows(thi_predictor *p, const parts *from, int64_t N, i
     THI_TRY(find(from, "local.targets", 1, &N, &y));
     THI_TRY(take(from, "local.centres", 2, (int64_t[]){P, D}, &partition.centre));
     THI_TRY(take(from, "local.scale", 1, &D, &partition.scale));
+    if (json_is_true(json_object_get(json, "marked"))) {
+        THI_TRY(take(from, "local.marks", 1, &P, &partition.mark));
+    }
     THI_TRY(thi_alloc(from->ctx, &partition.start, (size_t)P + 1, sizeof *partition.start));
     for (int64_t i = 0; i < P; i++) {
         partition.start[i + 1] = partition.start[i] + (int64_t)sizes->data[i];
@@ -343,7 +362,7 @@ static thiele_status take_local(thi_predictor *p, const thi_predictor *first, co
     const thi_tensor *lambda = NULL, *nu = NULL;
     thiele_status status;
     if (!from->shared[THI_SHARED_LOCAL]) {
-        THI_TRY(take_rows(p, from, N, json_integer_value(json_object_get(json, "blocks")), noise));
+        THI_TRY(take_rows(p, from, json, N, noise));
     } else if (first->local == NULL) {
         return thi_fail(from->ctx, THIELE_ERROR_FORMAT, "its field 'shared' has rows that the first function has not");
     } else {

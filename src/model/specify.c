@@ -156,8 +156,8 @@ static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, th
         rule->user = f->spec.lik;
     }
     const thiele_fit_options *o = f->options;
-    thi_column_options columns = {o->target,  o->inputs,       o->ignore, o->categorical, o->exposure,
-                                  o->classes, o->drop_missing, o->raw,    f->partial};
+    thi_column_options columns = {o->target,    o->inputs,  o->ignore,       o->categorical, o->exposure,
+                                  o->partition, o->classes, o->drop_missing, o->raw,         f->partial};
     thi_watch watch = thi_driver_watch(f->driver, thi_table_source(table));
     thiele_status status = thi_encoder_learn(&f->model->encoder, f->ctx, table, &columns, rule);
     thi_watch_end(f->ctx, watch);

@@ -18,6 +18,9 @@ static thiele_status copy_partition(thi_partition *to, thiele_context *ctx, cons
     *to = (thi_partition){.D = from->D, .n = from->start[from->blocks], .blocks = from->blocks};
     THI_TRY(copy_numbers(ctx, &to->scale, from->D, from->scale));
     THI_TRY(copy_numbers(ctx, &to->centre, from->D * from->blocks, from->centre));
+    if (from->mark != NULL) {
+        THI_TRY(copy_numbers(ctx, &to->mark, from->blocks, from->mark));
+    }
     THI_TRY(thi_alloc_bare(ctx, &to->start, (size_t)from->blocks + 1, sizeof *to->start));
     memcpy(to->start, from->start, (size_t)(from->blocks + 1) * sizeof *to->start);
 out:

@@ -197,7 +197,9 @@ done
 check "the same bits on 2 threads" cmp sites1.thiele sites2.thiele
 check "the same bits on 5 threads" cmp sites1.thiele sites5.thiele
 run update sites1.thiele counts.csv -o further.thiele
-expect_refusal 1 'rows belong to blocks'
+expect_done
+run score further.thiele counts.csv --json
+expect_that "$out" 'd["nlpd"] < 1.45'
 run fit counts.csv --target c --inputs a,b --likelihood softmax --method pic --inducing 30 --epochs 10 -o s.thiele --json
 expect_status 0
 run score s.thiele counts.csv --json
@@ -244,6 +246,37 @@ for method in dtc fic pitc pic; do
     run predict f.thiele constant.csv -o p.csv
     expect_status 0
 done
+
+# --- blocks by a column of the table: no input, looked up again, and not needed by predictions
+run fit train.csv --target strength --ignore row --partition site --inducing 40 --iterations 10 -o m.thiele
+expect_done
+expect_out '^method +pic'
+expect_out "^ +one block for each value of 'site'$"
+expect_out '^inputs +x1, x2$'
+run score m.thiele test.csv --json
+expect_that "$out" 'd["rmse"] < 3'
+cut -d, -f2,3 test.csv >bare.csv
+run predict m.thiele bare.csv -o bare_out.csv
+expect_status 0
+check "the absence of the column is said" grep -q "no column 'site' (the partition)" "$err"
+run predict m.thiele test.csv -o p.csv
+check "the column should make a difference" sh -c '! cmp -s p.csv bare_out.csv'
+run score m.thiele bare.csv
+expect_refusal 1 "no column"
+sed 's/south/moon/' test.csv >unseen.csv
+run predict m.thiele unseen.csv -o p.csv
+expect_done
+run update m.thiele unseen.csv -o further.thiele
+expect_done
+run cv train.csv --target strength --ignore row --partition site --folds 2 --inducing 20 --iterations 3
+expect_status 0
+awk 'BEGIN { print "id,half,x,y"; for (i = 1; i <= 12000; i++) print i "," (i > 6000) "," i / 100 "," sin(i / 100) }' >many.csv
+run fit many.csv --target y --ignore id --partition half --inducing 10 --iterations 1 --memory 250M --threads 1 -o m.thiele
+expect_refusal 1 "the largest block by column 'half' has 6000 rows" '--memory'
+run fit many.csv --target y --partition id -o m.thiele
+expect_refusal 1 "column 'id' has more than 10000 different values, too many for blocks"
+run fit train.csv --target strength --ignore row --partition site --method fitc -o m.thiele
+expect_refusal 2 'a partition is for pitc and pic'
 
 # --- refused
 # shellcheck disable=SC2086

@@ -51,6 +51,28 @@ expect_clean
 run_from more.csv update base.thiele - --skip 4000 -o skip.thiele --json
 expect_that "$out" 'd["rows"] == 1000'
 
+# Rows that join blocks, which are cut as they grow: small batches, and a file in the middle.
+run fit first.csv --target strength --ignore row,site --method pic --inducing 20 --blocks 4 --iterations 15 -o pic.thiele
+expect_done
+run score pic.thiele test.csv --json
+cp "$out" before.json
+run update pic.thiele half1.csv -o pic1.thiele
+expect_done
+run update pic1.thiele half2.csv --batch 100
+expect_done
+expect_out '^stream  *5000 rows learned since the fit$'
+run score pic1.thiele test.csv --json
+cp "$out" after.json
+if have_python; then
+    check "new rows should help blocks too" python3 -c '
+import json
+assert json.load(open("after.json"))["nlpd"] < json.load(open("before.json"))["nlpd"]'
+fi
+for threads in 1 3; do
+    run update pic.thiele half1.csv -o threads$threads.thiele --threads $threads
+done
+check "threads should make no difference to blocks" cmp threads1.thiele threads3.thiele
+
 # A stream from the beginning.
 run_from more.csv fit - --stream --warm 800 --target strength --ignore row --inducing 30 --iterations 10 -o s.thiele --json
 expect_done
@@ -136,8 +158,8 @@ run fit first.csv --target strength --ignore row --method exact --iterations 3 -
 run update exact.thiele more.csv
 expect_refusal 1 "a model by method 'exact' cannot be updated" '--inducing M'
 run fit first.csv --target strength --ignore row --method pic --inducing 20 --iterations 3 -o pic.thiele
-run update pic.thiele more.csv
-expect_refusal 1 "'pic' cannot be updated: its rows belong to blocks" 'pitc'
+run update pic.thiele more.csv --forget 500
+expect_refusal 1 "a model by method 'pic' keeps its rows and forgets none of them" 'pitc'
 printf 'x1,strength\n1,2\n' >columns.csv
 run update base.thiele columns.csv
 expect_refusal 1 "no column 'x2', 'site'"

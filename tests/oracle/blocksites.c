@@ -177,7 +177,7 @@ static thiele_status predict_local(oracle_case *c, scene *s, thi_predictor *p, d
     for (int64_t i = 0; i < n; i++) {
         block[i] = (int64_t)s->test_block.data[i];
     }
-    thi_partition partition = {(int)s->X.rows, N, s->blocks, scale, centre.data, s->start, NULL};
+    thi_partition partition = {(int)s->X.rows, N, s->blocks, scale, centre.data, s->start, NULL, NULL};
     THI_TRY(thi_local_attach(p, c->ctx, &partition, s->X.data, s->y.data, 0.0));
     THI_TRY(thi_local_hold_sites(p->local, c->ctx));
     memcpy(p->local->lambda, s->lambda.data, (size_t)N * sizeof(double));

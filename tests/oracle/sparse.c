@@ -215,7 +215,7 @@ static thiele_status predict_local(oracle_case *c, const regression *r, thi_pred
     for (int64_t i = 0; i < n; i++) {
         block[i] = (int64_t)r->test_block.data[i];
     }
-    thi_partition partition = {(int)r->X.rows, r->X.cols, r->blocks, scale, centre.data, r->start, NULL};
+    thi_partition partition = {(int)r->X.rows, r->X.cols, r->blocks, scale, centre.data, r->start, NULL, NULL};
     THI_TRY(thi_local_attach(predictor, c->ctx, &partition, r->X.data, r->y.data, r->noise));
     THI_TRY(thi_local_project(predictor, c->ctx, n, r->Xtest.data, block, mean, B, variance));
     thi_blas_gemv(THI_T, 1.0, B, r->sparse.m, 1.0, mean);

@@ -25,7 +25,7 @@ static void test_one_block(void **state)
     world_open(&w, ctx, PIC_KERNEL, THI_MEAN_LINEAR);
     world_engine(&w, ctx, 0.0, 0.0, 1.0);
     thi_block all = {.n = ROWS, .X = w.X, .y = w.y};
-    thi_partition partition = {DIMS, ROWS, 1, scale, centre, start, NULL};
+    thi_partition partition = {DIMS, ROWS, 1, scale, centre, start, NULL, NULL};
     thi_prior prior = world_prior(&w);
     assert_ok(ctx, thi_sparse_sum(&w.sparse, ctx, 1, &all, 1.0, &w.sums));
     assert_ok(ctx, thi_sparse_set(&w.sparse, ctx, &w.sums));
@@ -264,7 +264,7 @@ static void test_small_context(void **state)
     pic_answer got;
     int64_t start[] = {0, ROWS};
     double zeros[2 * DIMS] = {0};
-    thi_partition partition = {DIMS, ROWS, 1, zeros, zeros + DIMS, start, NULL};
+    thi_partition partition = {DIMS, ROWS, 1, zeros, zeros + DIMS, start, NULL, NULL};
     world_open(&w, ctx, PIC_KERNEL, THI_MEAN_ZERO);
     w.M = ROWS;
     world_engine(&w, ctx, 0.0, 0.0, 1.0);

@@ -157,7 +157,7 @@ static void test_alone(void **state)
     thi_predictor p;
     int64_t start[] = {0, ROWS};
     double mean[2][TESTS], variance[2][TESTS], zeros[2 * DIMS] = {0};
-    thi_partition partition = {DIMS, ROWS, 1, zeros, zeros + DIMS, start, NULL};
+    thi_partition partition = {DIMS, ROWS, 1, zeros, zeros + DIMS, start, NULL, NULL};
     pic_open(&w, ctx, &p);
     for (int i = 0; i < DIMS * BLOCKS; i++) {
         p.local->partition.centre[i] = 1e300;

@@ -130,6 +130,8 @@ static const forgery forgeries[] = {
     {"{}", "local.targets", NAN, "local.targets"},
     {"{}", "local.centres", -INFINITY, "local.centres"},
     {"{}", "local.scale", NAN, "local.scale"},
+    {"{}", "local.marks", 1e9, "local.marks"},
+    {"{}", "local.marks", NAN, "local.marks"},
 };
 
 static void test_forged(void **state)
@@ -139,6 +141,10 @@ static void test_forged(void **state)
     world w;
     thi_predictor p, back;
     pic_open(&w, ctx, &p);
+    assert_ok(ctx, thi_alloc(ctx, &p.local->partition.mark, BLOCKS, sizeof(double)));
+    for (int b = 0; b < BLOCKS; b++) {
+        p.local->partition.mark[b] = b;
+    }
     for (size_t i = 0; i < sizeof forgeries / sizeof *forgeries; i++) {
         const forgery *f = &forgeries[i];
         thi_tensor_list list = {.ctx = ctx};

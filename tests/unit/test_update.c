@@ -163,13 +163,45 @@ static void test_same_ends(void **state)
     thiele_table_destroy(more);
 }
 
+/* Blocks that are not cut meanwhile: the same; rows that are kept are never forgotten. */
+static void test_blocks(void **state)
+{
+    (void)state;
+    thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
+    thiele_update_options forgetful = THIELE_UPDATE_OPTIONS_INIT;
+    thiele_table *first = make_table(400, 1, 1.0, "number"), *more = make_table(300, 2, 1.0, "number");
+    thiele_table *head = NULL, *tail = NULL;
+    thiele_model *out = NULL;
+    int64_t order[300];
+    for (int64_t i = 0; i < 300; i++) {
+        order[i] = i;
+    }
+    options.target = "y";
+    options.method = "pic";
+    options.inducing = 20;
+    options.blocks = 1; /* of up to 800 rows */
+    options.iterations = 12;
+    assert_ok(ctx, thiele_table_select(&head, ctx, more, order, 130));
+    assert_ok(ctx, thiele_table_select(&tail, ctx, more, order + 130, 170));
+    thiele_model *model = fitted(ctx, first, &options);
+    forgetful.forget = 100.0;
+    assert_fails(ctx, thiele_model_update(&out, ctx, model, more, &forgetful), THIELE_ERROR_UNSUPPORTED,
+                 "forgets none of them");
+    check_ends(model, more, head, tail);
+    thiele_table_destroy(head);
+    thiele_table_destroy(tail);
+    thiele_table_destroy(first);
+    thiele_table_destroy(more);
+}
+
 /* A copy predicts as the original does, to the last bit. */
 static void test_copies(void **state)
 {
     (void)state;
     thiele_table *table = make_table(200, 1, 1.0, "number");
-    for (int form = -1; form < FORMS; form++) {
-        thiele_model *model = form < 0 ? fit_table(table, "fitc", NULL) : fit_decoupled(table, form, NULL), *copy;
+    for (int form = -2; form < FORMS; form++) {
+        const char *method = form == -2 ? "pic" : "fitc";
+        thiele_model *model = form < 0 ? fit_table(table, method, NULL) : fit_decoupled(table, form, NULL), *copy;
         assert_ok(ctx, thi_model_copy(&copy, ctx, model));
         assert_same(copy, model, 0.0);
         thiele_model_destroy(model);
@@ -255,6 +287,10 @@ static void test_likelihoods(void **state)
         {"student-t", "augmented", "number"},
         {"heteroscedastic", "variational", "number"},
         {"softmax", "variational", "three"},
+        {NULL, "pic", "number"},
+        {"poisson", "pic", "count"},
+        {"heteroscedastic", "pic", "number"},
+        {"softmax", "pic", "three"},
         {"poisson", "decoupled", "count"},
         {"bernoulli", "decoupled", "label"},
     };
@@ -298,7 +334,6 @@ static void test_refusals(void **state)
         {"dense", "poisson", "count", NULL, "--inducing M instead"},
         {"ess", "poisson", "count", NULL, "set of draws"},
         {"variational", NULL, "number", "mixture:2", "--posterior full instead"},
-        {"pic", NULL, "number", NULL, "--method pitc or fitc"},
     };
     thiele_table *more = make_table(30, 2, 1.0, "count");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -473,12 +508,13 @@ static void test_stops(void **state)
 static void test_failing_allocations(void **state)
 {
     (void)state;
-    static const char *const likelihoods[] = {NULL, "poisson", NULL, NULL};
-    for (int k = 0; k < 4; k++) {
+    static const char *const likelihoods[] = {NULL, "poisson", NULL, NULL, NULL, "poisson"};
+    for (int k = 0; k < 6; k++) {
         const char *kind = likelihoods[k] == NULL ? "number" : "count";
         thiele_table *table = make_table(60, 1, 1.0, kind), *more = make_table(50, 2, 1.0, kind);
-        thiele_model *model =
-            k < 2 ? fit_table(table, "variational", likelihoods[k]) : fit_decoupled(table, k - 1, NULL);
+        thiele_model *model = k < 2   ? fit_table(table, "variational", likelihoods[k])
+                              : k < 4 ? fit_decoupled(table, k - 1, NULL)
+                                      : fit_table(table, "pic", likelihoods[k]);
         thiele_model *out = NULL;
         thiele_update_options options = THIELE_UPDATE_OPTIONS_INIT;
         options.batch = 20;
@@ -506,6 +542,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_ends),
+        cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_description),
         cmocka_unit_test(test_decoupled_description),
