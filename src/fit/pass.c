@@ -21,6 +21,10 @@ static thiele_status open_vectors(thi_pass *p)
         {&p->g, members},
         {&p->h, members},
         {&p->E, p->capacity},
+        {&p->residual, p->tight ? p->capacity * p->latents : 0},
+        {&p->narrowed, p->tight ? members : 0},
+        {&p->spared, p->tight ? members : 0},
+        {&p->precision, p->latents},
         {&p->dphi, p->capacity * problem->spec->lik->parameters},
         {&p->hyper_bar, problem->hypers->count},
         {&p->expected_of, p->components},
@@ -30,6 +34,11 @@ static thiele_status open_vectors(thi_pass *p)
         status = thi_alloc(problem->ctx, vectors[i].vector, (size_t)vectors[i].length, sizeof(double));
     }
     return status;
+}
+
+bool thi_pass_is_tight(const thi_spec *spec, const thi_engine *engine)
+{
+    return spec->lik->ops->precision != NULL && engine->residual != NULL;
 }
 
 thiele_status thi_pass_open(thi_pass *p, const thi_problem *problem, const thi_engine *engine, const void *shape,
@@ -42,6 +51,7 @@ thiele_status thi_pass_open(thi_pass *p, const thi_problem *problem, const thi_e
     p->latents = size->latents;
     p->components = size->components;
     p->capacity = size->capacity;
+    p->tight = thi_pass_is_tight(spec, engine);
     p->providers = (thi_providers){.lik = spec->lik, .method = spec->expectation};
     thiele_status status;
     THI_TRY(open_vectors(p));
@@ -55,7 +65,8 @@ out:
 
 void thi_pass_close(thi_pass *p)
 {
-    void *const blocks[] = {p->mu, p->v, p->g, p->h, p->E, p->dphi, p->hyper_bar, p->expected_of, p->row};
+    void *const blocks[] = {p->mu,       p->v,        p->g,      p->h,         p->E,         p->dphi,       p->row,
+                            p->residual, p->narrowed, p->spared, p->precision, p->hyper_bar, p->expected_of};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         thi_free(blocks[i]);
     }
@@ -111,6 +122,31 @@ static thiele_status ask_guesses(thi_pass *p, const thi_asked *asked)
     return status;
 }
 
+/* v of a component as the likelihood sees it in the tighter bound. */
+static const double *narrow(thi_pass *p, int64_t at)
+{
+    const thiele_likelihood *lik = p->problem->spec->lik;
+    int64_t Q = p->latents;
+    lik->ops->precision(lik, p->precision);
+    for (int64_t j = 0; j < p->rows.n * Q; j++) {
+        double r = p->residual[j], ratio = p->precision[j % Q] * r;
+        p->narrowed[at + j] = p->v[at + j] - r * ratio / (1.0 + ratio);
+    }
+    return p->narrowed + at;
+}
+
+/* What the narrower q(f | u) costs, and the adjoint of r beyond h. An output that is missing has h = 0. */
+static void pay(thi_pass *p, int64_t at)
+{
+    int64_t Q = p->latents;
+    for (int64_t j = 0; j < p->rows.n * Q; j++) {
+        double ratio = p->precision[j % Q] * p->residual[j], less = ratio / (1.0 + ratio);
+        bool there = p->h[at + j] != 0.0;
+        p->E[j / Q] -= there ? 0.5 * (log1p(ratio) - less) : 0.0;
+        p->spared[at + j] = -less * p->h[at + j];
+    }
+}
+
 static double *phi_bar(const thi_pass *p)
 {
     return p->hyper_bar + p->problem->hypers->first[p->problem->hypers->groups];
@@ -126,13 +162,23 @@ static thiele_status ask(thi_pass *p, int component, double weight, uint64_t dra
 {
     int64_t n = p->rows.n, Q = p->latents, parameters = phi ? p->problem->spec->lik->parameters : 0;
     int64_t at = component * n * Q;
-    thi_asked asked = {(int64_t)draws, n,         p->rows.y,
-                       p->mu + at,     p->v + at, p->E,
-                       p->g + at,      p->h + at, parameters > 0 ? p->dphi : NULL};
+    bool tight = p->tight && !p->guessing;
+    thi_asked asked = {(int64_t)draws,
+                       n,
+                       p->rows.y,
+                       p->mu + at,
+                       tight ? narrow(p, at) : p->v + at,
+                       p->E,
+                       p->g + at,
+                       p->h + at,
+                       parameters > 0 ? p->dphi : NULL};
     thiele_status status =
         p->guessing ? ask_guesses(p, &asked) : thi_providers_expect(&p->providers, p->problem->ctx, &asked);
     if (status != THIELE_OK) {
         return status;
+    }
+    if (tight) {
+        pay(p, at);
     }
     double share = weight * share_of(p, component), sum = 0.0, *bar = phi_bar(p);
     for (int64_t i = 0; i < n; i++) {
@@ -144,6 +190,9 @@ static thiele_status ask(thi_pass *p, int component, double weight, uint64_t dra
     for (int64_t i = at; i < at + n * Q; i++) {
         p->g[i] *= share;
         p->h[i] *= share;
+    }
+    for (int64_t i = at; tight && i < at + n * Q; i++) {
+        p->spared[i] *= share;
     }
     p->expected_of[component] += weight * sum;
     p->at.expected += share * sum;
@@ -182,6 +231,12 @@ static thiele_status take_outside(thi_pass *p, double weight, uint64_t draws, bo
     for (int64_t i = 0; p->problem->source->offset && i < n * p->components; i++) {
         p->mu[i * p->latents] += p->rows.offset[i % n];
     }
+    if (p->tight) {
+        p->engine->residual(p->self, p->residual);
+    }
+    if (p->tight && p->spread != NULL) {
+        thi_spread_add(p->spread, n * p->latents, p->residual);
+    }
     for (int k = 0; k < p->components; k++) {
         THI_TRY(ask(p, k, weight, draws, phi));
     }
@@ -209,6 +264,9 @@ thiele_status thi_pass_take(thi_pass *p, double weight, uint64_t draws, thi_want
         return THIELE_OK;
     }
     THI_TRY((inside ? take_inside : take_outside)(p, weight, draws, wanted.phi));
+    if (wanted.pull && p->tight && !inside && !p->guessing) {
+        p->engine->relieve(p->self, p->spared);
+    }
     if (wanted.pull) {
         THI_TRY(p->engine->pull(p->self, p->problem->ctx, inside ? NULL : p->g, inside ? NULL : p->h, p->bar));
     }
