@@ -41,6 +41,11 @@ bool thi_pass_is_tight(const thi_spec *spec, const thi_engine *engine)
     return spec->lik->ops->precision != NULL && engine->residual != NULL;
 }
 
+bool thi_pass_is_apart(const thi_spec *spec, const thi_engine *engine, bool steps)
+{
+    return steps && engine->aim != NULL && spec->steps != NULL;
+}
+
 thiele_status thi_pass_open(thi_pass *p, const thi_problem *problem, const thi_engine *engine, const void *shape,
                             const thi_pass_shape *size)
 {
@@ -52,13 +57,15 @@ thiele_status thi_pass_open(thi_pass *p, const thi_problem *problem, const thi_e
     p->components = size->components;
     p->capacity = size->capacity;
     p->tight = thi_pass_is_tight(spec, engine);
+    p->apart = p->aiming = thi_pass_is_apart(spec, engine, size->steps);
     p->providers = (thi_providers){.lik = spec->lik, .method = spec->expectation};
+    p->aims = (thi_providers){.lik = spec->lik, .method = spec->steps};
     thiele_status status;
     THI_TRY(open_vectors(p));
     THI_TRY(thi_rows_alloc(&p->rows, problem->ctx, p->capacity, source->dims, source->outputs, source->offset));
     THI_TRY(thi_alloc(problem->ctx, &p->row, (size_t)p->capacity, sizeof *p->row));
     THI_TRY(engine->open(&p->self, problem->ctx, shape));
-    p->inside = engine->expects != NULL && engine->expects(p->self, spec->lik, spec->expectation);
+    p->inside = !p->apart && engine->expects != NULL && engine->expects(p->self, spec->lik, spec->expectation);
 out:
     return status;
 }
@@ -72,6 +79,7 @@ void thi_pass_close(thi_pass *p)
     }
     thi_rows_free(&p->rows);
     thi_providers_close(&p->providers);
+    thi_providers_close(&p->aims);
     if (p->engine != NULL) {
         p->engine->close(p->self);
     }
@@ -105,7 +113,7 @@ static void take_guesses(thi_pass *p, double *shift)
 }
 
 /* (E, g, h) at the guesses, with g of a step from the present means. */
-static thiele_status ask_guesses(thi_pass *p, const thi_asked *asked)
+static thiele_status ask_guesses(thi_pass *p, thi_providers *providers, const thi_asked *asked)
 {
     int64_t numbers = p->rows.n * p->latents;
     double *shift;
@@ -114,7 +122,7 @@ static thiele_status ask_guesses(thi_pass *p, const thi_asked *asked)
         return status;
     }
     take_guesses(p, shift);
-    status = thi_providers_expect(&p->providers, p->problem->ctx, asked);
+    status = thi_providers_expect(providers, p->problem->ctx, asked);
     for (int64_t i = 0; i < numbers && status == THIELE_OK; i++) {
         p->g[i] -= 2.0 * p->h[i] * shift[i];
     }
@@ -158,7 +166,7 @@ static double share_of(const thi_pass *p, int component)
 }
 
 /* Component k at the present marginals: its E is added up, its g and h are weighted. */
-static thiele_status ask(thi_pass *p, int component, double weight, uint64_t draws, bool phi)
+static thiele_status ask(thi_pass *p, thi_providers *providers, int component, double weight, uint64_t draws, bool phi)
 {
     int64_t n = p->rows.n, Q = p->latents, parameters = phi ? p->problem->spec->lik->parameters : 0;
     int64_t at = component * n * Q;
@@ -173,7 +181,7 @@ static thiele_status ask(thi_pass *p, int component, double weight, uint64_t dra
                        p->h + at,
                        parameters > 0 ? p->dphi : NULL};
     thiele_status status =
-        p->guessing ? ask_guesses(p, &asked) : thi_providers_expect(&p->providers, p->problem->ctx, &asked);
+        p->guessing ? ask_guesses(p, providers, &asked) : thi_providers_expect(providers, p->problem->ctx, &asked);
     if (status != THIELE_OK) {
         return status;
     }
@@ -223,8 +231,24 @@ thiele_status thi_pass_fetch(thi_pass *p, int64_t count, const int64_t *row)
     return p->problem->source->fetch(p->problem->source->arg, p->problem->ctx, count, row, &p->rows);
 }
 
-static thiele_status take_outside(thi_pass *p, double weight, uint64_t draws, bool phi)
+/*
+ * (E, g, h) of the rows for a step, to the engine. alone: nothing else is wanted, and their E is the one that counts.
+ */
+static thiele_status aim(thi_pass *p, double weight, uint64_t draws, bool alone)
 {
+    double expected = p->at.expected, own = p->expected_of[0];
+    thiele_status status = ask(p, &p->aims, 0, weight, draws, false);
+    if (!alone) {
+        p->at.expected = expected;
+        p->expected_of[0] = own;
+    }
+    return status == THIELE_OK ? p->engine->aim(p->self, p->problem->ctx, p->g, p->h) : status;
+}
+
+/* The rows' marginals, and their expectations unless those for a step are all that is wanted. */
+static thiele_status take_outside(thi_pass *p, double weight, uint64_t draws, thi_wanted wanted)
+{
+    bool alone = p->aiming && wanted.step && !wanted.q && !wanted.prior && !wanted.phi;
     int64_t n = p->rows.n;
     thiele_status status;
     THI_TRY(p->engine->marginals(p->self, p->problem->ctx, n, p->rows.X, p->mu, p->v));
@@ -237,17 +261,20 @@ static thiele_status take_outside(thi_pass *p, double weight, uint64_t draws, bo
     if (p->tight && p->spread != NULL) {
         thi_spread_add(p->spread, n * p->latents, p->residual);
     }
-    for (int k = 0; k < p->components; k++) {
-        THI_TRY(ask(p, k, weight, draws, phi));
+    if (p->aiming && wanted.step) {
+        THI_TRY(aim(p, weight, draws, alone));
+    }
+    for (int k = 0; k < p->components && !alone; k++) {
+        THI_TRY(ask(p, &p->providers, k, weight, draws, wanted.phi));
     }
 out:
     return status;
 }
 
-static thiele_status take_inside(thi_pass *p, double weight, uint64_t draws, bool phi)
+static thiele_status take_inside(thi_pass *p, double weight, uint64_t draws, thi_wanted wanted)
 {
     thiele_status status = p->engine->marginals(p->self, p->problem->ctx, p->rows.n, p->rows.X, NULL, NULL);
-    return status == THIELE_OK ? ask_inside(p, weight, draws, phi) : status;
+    return status == THIELE_OK ? ask_inside(p, weight, draws, wanted.phi) : status;
 }
 
 /* An offset of the rows and guesses of f are known on the host alone. */
@@ -258,16 +285,16 @@ static bool is_inside(const thi_pass *p)
 
 thiele_status thi_pass_take(thi_pass *p, double weight, uint64_t draws, thi_wanted wanted)
 {
-    bool inside = is_inside(p);
+    bool inside = is_inside(p), pull = wanted.q || wanted.prior || (wanted.step && !p->aiming);
     thiele_status status;
     if (p->rows.n == 0) {
         return THIELE_OK;
     }
-    THI_TRY((inside ? take_inside : take_outside)(p, weight, draws, wanted.phi));
-    if (wanted.pull && p->tight && !inside && !p->guessing) {
+    THI_TRY((inside ? take_inside : take_outside)(p, weight, draws, wanted));
+    if (pull && p->tight && !inside && !p->guessing) {
         p->engine->relieve(p->self, p->spared);
     }
-    if (wanted.pull) {
+    if (pull) {
         THI_TRY(p->engine->pull(p->self, p->problem->ctx, inside ? NULL : p->g, inside ? NULL : p->h, p->bar));
     }
     p->at.seen += p->rows.n;
@@ -384,7 +411,7 @@ thiele_status thi_pass_again(thi_pass *p, double *hypers)
         status = ask_inside(p, weight, 0, true);
     }
     for (int k = 0; k < p->components && !is_inside(p) && status == THIELE_OK; k++) {
-        status = ask(p, k, weight, 0, true);
+        status = ask(p, &p->providers, k, weight, 0, true);
     }
     give_hypers(p, hypers);
     return status;

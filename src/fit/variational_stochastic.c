@@ -266,7 +266,7 @@ static thiele_status step(loop *l, bool *ended)
     thi_part part = next_batch(l);
     bool prior = moves_prior(l);
     double size = fit->natural ? rho_of(l) : l->rate * pace(l);
-    thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){true, !fit->natural, prior, prior});
+    thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){fit->natural, !fit->natural, prior, true});
     if (status != THIELE_OK && status != THIELE_ERROR_NUMERIC) {
         return status;
     }

@@ -15,8 +15,8 @@ struct thi_fitting {
     thiele_model *model;
     thi_driver *driver; /* borrowed */
     const thi_method *method;
-    bool goes_on;            /* until the deadline: what is made again in a part of the time is not as good */
-    const char *expectation; /* as the method has it; NULL: as the options do */
+    bool goes_on;      /* until the deadline: what is made again in a part of the time is not as good */
+    const char *steps; /* expectations of natural steps, as the method has them; NULL: the options say all */
     thi_variational_settings settings;
     thi_variational_result outcome;
     thi_decoupled_settings decoupled_settings;
