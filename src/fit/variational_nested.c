@@ -3,7 +3,7 @@
  * to their fixed point, where the gradient at fixed sites is all of it (they are a stationary point). It is the fixed
  * point of the likelihood itself: at that of auxiliary variables, which lead the first sites near to it, value and
  * gradient of the bound would not belong together, and line searches end early. With Gaussian
- * noise one natural step of size 1 from q = p is that point, and the bound is Titsias' collapsed one (2009). An
+ * noise one natural step of size 1 from q = p is that point, and the bound is Titsias' collapsed one (2025). An
  * evaluation there is two passes over the rows, else some five to ten.
  */
 #include "fit/variational_state.h"

@@ -2,7 +2,8 @@
  * Minibatches, drawn without replacement epoch by epoch, each standing for all rows with the weight N/B. natural: a
  * step of the sites (MATH.md section 3; savigp-jmlr Theorem 2, Hensman et al. 2013 for Gaussian noise), Adam for
  * hyperparameters and Z by the gradient at fixed sites; at the end the sites go to their fixed point over all rows,
- * which takes the noise of the batches out of q. Else one rule for q and the rest together. A step that fails is taken
+ * which takes the noise of the batches out of q. Where steps go by auxiliary variables (pass.h) that is the fixed point
+ * of the likelihood itself. Else one rule for q and the rest together. A step that fails is taken
  * back and all further ones are shorter; monitor.h lowers the rate and ends the run.
  */
 #include "fit/variational_state.h"
@@ -454,7 +455,8 @@ static thiele_status finish(loop *l)
         return status;
     }
     fit->white = fit->natural;
-    fit->passes = INFINITY; /* --epochs are those of the steps */
+    fit->pass.aiming = false; /* q ends where the likelihood itself has it */
+    fit->passes = INFINITY;   /* --epochs are those of the steps */
     if (!few && fit->natural) {
         status = try_last_step(l);
     }
