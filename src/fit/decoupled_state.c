@@ -54,7 +54,7 @@ thiele_status thi_dfit_open(thi_dfit *fit)
     }
     THI_TRY(thi_alloc(fit->problem.ctx, &fit->column, (size_t)fit->columns, sizeof *fit->column));
     THI_TRY(thi_pass_open(&fit->pass, &fit->problem, &thi_engine_decoupled, &shape,
-                          &(thi_pass_shape){1, 1, fit->batches.largest, false}));
+                          &(thi_pass_shape){1, 1, fit->batches.largest}));
 out:
     return status;
 }

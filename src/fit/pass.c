@@ -41,11 +41,6 @@ bool thi_pass_is_tight(const thi_spec *spec, const thi_engine *engine)
     return spec->lik->ops->precision != NULL && engine->residual != NULL;
 }
 
-bool thi_pass_is_apart(const thi_spec *spec, const thi_engine *engine, bool steps)
-{
-    return steps && engine->aim != NULL && spec->steps != NULL;
-}
-
 thiele_status thi_pass_open(thi_pass *p, const thi_problem *problem, const thi_engine *engine, const void *shape,
                             const thi_pass_shape *size)
 {
@@ -57,15 +52,15 @@ thiele_status thi_pass_open(thi_pass *p, const thi_problem *problem, const thi_e
     p->components = size->components;
     p->capacity = size->capacity;
     p->tight = thi_pass_is_tight(spec, engine);
-    p->apart = p->aiming = thi_pass_is_apart(spec, engine, size->steps);
+    p->leads = p->leading = spec->steps != NULL;
     p->providers = (thi_providers){.lik = spec->lik, .method = spec->expectation};
-    p->aims = (thi_providers){.lik = spec->lik, .method = spec->steps};
+    p->first = (thi_providers){.lik = spec->lik, .method = spec->steps};
     thiele_status status;
     THI_TRY(open_vectors(p));
     THI_TRY(thi_rows_alloc(&p->rows, problem->ctx, p->capacity, source->dims, source->outputs, source->offset));
     THI_TRY(thi_alloc(problem->ctx, &p->row, (size_t)p->capacity, sizeof *p->row));
     THI_TRY(engine->open(&p->self, problem->ctx, shape));
-    p->inside = !p->apart && engine->expects != NULL && engine->expects(p->self, spec->lik, spec->expectation);
+    p->inside = !p->leads && engine->expects != NULL && engine->expects(p->self, spec->lik, spec->expectation);
 out:
     return status;
 }
@@ -79,7 +74,7 @@ void thi_pass_close(thi_pass *p)
     }
     thi_rows_free(&p->rows);
     thi_providers_close(&p->providers);
-    thi_providers_close(&p->aims);
+    thi_providers_close(&p->first);
     if (p->engine != NULL) {
         p->engine->close(p->self);
     }
@@ -231,24 +226,9 @@ thiele_status thi_pass_fetch(thi_pass *p, int64_t count, const int64_t *row)
     return p->problem->source->fetch(p->problem->source->arg, p->problem->ctx, count, row, &p->rows);
 }
 
-/*
- * (E, g, h) of the rows for a step, to the engine. alone: nothing else is wanted, and their E is the one that counts.
- */
-static thiele_status aim(thi_pass *p, double weight, uint64_t draws, bool alone)
-{
-    double expected = p->at.expected, own = p->expected_of[0];
-    thiele_status status = ask(p, &p->aims, 0, weight, draws, false);
-    if (!alone) {
-        p->at.expected = expected;
-        p->expected_of[0] = own;
-    }
-    return status == THIELE_OK ? p->engine->aim(p->self, p->problem->ctx, p->g, p->h) : status;
-}
-
-/* The rows' marginals, and their expectations unless those for a step are all that is wanted. */
 static thiele_status take_outside(thi_pass *p, double weight, uint64_t draws, thi_wanted wanted)
 {
-    bool alone = p->aiming && wanted.step && !wanted.q && !wanted.prior && !wanted.phi;
+    bool first = p->leading && wanted.step && !wanted.q && !wanted.prior && !wanted.phi;
     int64_t n = p->rows.n;
     thiele_status status;
     THI_TRY(p->engine->marginals(p->self, p->problem->ctx, n, p->rows.X, p->mu, p->v));
@@ -261,11 +241,8 @@ static thiele_status take_outside(thi_pass *p, double weight, uint64_t draws, th
     if (p->tight && p->spread != NULL) {
         thi_spread_add(p->spread, n * p->latents, p->residual);
     }
-    if (p->aiming && wanted.step) {
-        THI_TRY(aim(p, weight, draws, alone));
-    }
-    for (int k = 0; k < p->components && !alone; k++) {
-        THI_TRY(ask(p, &p->providers, k, weight, draws, wanted.phi));
+    for (int k = 0; k < p->components; k++) {
+        THI_TRY(ask(p, first ? &p->first : &p->providers, k, weight, draws, wanted.phi));
     }
 out:
     return status;
@@ -285,7 +262,7 @@ static bool is_inside(const thi_pass *p)
 
 thiele_status thi_pass_take(thi_pass *p, double weight, uint64_t draws, thi_wanted wanted)
 {
-    bool inside = is_inside(p), pull = wanted.q || wanted.prior || (wanted.step && !p->aiming);
+    bool inside = is_inside(p), pull = wanted.step || wanted.q || wanted.prior;
     thiele_status status;
     if (p->rows.n == 0) {
         return THIELE_OK;

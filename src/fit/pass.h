@@ -10,10 +10,10 @@
  * than p, row by row by the factor kappa = 1/(1 + r/s2) that is best, so that each row has E at v - (1 - kappa) r, less
  * (kappa - 1 - log kappa)/2     in all  -log(1 + r/s2)/2 in place of -r/(2 s2) q(u) and predictions stay what they are.
  *
- * Where the specification has other expectations for steps (those of auxiliary variables, a bound in closed form),
- * natural steps may go by them, and a pass that is for a step alone has their bound then, which steps of size 1 never
- * lower. Gradients, and the bound of every other pass, are those of the likelihood itself: hyperparameters that such a
- * bound chooses make its gap small, not the error.
+ * Where the specification has other expectations to begin with (those of auxiliary variables, a bound in closed form
+ * which natural steps of size 1 never lower), passes that are for a step alone have these while the pass is leading.
+ * All that is learned is by the likelihood itself: hyperparameters that such a bound chooses make its gap small, not
+ * the error.
  *
  * O(capacity M) memory whatever the number of rows; nothing is allocated after thi_pass_open, providers of expectations
  * apart, which are opened by the first block and kept.
@@ -54,12 +54,11 @@ typedef struct thi_pass {
     const thi_engine *engine;
     void *self; /* the engine's workspace */
     int64_t latents, components, capacity;
-    thi_providers providers; /* of expectations */
-    thi_providers aims;      /* of those for steps, where they are others */
-    bool apart, aiming;      /* they are; and steps go by them now */
-    bool inside;             /* the engine itself knows the likelihood */
-    thi_rows rows;           /* of the present block */
-    int64_t *row;            /* their numbers */
+    thi_providers providers, first; /* of expectations; of those to begin with */
+    bool leads, leading;            /* there are such; and they are asked for steps now */
+    bool inside;                    /* the engine itself knows the likelihood */
+    thi_rows rows;                  /* of the present block */
+    int64_t *row;                   /* their numbers */
     double *mu, *v, *g, *h, *E, *dphi;
     bool tight;                           /* the tighter bound: */
     double *residual, *narrowed, *spared; /* r, Q x n; v less (1 - kappa) r, and (kappa - 1) h, as v and h */
@@ -78,11 +77,8 @@ typedef struct thi_pass {
 /* Rows at a time, at most, and how many functions and components the engine has. The problem is borrowed. */
 typedef struct thi_pass_shape {
     int64_t latents, components, capacity;
-    bool steps; /* q moves by natural steps */
 } thi_pass_shape;
 
-/* Whether steps of q go by other expectations than the rest. */
-bool thi_pass_is_apart(const thi_spec *spec, const thi_engine *engine, bool steps);
 /* Whether a fit has the tighter bound. */
 bool thi_pass_is_tight(const thi_spec *spec, const thi_engine *engine);
 /* shape: the engine's. May be closed after an error. */

@@ -115,9 +115,9 @@ thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations, 
     thi_driver_phase(fit->problem.driver, phase, iterations);
     THI_TRY(thi_sites_work_open(&n.work, fit));
     THI_TRY(thi_alloc(fit->problem.ctx, &n.best, (size_t)thi_sites_size(&fit->shape), sizeof *n.best));
-    if (fit->pass.apart) {
+    if (fit->pass.leading) {
         THI_TRY(thi_sites_converge(fit, &thi_all_rows, &n.work, outer_tolerance(fit), INNER_STEPS));
-        fit->pass.aiming = false;
+        fit->pass.leading = false;
     }
     if (thi_vfit_size(fit) > 0) {
         THI_TRY(climb(&n, iterations));
@@ -129,7 +129,6 @@ thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations, 
     fit->result->bound_rows = fit->problem.source->n;
 out:
     fit->pass.may_stop = false;
-    fit->pass.aiming = fit->pass.apart;
     thi_free(n.best);
     thi_sites_work_close(&n.work);
     return status;

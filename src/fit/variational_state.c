@@ -137,7 +137,6 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t b
                              .whitened = !(fit->settings->plain && fit->settings->diagonal),
                              .fixed_Z = fit->settings->fixed_Z,
                              .steps = fit->natural,
-                             .aims = thi_pass_is_apart(fit->problem.spec, &thi_engine_variational, fit->natural),
                              .spares = thi_pass_is_tight(fit->problem.spec, &thi_engine_variational),
                              .quick = fit->quick && batch >= QUICK_ROWS * M,
                              .group = latents->group};
@@ -145,7 +144,7 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t b
     thiele_status status;
     THI_TRY(open_vectors(fit));
     THI_TRY(thi_pass_open(&fit->pass, &fit->problem, &thi_engine_variational, &fit->shape,
-                          &(thi_pass_shape){fit->shape.latents, fit->shape.components, capacity, fit->natural}));
+                          &(thi_pass_shape){fit->shape.latents, fit->shape.components, capacity}));
     THI_TRY(open_pointers(fit));
     if (fit->natural) {
         THI_TRY(open_sites(fit));

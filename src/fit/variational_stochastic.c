@@ -2,8 +2,7 @@
  * Minibatches, drawn without replacement epoch by epoch, each standing for all rows with the weight N/B. natural: a
  * step of the sites (MATH.md section 3; savigp-jmlr Theorem 2, Hensman et al. 2013 for Gaussian noise), Adam for
  * hyperparameters and Z by the gradient at fixed sites; at the end the sites go to their fixed point over all rows,
- * which takes the noise of the batches out of q. Where steps go by auxiliary variables (pass.h) that is the fixed point
- * of the likelihood itself. Else one rule for q and the rest together. A step that fails is taken
+ * which takes the noise of the batches out of q. Else one rule for q and the rest together. A step that fails is taken
  * back and all further ones are shorter; monitor.h lowers the rate and ends the run.
  */
 #include "fit/variational_state.h"
@@ -267,7 +266,7 @@ static thiele_status step(loop *l, bool *ended)
     thi_part part = next_batch(l);
     bool prior = moves_prior(l);
     double size = fit->natural ? rho_of(l) : l->rate * pace(l);
-    thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){fit->natural, !fit->natural, prior, true});
+    thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){fit->natural, !fit->natural, prior, prior});
     if (status != THIELE_OK && status != THIELE_ERROR_NUMERIC) {
         return status;
     }
@@ -455,8 +454,7 @@ static thiele_status finish(loop *l)
         return status;
     }
     fit->white = fit->natural;
-    fit->pass.aiming = false; /* q ends where the likelihood itself has it */
-    fit->passes = INFINITY;   /* --epochs are those of the steps */
+    fit->passes = INFINITY; /* --epochs are those of the steps */
     if (!few && fit->natural) {
         status = try_last_step(l);
     }
@@ -518,6 +516,7 @@ thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate)
     loop l;
     bool ended = false, late = false, settled = false;
     thiele_status status;
+    fit->pass.leading = false;
     THI_TRY(loop_open(&l, fit, rule, rate));
     l.most = most_steps(&l);
     thi_driver_phase(fit->problem.driver, "fit", l.most);

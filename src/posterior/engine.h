@@ -9,7 +9,6 @@
  *   residual     the part of v that no q changes, where the family has one, for bounds that know better than to
  *                average a likelihood over it; `relieve` takes its adjoint back
  *   pull         takes (g, h) of those rows back; then marginals of others
- *   aim          takes the (g, h) by which q is to step, where these are not those of the gradient
  *   end          KL(q || p), and the rest of the gradient
  * after which `step` moves natural parameters with what was pulled and `freeze` copies q into a predictor. What q, its
  * adjoints and the shape of a workspace look like is said in the header of each family, and known to its fits alone. An
@@ -57,11 +56,9 @@ typedef struct thi_engine {
      * `expect`. bar: adjoints, added to; or NULL.
      */
     thiele_status (*pull)(void *self, thiele_context *ctx, const double *g, const double *h, const void *bar);
-    /* (g, h) for `step` alone, before or after a pull of the same rows; where it is called, it is for all rows. */
-    thiele_status (*aim)(void *self, thiele_context *ctx, const double *g, const double *h);
     /* expected: K, the sums of E without the weights of components. bar: as given to every pull of the evaluation. */
     thiele_status (*end)(void *self, thiele_context *ctx, const double *expected, double *kl, const void *bar);
-    /* A natural step of size rho of what q refers to, with what was aimed or pulled since begin. Before the next begin.
+    /* A natural step of size rho of what q refers to, with what was pulled since begin. Before the next begin.
      */
     void (*step)(void *self, double rho, const void *q);
     /* Each latent once, after begin or end. It may take along what the workspace holds: begin or close come next. */

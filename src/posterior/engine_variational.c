@@ -43,11 +43,6 @@ static thiele_status pull(void *self, thiele_context *ctx, const double *g, cons
     return thi_variational_pull(self, ctx, g, h);
 }
 
-static thiele_status aim(void *self, thiele_context *ctx, const double *g, const double *h)
-{
-    return thi_variational_aim(self, ctx, g, h);
-}
-
 static thiele_status end(void *self, thiele_context *ctx, const double *expected, double *kl, const void *bar)
 {
     return thi_variational_end(self, ctx, expected, kl, bar);
@@ -84,7 +79,6 @@ const thi_engine thi_engine_variational = {
     .residual = residual,
     .relieve = relieve,
     .pull = pull,
-    .aim = aim,
     .end = end,
     .step = step,
     .freeze = freeze,

@@ -109,15 +109,6 @@ static void open_shared(thi_variational *v, supply *from)
     take_array(from, &v->vectors, VECTORS * v->members * M, sizeof(double));
     take_array(from, &v->part, blocks * v->sums_size, sizeof(double));
     take_matrix(from, &v->scaled, rows, M);
-    if (v->shape.aims) {
-        take_array(from, &v->aimed.sums, v->sums_size, sizeof(double));
-        take_array(from, &v->aimed.T, v->members, sizeof *v->aimed.T);
-    }
-    for (int i = 0; v->shape.aims && i < v->members; i++) {
-        if (from->status == THIELE_OK) {
-            take_matrix(from, &v->aimed.T[i], M, M);
-        }
-    }
     take_matrix(from, &v->work[0], M, M);
     take_matrix(from, &v->work[1], M, M);
     if (from->status == THIELE_OK) {
@@ -192,11 +183,6 @@ void thi_variational_close(thi_variational *v)
         thi_free(v->member[i].D.data);
         thi_free(v->member[i].G.data);
     }
-    for (int i = 0; i < v->members && v->aimed.T != NULL; i++) {
-        thi_free(v->aimed.T[i].data);
-    }
-    thi_free(v->aimed.T);
-    thi_free(v->aimed.sums);
     thi_free(v->group_of);
     thi_free(v->group);
     thi_free(v->member);
@@ -340,10 +326,6 @@ thiele_status thi_variational_begin(thi_variational *v, thiele_context *ctx, con
     }
     v->factored = true;
     memset(v->sums, 0, (size_t)v->sums_size * sizeof(double));
-    v->aimed.any = v->aimed.raw = false;
-    if (v->aimed.sums != NULL) {
-        memset(v->aimed.sums, 0, (size_t)v->sums_size * sizeof(double));
-    }
     THI_TRY(q != NULL ? thi_q_take(v, ctx, q) : thi_sites_take(v, ctx, sites));
     THI_TRY(thi_quick_begin(v, ctx, again));
 out:

@@ -32,7 +32,6 @@ typedef struct thi_shape {
     bool fixed_Z; /* no gradient in Z will be asked for */
     bool steps;   /* thi_variational_step will be */
     bool spares;  /* thi_variational_residual will be; never quick then */
-    bool aims;    /* thi_variational_aim will be */
     /*
      * Full S only: where Kzz is well conditioned, products with Kzz^-1 in place of solves (variational_quick.c). For
      * minibatches of many more rows than M: variances lose some digits, the noise of the batch is far larger.
@@ -111,8 +110,6 @@ void thi_variational_relieve(thi_variational *v, const double *c);
  * minibatch and of the components folded in.
  */
 thiele_status thi_variational_pull(thi_variational *v, thiele_context *ctx, const double *g, const double *h);
-/* The same for thi_variational_step alone, where it goes by other (g, h) than the gradient. B M^2 flops. */
-thiele_status thi_variational_aim(thi_variational *v, thiele_context *ctx, const double *g, const double *h);
 /*
  * *kl: KL(q || p), exact for K = 1; for a mixture minus the bound of savigp-jmlr eqs. 14 and 15. Adjoints (may be NULL)
  * get the gradient of F - KL. expected (K numbers; may be NULL when K = 1): the rows' weighted sum of E of each
@@ -123,7 +120,7 @@ thiele_status thi_variational_end(thi_variational *v, thiele_context *ctx, const
                                   const thi_adjoints *adjoints);
 /*
  * After thi_variational_end and before the next begin: a natural-gradient step of size rho of the sites that begin was
- * given, with the (g, h) pulled since, or aimed: T <- (1 - rho) T - 2 rho V diag(h) V', t <- (1 - rho) t + rho (V g - 2
+ * given, with the (g, h) pulled since: T <- (1 - rho) T - 2 rho V diag(h) V', t <- (1 - rho) t + rho (V g - 2
  * V diag(h) V'm). Whether I + T is positive definite shows at the next begin.
  */
 void thi_variational_step(thi_variational *v, double rho, thi_sites *sites);

@@ -338,23 +338,11 @@ static thiele_status clear_unwritten(thi_variational *v, thiele_context *ctx)
     return status;
 }
 
-/* Of both sets. */
-static thiele_status end_sums(thi_variational *v, thiele_context *ctx)
-{
-    thiele_status status = thi_quick_end(v, ctx);
-    if (status == THIELE_OK && v->aimed.any) {
-        thi_sites_exchange(v);
-        status = thi_quick_end(v, ctx);
-        thi_sites_exchange(v);
-    }
-    return status;
-}
-
 thiele_status thi_variational_end(thi_variational *v, thiele_context *ctx, const double *expected, double *kl,
                                   const thi_adjoints *adjoints)
 {
     thiele_status status = THIELE_OK;
-    THI_TRY(end_sums(v, ctx));
+    THI_TRY(thi_quick_end(v, ctx));
     THI_TRY(thi_kl_value(v, ctx, kl));
     if (adjoints == NULL) {
         return status;

@@ -40,13 +40,6 @@ typedef struct thi_member {
     thi_matrix G;  /* M x M, lower triangle: gradient in S of what a mixture's entropy has of pairs; K > 1 only */
 } thi_member;
 
-/* What pulls leave behind: T of all members, their sums of g and h, and whether there were any. */
-typedef struct thi_pulled {
-    thi_matrix *T;
-    double *sums;
-    bool any, raw;
-} thi_pulled;
-
 /* What latents with the same kernel and Z share. */
 typedef struct thi_group {
     thi_prior prior;
@@ -81,7 +74,6 @@ struct thi_variational {
     double *vectors;    /* all vectors of M of the members */
     double *sums;       /* g_sum and h_sum of all members; part of `vectors` */
     int64_t sums_size;
-    thi_pulled aimed;       /* another set, by which sites step where there is any */
     double *part;           /* of sums_size for every block of rows */
     thi_matrix scaled;      /* rows x M */
     thi_matrix work[2];     /* M x M */
@@ -126,8 +118,6 @@ thiele_status thi_q_give(const thi_variational *v, thiele_context *ctx, const th
 void thi_q_give_weights(const thi_variational *v, double *q_bar);
 
 /* --- variational_sites.c --- */
-/* What was pulled and what was aimed change places. */
-void thi_sites_exchange(thi_variational *v);
 thiele_status thi_sites_take(thi_variational *v, thiele_context *ctx, thi_sites *sites);
 /* P of the member's group += that of the collapsed bound at fixed sites. T is full symmetric. */
 thiele_status thi_sites_adjoint(thi_variational *v, thiele_context *ctx, const thi_member *member);

@@ -151,40 +151,7 @@ static void blend(thi_matrix T, double rho, double by, thi_matrix A)
     }
 }
 
-void thi_sites_exchange(thi_variational *v)
-{
-    bool any = v->pulled, raw = v->raw_sums;
-    v->pulled = v->aimed.any;
-    v->raw_sums = v->aimed.raw;
-    v->aimed.any = any;
-    v->aimed.raw = raw;
-    for (int i = 0; i < v->members; i++) {
-        thi_matrix T = v->member[i].T;
-        v->member[i].T = v->aimed.T[i];
-        v->aimed.T[i] = T;
-    }
-    for (int64_t i = 0; i < v->sums_size; i++) {
-        double sum = v->sums[i];
-        v->sums[i] = v->aimed.sums[i];
-        v->aimed.sums[i] = sum;
-    }
-}
-
-thiele_status thi_variational_aim(thi_variational *v, thiele_context *ctx, const double *g, const double *h)
-{
-    bool narrow = v->narrow;
-    const double *c = v->c;
-    v->narrow = true;
-    v->c = NULL;
-    thi_sites_exchange(v);
-    thiele_status status = thi_variational_pull(v, ctx, g, h);
-    thi_sites_exchange(v);
-    v->narrow = narrow;
-    v->c = c;
-    return status;
-}
-
-static void take_step(thi_variational *v, double rho, thi_sites *sites)
+void thi_variational_step(thi_variational *v, double rho, thi_sites *sites)
 {
     int64_t M = v->shape.inducing;
     double by = v->pulled ? -2.0 * rho : 0.0; /* without pulls nothing is in T */
@@ -199,18 +166,6 @@ static void take_step(thi_variational *v, double rho, thi_sites *sites)
             thi_blas_symm(THI_LEFT, by, member->T, thi_matrix_view(member->m, M, 1, M), 1.0,
                           thi_matrix_view(t, M, 1, M));
         }
-    }
-}
-
-void thi_variational_step(thi_variational *v, double rho, thi_sites *sites)
-{
-    bool aimed = v->aimed.any;
-    if (aimed) {
-        thi_sites_exchange(v);
-    }
-    take_step(v, rho, sites);
-    if (aimed) {
-        thi_sites_exchange(v);
     }
 }
 

@@ -283,7 +283,7 @@ static void run_pass(trial *t, const thi_engine *engine, double *offset, bool in
     lik->value[0] = NOISE;
     spec.lik = lik;
     thi_source_of_rows(&source, &data);
-    assert_ok(ctx, thi_pass_open(&pass, &problem, engine, t->p.shape, &(thi_pass_shape){1, 1, t->p.n - 5, false}));
+    assert_ok(ctx, thi_pass_open(&pass, &problem, engine, t->p.shape, &(thi_pass_shape){1, 1, t->p.n - 5}));
     assert_int_equal(pass.inside, inside);
     assert_ok(ctx, thi_pass_begin(&pass, t->p.q, t->p.adjoints));
     assert_ok(ctx, thi_pass_over(&pass, &thi_all_rows, all));
