@@ -175,6 +175,7 @@ static void open_fit(peer *p, FILE *file, const request *r)
                         .quick = true,
                         .result = &p->result};
     check(p->ctx, thi_vfit_open(&p->fit, r->M, Z, r->B, true));
+    p->fit.pass.tight = false; /* the peers have the bound of 2009 */
     int64_t size = p->fit.vector.first[THI_PART_KERNEL];
     take(file, 2, size, p->fit.vector.x);
     for (int64_t i = 0; file == NULL && i < size; i++) {
@@ -227,8 +228,7 @@ static void close_peer(peer *p)
 
 static void evaluate(peer *p)
 {
-    check(p->ctx,
-          thi_vfit_evaluate(&p->fit, &p->part, (thi_wanted){.pull = true, .q = true, .prior = true, .phi = true}));
+    check(p->ctx, thi_vfit_evaluate(&p->fit, &p->part, (thi_wanted){.q = true, .prior = true, .phi = true}));
 }
 
 /* As src/fit/variational_stochastic.c does it. */

@@ -25,6 +25,7 @@ typedef struct trial {
     int64_t members;        /* Q n K */
     double *c, *d;          /* members each: slopes of F in mu and v */
     double *mu, *v, *g, *h; /* members each: of the last part */
+    double *r, *r_bar;      /* likewise: the residual, and its adjoint beyond h */
     bool gaussian;          /* F is the expectation of Gaussian noise instead */
 } trial;
 
@@ -46,7 +47,7 @@ static inline void prepare(trial *t, thiele_context *c, int row, int variant, in
     *t = (trial){.engine = rows[row].engine, .fixture = rows[row].fixture};
     t->fixture->open(&t->p, c, variant, size);
     t->members = t->p.latents * t->p.n * t->p.components;
-    double **vectors[] = {&t->c, &t->d, &t->mu, &t->v, &t->g, &t->h};
+    double **vectors[] = {&t->c, &t->d, &t->mu, &t->v, &t->g, &t->h, &t->r, &t->r_bar};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         *vectors[i] = fixture_numbers(t->members);
     }
@@ -63,7 +64,7 @@ static inline void start(trial *t, thiele_context *c, int row, int variant, int 
 
 static inline void finish(trial *t)
 {
-    double *const vectors[] = {t->c, t->d, t->mu, t->v, t->g, t->h, t->p.X, t->p.y, t->p.x, t->p.bar};
+    double *const vectors[] = {t->c, t->d, t->mu, t->v, t->g, t->h, t->r, t->r_bar, t->p.X, t->p.y, t->p.x, t->p.bar};
     t->engine->close(t->self);
     if (t->fixture->close != NULL) {
         t->fixture->close(&t->p);
@@ -110,6 +111,24 @@ static inline void expect(trial *t, int64_t first, int64_t n, double *expected)
     }
 }
 
+/* F has a part of its own of the residual, where the engine has one: sin(2 r) a row and latent, times d. */
+static inline void expect_residual(trial *t, int64_t first, int64_t n, double *expected)
+{
+    int64_t Q = t->p.latents, j = 0;
+    t->engine->residual(t->self, t->r);
+    for (int k = 0; k < t->p.components; k++) {
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t q = 0; q < Q; q++, j++) {
+                double r = t->r[q + i * Q], factor = t->d[q + Q * (first + i + k * t->p.n)];
+                assert_true(r >= 0.0 && r <= 1.0001 * t->v[j]);
+                expected[k] += factor * sin(2.0 * r);
+                t->r_bar[j] = 2.0 * weight(t, k) * factor * cos(2.0 * r);
+            }
+        }
+    }
+    t->engine->relieve(t->self, t->r_bar);
+}
+
 /* F - KL in so many parts of the rows, and adjoints unless bar is NULL. */
 static inline thiele_status evaluate(trial *t, thiele_context *c, int parts, const void *bar, double *value)
 {
@@ -120,6 +139,9 @@ static inline thiele_status evaluate(trial *t, thiele_context *c, int parts, con
         int64_t first = part * t->p.n / parts, n = (part + 1) * t->p.n / parts - first;
         THI_TRY(t->engine->marginals(t->self, c, n, t->p.X + first * FIXTURE_DIMS, t->mu, t->v));
         expect(t, first, n, expected);
+        if (t->engine->residual != NULL && !t->gaussian) {
+            expect_residual(t, first, n, expected);
+        }
         THI_TRY(t->engine->pull(t->self, c, t->g, t->h, bar));
     }
     THI_TRY(t->engine->end(t->self, c, expected, &kl, bar));

@@ -136,7 +136,7 @@ static thiele_status open_engine(thi_bfit *fit)
     const double *weight = fit->settings->form.weight;
     thi_sparse_shape shape = {.M = fit->M,
                               .largest = fit->result->largest,
-                              .penalty = THI_PENALTY_TRACE,
+                              .penalty = THI_PENALTY_LOG,
                               .gradients = fit->learn && fit->closed,
                               .sites = fit->sites != NULL};
     thiele_status status = THIELE_OK;

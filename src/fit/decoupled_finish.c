@@ -15,7 +15,7 @@ static const double TOLERANCE = 1e-6;
 /* The bound over the first batches of the next epoch, as many as there is time for; *rows of them. */
 static thiele_status pass(thi_dfit *fit, int64_t from, int64_t count, bool pull, int64_t *rows)
 {
-    thi_wanted wanted = {.pull = pull};
+    thi_wanted wanted = {.step = pull};
     thiele_status status;
     int64_t t = from;
     *rows = 0;

@@ -119,7 +119,7 @@ static thiele_status step(loop *l)
     if (l->failures == 0) {
         THI_TRY(grow(fit));
     }
-    status = thi_dfit_evaluate(fit, l->t, (thi_wanted){.pull = true, .q = true, .prior = prior});
+    status = thi_dfit_evaluate(fit, l->t, (thi_wanted){.q = true, .prior = prior});
     if (status == THIELE_OK) {
         l->failures = 0;
         l->caution = fmin(1.0, RECOVERY * l->caution);

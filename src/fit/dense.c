@@ -13,6 +13,8 @@
 static const double SMALLEST_STEP = 1.0 / 1024.0;
 /* Sites of the first guess have at least this share of the prior's precision. */
 static const double FIRST_SHARE = 0.01;
+/* Nats: sites by other expectations are near enough to those of the bound's own when a step gains less. */
+static const double NEAR = 0.1;
 enum { LEAST_STEPS = 8 };
 static const thi_engine *const engine = &thi_engine_dense;
 
@@ -39,7 +41,9 @@ static thiele_status open_latents(thi_dense_fit *fit, thiele_context *ctx)
 
 thiele_status thi_dense_fit_open(thi_dense_fit *fit, thiele_context *ctx, const thi_spec *spec, const thi_rows *rows)
 {
-    *fit = (thi_dense_fit){.spec = spec, .rows = rows, .providers = {.lik = spec->lik, .method = spec->expectation}};
+    *fit = (thi_dense_fit){.spec = spec, .rows = rows, .leads = spec->steps != NULL};
+    fit->providers = (thi_providers){.lik = spec->lik, .method = spec->expectation};
+    fit->first = (thi_providers){.lik = spec->lik, .method = spec->steps};
     int64_t n = rows->n, all = n * spec->latents.count;
     const struct {
         double **vector;
@@ -82,6 +86,7 @@ void thi_dense_fit_close(thi_dense_fit *fit)
         engine->close(fit->latent[q]);
     }
     thi_providers_close(&fit->providers);
+    thi_providers_close(&fit->first);
     thi_free(fit->fresh);
     thi_free(fit->latent);
     thi_anderson_close(&fit->anderson);
@@ -104,7 +109,7 @@ static int64_t half(const thi_dense_fit *fit)
 static thiele_status expect(thi_dense_fit *fit, thiele_context *ctx, double *dphi)
 {
     const thi_asked asked = {0, fit->rows->n, fit->rows->y, fit->f_mu, fit->f_v, fit->E, fit->g, fit->h, dphi};
-    return thi_providers_expect(&fit->providers, ctx, &asked);
+    return thi_providers_expect(fit->leading ? &fit->first : &fit->providers, ctx, &asked);
 }
 
 /* Conditions a latent on its part of these sites: marginals of f but for the rows' offsets; its KL is added. */
@@ -286,7 +291,7 @@ static thiele_status start_cold(thi_dense_fit *fit, thiele_context *ctx, thi_con
 static thiele_status start(thi_dense_fit *fit, thiele_context *ctx, const thi_converge_options *options,
                            thi_converge_result *result)
 {
-    if (fit->warm && !options->cold) {
+    if (fit->warm && (fit->leads || !options->cold)) {
         thiele_status status = evaluate(fit, ctx, fit->sites);
         result->steps++;
         if (status != THIELE_ERROR_NUMERIC) {
@@ -352,15 +357,12 @@ static bool is_stopped(const thi_spec *spec)
     return spec->driver != NULL && thi_driver_stopped(spec->driver);
 }
 
-thiele_status thi_dense_converge(thi_dense_fit *fit, thiele_context *ctx, const thi_converge_options *options,
-                                 thi_converge_result *result)
+/* Steps from sites that were evaluated. */
+static thiele_status climb(thi_dense_fit *fit, thiele_context *ctx, const thi_converge_options *options,
+                           thi_converge_result *result)
 {
-    *result = (thi_converge_result){0};
     double rho = 1.0;
-    thiele_status status;
-    take_priors(fit);
-    THI_TRY(start(fit, ctx, options, result));
-    fit->warm = true;
+    thiele_status status = THIELE_OK;
     thi_anderson_reset(&fit->anderson);
     /* A stop is heard once there is something to keep: what the first steps gain is most of it. */
     while (result->steps < options->steps && !result->converged &&
@@ -375,6 +377,38 @@ thiele_status thi_dense_converge(thi_dense_fit *fit, thiele_context *ctx, const 
         result->converged = !moved || fabs(fit->bound - before) < options->tolerance * rho;
         rho = rho < tried ? rho : fmin(1.0, 2.0 * rho);
     }
+out:
+    return status;
+}
+
+/* The first sites by the expectations that are for steps. */
+static thiele_status lead(thi_dense_fit *fit, thiele_context *ctx, const thi_converge_options *options,
+                          thi_converge_result *result)
+{
+    thi_converge_options near = {.tolerance = fmax(options->tolerance, NEAR), .steps = options->steps};
+    thiele_status status;
+    fit->leading = true;
+    THI_TRY(start_cold(fit, ctx, result));
+    THI_TRY(climb(fit, ctx, &near, result));
+    fit->warm = true;
+out:
+    fit->leading = result->converged = false;
+    return status;
+}
+
+thiele_status thi_dense_converge(thi_dense_fit *fit, thiele_context *ctx, const thi_converge_options *options,
+                                 thi_converge_result *result)
+{
+    bool cold = options->cold || !fit->warm;
+    *result = (thi_converge_result){0};
+    thiele_status status;
+    take_priors(fit);
+    if (fit->leads && cold) {
+        THI_TRY(lead(fit, ctx, options, result));
+    }
+    THI_TRY(start(fit, ctx, options, result));
+    fit->warm = true;
+    THI_TRY(climb(fit, ctx, options, result));
 out:
     if (status != THIELE_OK) {
         fit->warm = false;

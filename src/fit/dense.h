@@ -2,7 +2,9 @@
  * Any likelihood with a Gaussian posterior at all n rows: q factorises over the latents, each by n sites (lambda, nu),
  * which natural-gradient steps bring to their fixed point (MATH.md section 3; savigp-jmlr Theorem 2 and section 6.1.1):
  *   lambda = -2 h,  nu = g - 2 h mu      (E, g, h) at N(mu + o, v),  o = prior mean + offset
- * The bound E - KL at the fixed point is what the hyperparameters are learned by.
+ * The bound E - KL at the fixed point is what the hyperparameters are learned by. Where the
+ * specification has other expectations for steps (those of auxiliary variables, which are safe from anywhere) the first
+ * sites are theirs.
  */
 #ifndef THI_FIT_DENSE_H
 #define THI_FIT_DENSE_H
@@ -13,11 +15,12 @@
 #include "posterior/dense.h"
 
 typedef struct thi_dense_fit {
-    const thi_spec *spec; /* borrowed; its values may change between calls */
-    const thi_rows *rows; /* borrowed */
-    thi_providers providers;
-    void **latent; /* Q workspaces of the engine */
-    bool *fresh;   /* Q: the values of its prior changed */
+    const thi_spec *spec;           /* borrowed; its values may change between calls */
+    const thi_rows *rows;           /* borrowed */
+    thi_providers providers, first; /* of expectations; of those that the first sites are made by */
+    bool leads, leading;            /* these are others, bounds; and are asked now */
+    void **latent;                  /* Q workspaces of the engine */
+    bool *fresh;                    /* Q: the values of its prior changed */
     /* lambda and then nu, each n x Q with the latent slowest: the sites, the step to those asked for, what is tried. */
     double *sites, *step, *trial;
     double *measure;    /* 2 n Q: the step in units of what it changes */
@@ -54,8 +57,8 @@ thiele_status thi_dense_converge(thi_dense_fit *fit, thiele_context *ctx, const 
                                  thi_converge_result *result);
 /*
  * After thi_dense_converge: adds the bound's gradient at fixed sites, which at their fixed point is all of it. In turn
- * for each group: the logs of the kernel's parameters, the mean's; then phi (logs of positive ones). n^3 flops a
- * latent, and 3 n^3 more far from the fixed point.
+ * for each group: the logs of the kernel's parameters, the mean's; then phi (logs of
+ * positive ones). n^3 flops a latent, and 3 n^3 more far from the fixed point.
  */
 thiele_status thi_dense_fit_gradient(thi_dense_fit *fit, thiele_context *ctx, double *gradient);
 

@@ -76,10 +76,10 @@ typedef struct thi_method {
     const char *evidence; /* what its value is called in JSON */
     /* Of methods on all rows at once: what is maximised. NULL: sparse, by steps or passes over the rows. */
     const thi_objective *objective;
-    const char *expectation; /* NULL: as asked for */
-    const char *sampler;     /* draws from the posterior once the rest was learned; NULL: none */
-    bool partial;            /* a posterior that was stopped halfway knows some of the rows only */
-    bool limited;            /* its own limit of steps is where it always ends */
+    const char *steps;   /* expectations that its steps go by; NULL: as asked for */
+    const char *sampler; /* draws from the posterior once the rest was learned; NULL: none */
+    bool partial;        /* a posterior that was stopped halfway knows some of the rows only */
+    bool limited;        /* its own limit of steps is where it always ends */
     /* Memory for n rows. NULL: little. */
     double (*bytes)(const thi_fitting *f, int64_t n);
     /* Settings from the options; refuses what makes no sense. NULL: there are none. */

@@ -21,6 +21,10 @@ static thiele_status open_vectors(thi_pass *p)
         {&p->g, members},
         {&p->h, members},
         {&p->E, p->capacity},
+        {&p->residual, p->tight ? p->capacity * p->latents : 0},
+        {&p->narrowed, p->tight ? members : 0},
+        {&p->spared, p->tight ? members : 0},
+        {&p->precision, p->latents},
         {&p->dphi, p->capacity * problem->spec->lik->parameters},
         {&p->hyper_bar, problem->hypers->count},
         {&p->expected_of, p->components},
@@ -30,6 +34,11 @@ static thiele_status open_vectors(thi_pass *p)
         status = thi_alloc(problem->ctx, vectors[i].vector, (size_t)vectors[i].length, sizeof(double));
     }
     return status;
+}
+
+bool thi_pass_is_tight(const thi_spec *spec, const thi_engine *engine)
+{
+    return spec->lik->ops->precision != NULL && engine->residual != NULL;
 }
 
 thiele_status thi_pass_open(thi_pass *p, const thi_problem *problem, const thi_engine *engine, const void *shape,
@@ -42,25 +51,30 @@ thiele_status thi_pass_open(thi_pass *p, const thi_problem *problem, const thi_e
     p->latents = size->latents;
     p->components = size->components;
     p->capacity = size->capacity;
+    p->tight = thi_pass_is_tight(spec, engine);
+    p->leads = p->leading = spec->steps != NULL;
     p->providers = (thi_providers){.lik = spec->lik, .method = spec->expectation};
+    p->first = (thi_providers){.lik = spec->lik, .method = spec->steps};
     thiele_status status;
     THI_TRY(open_vectors(p));
     THI_TRY(thi_rows_alloc(&p->rows, problem->ctx, p->capacity, source->dims, source->outputs, source->offset));
     THI_TRY(thi_alloc(problem->ctx, &p->row, (size_t)p->capacity, sizeof *p->row));
     THI_TRY(engine->open(&p->self, problem->ctx, shape));
-    p->inside = engine->expects != NULL && engine->expects(p->self, spec->lik, spec->expectation);
+    p->inside = !p->leads && engine->expects != NULL && engine->expects(p->self, spec->lik, spec->expectation);
 out:
     return status;
 }
 
 void thi_pass_close(thi_pass *p)
 {
-    void *const blocks[] = {p->mu, p->v, p->g, p->h, p->E, p->dphi, p->hyper_bar, p->expected_of, p->row};
+    void *const blocks[] = {p->mu,       p->v,        p->g,      p->h,         p->E,         p->dphi,       p->row,
+                            p->residual, p->narrowed, p->spared, p->precision, p->hyper_bar, p->expected_of};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         thi_free(blocks[i]);
     }
     thi_rows_free(&p->rows);
     thi_providers_close(&p->providers);
+    thi_providers_close(&p->first);
     if (p->engine != NULL) {
         p->engine->close(p->self);
     }
@@ -94,7 +108,7 @@ static void take_guesses(thi_pass *p, double *shift)
 }
 
 /* (E, g, h) at the guesses, with g of a step from the present means. */
-static thiele_status ask_guesses(thi_pass *p, const thi_asked *asked)
+static thiele_status ask_guesses(thi_pass *p, thi_providers *providers, const thi_asked *asked)
 {
     int64_t numbers = p->rows.n * p->latents;
     double *shift;
@@ -103,12 +117,37 @@ static thiele_status ask_guesses(thi_pass *p, const thi_asked *asked)
         return status;
     }
     take_guesses(p, shift);
-    status = thi_providers_expect(&p->providers, p->problem->ctx, asked);
+    status = thi_providers_expect(providers, p->problem->ctx, asked);
     for (int64_t i = 0; i < numbers && status == THIELE_OK; i++) {
         p->g[i] -= 2.0 * p->h[i] * shift[i];
     }
     thi_free(shift);
     return status;
+}
+
+/* v of a component as the likelihood sees it in the tighter bound. */
+static const double *narrow(thi_pass *p, int64_t at)
+{
+    const thiele_likelihood *lik = p->problem->spec->lik;
+    int64_t Q = p->latents;
+    lik->ops->precision(lik, p->precision);
+    for (int64_t j = 0; j < p->rows.n * Q; j++) {
+        double r = p->residual[j], ratio = p->precision[j % Q] * r;
+        p->narrowed[at + j] = p->v[at + j] - r * ratio / (1.0 + ratio);
+    }
+    return p->narrowed + at;
+}
+
+/* What the narrower q(f | u) costs, and the adjoint of r beyond h. An output that is missing has h = 0. */
+static void pay(thi_pass *p, int64_t at)
+{
+    int64_t Q = p->latents;
+    for (int64_t j = 0; j < p->rows.n * Q; j++) {
+        double ratio = p->precision[j % Q] * p->residual[j], less = ratio / (1.0 + ratio);
+        bool there = p->h[at + j] != 0.0;
+        p->E[j / Q] -= there ? 0.5 * (log1p(ratio) - less) : 0.0;
+        p->spared[at + j] = -less * p->h[at + j];
+    }
 }
 
 static double *phi_bar(const thi_pass *p)
@@ -122,17 +161,27 @@ static double share_of(const thi_pass *p, int component)
 }
 
 /* Component k at the present marginals: its E is added up, its g and h are weighted. */
-static thiele_status ask(thi_pass *p, int component, double weight, uint64_t draws, bool phi)
+static thiele_status ask(thi_pass *p, thi_providers *providers, int component, double weight, uint64_t draws, bool phi)
 {
     int64_t n = p->rows.n, Q = p->latents, parameters = phi ? p->problem->spec->lik->parameters : 0;
     int64_t at = component * n * Q;
-    thi_asked asked = {(int64_t)draws, n,         p->rows.y,
-                       p->mu + at,     p->v + at, p->E,
-                       p->g + at,      p->h + at, parameters > 0 ? p->dphi : NULL};
+    bool tight = p->tight && !p->guessing;
+    thi_asked asked = {(int64_t)draws,
+                       n,
+                       p->rows.y,
+                       p->mu + at,
+                       tight ? narrow(p, at) : p->v + at,
+                       p->E,
+                       p->g + at,
+                       p->h + at,
+                       parameters > 0 ? p->dphi : NULL};
     thiele_status status =
-        p->guessing ? ask_guesses(p, &asked) : thi_providers_expect(&p->providers, p->problem->ctx, &asked);
+        p->guessing ? ask_guesses(p, providers, &asked) : thi_providers_expect(providers, p->problem->ctx, &asked);
     if (status != THIELE_OK) {
         return status;
+    }
+    if (tight) {
+        pay(p, at);
     }
     double share = weight * share_of(p, component), sum = 0.0, *bar = phi_bar(p);
     for (int64_t i = 0; i < n; i++) {
@@ -144,6 +193,9 @@ static thiele_status ask(thi_pass *p, int component, double weight, uint64_t dra
     for (int64_t i = at; i < at + n * Q; i++) {
         p->g[i] *= share;
         p->h[i] *= share;
+    }
+    for (int64_t i = at; tight && i < at + n * Q; i++) {
+        p->spared[i] *= share;
     }
     p->expected_of[component] += weight * sum;
     p->at.expected += share * sum;
@@ -174,25 +226,32 @@ thiele_status thi_pass_fetch(thi_pass *p, int64_t count, const int64_t *row)
     return p->problem->source->fetch(p->problem->source->arg, p->problem->ctx, count, row, &p->rows);
 }
 
-static thiele_status take_outside(thi_pass *p, double weight, uint64_t draws, bool phi)
+static thiele_status take_outside(thi_pass *p, double weight, uint64_t draws, thi_wanted wanted)
 {
+    bool first = p->leading && wanted.step && !wanted.q && !wanted.prior && !wanted.phi;
     int64_t n = p->rows.n;
     thiele_status status;
     THI_TRY(p->engine->marginals(p->self, p->problem->ctx, n, p->rows.X, p->mu, p->v));
     for (int64_t i = 0; p->problem->source->offset && i < n * p->components; i++) {
         p->mu[i * p->latents] += p->rows.offset[i % n];
     }
+    if (p->tight) {
+        p->engine->residual(p->self, p->residual);
+    }
+    if (p->tight && p->spread != NULL) {
+        thi_spread_add(p->spread, n * p->latents, p->residual);
+    }
     for (int k = 0; k < p->components; k++) {
-        THI_TRY(ask(p, k, weight, draws, phi));
+        THI_TRY(ask(p, first ? &p->first : &p->providers, k, weight, draws, wanted.phi));
     }
 out:
     return status;
 }
 
-static thiele_status take_inside(thi_pass *p, double weight, uint64_t draws, bool phi)
+static thiele_status take_inside(thi_pass *p, double weight, uint64_t draws, thi_wanted wanted)
 {
     thiele_status status = p->engine->marginals(p->self, p->problem->ctx, p->rows.n, p->rows.X, NULL, NULL);
-    return status == THIELE_OK ? ask_inside(p, weight, draws, phi) : status;
+    return status == THIELE_OK ? ask_inside(p, weight, draws, wanted.phi) : status;
 }
 
 /* An offset of the rows and guesses of f are known on the host alone. */
@@ -203,13 +262,16 @@ static bool is_inside(const thi_pass *p)
 
 thiele_status thi_pass_take(thi_pass *p, double weight, uint64_t draws, thi_wanted wanted)
 {
-    bool inside = is_inside(p);
+    bool inside = is_inside(p), pull = wanted.step || wanted.q || wanted.prior;
     thiele_status status;
     if (p->rows.n == 0) {
         return THIELE_OK;
     }
-    THI_TRY((inside ? take_inside : take_outside)(p, weight, draws, wanted.phi));
-    if (wanted.pull) {
+    THI_TRY((inside ? take_inside : take_outside)(p, weight, draws, wanted));
+    if (pull && p->tight && !inside && !p->guessing) {
+        p->engine->relieve(p->self, p->spared);
+    }
+    if (pull) {
         THI_TRY(p->engine->pull(p->self, p->problem->ctx, inside ? NULL : p->g, inside ? NULL : p->h, p->bar));
     }
     p->at.seen += p->rows.n;
@@ -326,7 +388,7 @@ thiele_status thi_pass_again(thi_pass *p, double *hypers)
         status = ask_inside(p, weight, 0, true);
     }
     for (int k = 0; k < p->components && !is_inside(p) && status == THIELE_OK; k++) {
-        status = ask(p, k, weight, 0, true);
+        status = ask(p, &p->providers, k, weight, 0, true);
     }
     give_hypers(p, hypers);
     return status;

@@ -5,6 +5,16 @@
  *   thi_pass_begin      at a q
  *   thi_pass_over       all rows, or some that stand for all;  or thi_pass_batch as often as there are rows
  *   thi_pass_end        the bound, the gradient in the hyperparameters
+ * Where the log density is quadratic in f (Gaussian noise) and the engine has a residual r = k - q, the bound is the
+ * tighter one of Titsias (2025) and Bui, Ashman and Turner (2025; MATH.md section 9): given u, q(f) may be narrower
+ * than p, row by row by the factor kappa = 1/(1 + r/s2) that is best, so that each row has E at v - (1 - kappa) r, less
+ * (kappa - 1 - log kappa)/2     in all  -log(1 + r/s2)/2 in place of -r/(2 s2) q(u) and predictions stay what they are.
+ *
+ * Where the specification has other expectations to begin with (those of auxiliary variables, a bound in closed form
+ * which natural steps of size 1 never lower), passes that are for a step alone have these while the pass is leading.
+ * All that is learned is by the likelihood itself: hyperparameters that such a bound chooses make its gap small, not
+ * the error.
+ *
  * O(capacity M) memory whatever the number of rows; nothing is allocated after thi_pass_open, providers of expectations
  * apart, which are opened by the first block and kept.
  */
@@ -13,6 +23,7 @@
 
 #include "expect/parallel.h"
 #include "fit/problem.h"
+#include "fit/spread.h"
 #include "posterior/engine.h"
 
 /* Some rows, standing for all of them: what they give is weighted by n / count. row NULL: all rows in their order. */
@@ -24,11 +35,11 @@ typedef struct thi_part {
 extern const thi_part thi_all_rows;
 
 /*
- * What an evaluation is to give beyond the bound. pull: what a natural step needs; q, prior (kernels, means, points),
- * phi (of the likelihood): gradients, of which the first two need a pull.
+ * What an evaluation is to give beyond the bound. step: what a natural step needs; q, prior (kernels, means, points),
+ * phi (of the likelihood): gradients.
  */
 typedef struct thi_wanted {
-    bool pull, q, prior, phi;
+    bool step, q, prior, phi;
 } thi_wanted;
 
 /* What the last evaluation found. */
@@ -43,14 +54,19 @@ typedef struct thi_pass {
     const thi_engine *engine;
     void *self; /* the engine's workspace */
     int64_t latents, components, capacity;
-    thi_providers providers;
-    bool inside;   /* the engine itself knows the likelihood */
-    thi_rows rows; /* of the present block */
-    int64_t *row;  /* their numbers */
+    thi_providers providers, first; /* of expectations; of those to begin with */
+    bool leads, leading;            /* there are such; and they are asked for steps now */
+    bool inside;                    /* the engine itself knows the likelihood */
+    thi_rows rows;                  /* of the present block */
+    int64_t *row;                   /* their numbers */
     double *mu, *v, *g, *h, *E, *dphi;
-    double *hyper_bar;   /* of all hyperparameters */
-    double *expected_of; /* K: of each component without its weight */
-    const void *bar;     /* adjoints of this evaluation, or NULL */
+    bool tight;                           /* the tighter bound: */
+    double *residual, *narrowed, *spared; /* r, Q x n; v less (1 - kappa) r, and (kappa - 1) h, as v and h */
+    double *precision;                    /* Q: 1/s2 */
+    thi_spread *spread;                   /* r of all rows is added to it, where it is not NULL */
+    double *hyper_bar;                    /* of all hyperparameters */
+    double *expected_of;                  /* K: of each component without its weight */
+    const void *bar;                      /* adjoints of this evaluation, or NULL */
     thi_found at;
     bool guessing; /* (g, h) are taken at the likelihood's guesses of f: for first sites where q = p gives none */
     bool may_stop; /* a pass over all rows may be given up when the driver says so */
@@ -63,6 +79,8 @@ typedef struct thi_pass_shape {
     int64_t latents, components, capacity;
 } thi_pass_shape;
 
+/* Whether a fit has the tighter bound. */
+bool thi_pass_is_tight(const thi_spec *spec, const thi_engine *engine);
 /* shape: the engine's. May be closed after an error. */
 thiele_status thi_pass_open(thi_pass *pass, const thi_problem *problem, const thi_engine *engine, const void *shape,
                             const thi_pass_shape *size);

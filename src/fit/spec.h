@@ -51,6 +51,7 @@ typedef struct thi_spec {
     thi_latents latents;
     thiele_likelihood *lik;  /* borrowed */
     const char *expectation; /* how E, g, h are to be had; NULL: the best way. Borrowed */
+    const char *steps;       /* how those that natural steps begin with; NULL: the same. Borrowed */
     /* Asked between the steps of a long evaluation, which then ends with what it has; NULL: nobody is. Borrowed. */
     struct thi_driver *driver;
 } thi_spec;

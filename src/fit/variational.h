@@ -11,7 +11,7 @@
  *   natural     sites of q by natural gradients; the rest by Adam       minibatch   one full Gaussian
  *               the same to convergence within each evaluation of an    all         one full Gaussian
  *               L-BFGS over the rest (Gaussian noise: one step, which
- *               is Titsias' collapsed bound)
+ *               is Titsias' collapsed bound, the tighter one of 2025)
  *   lbfgs       q and the rest together, from where natural steps led   all         any
  *               with one component
  *   alternate   by turns q, kernel, likelihood, Z (savigp-jmlr 9.1),    all         any

@@ -34,7 +34,7 @@ static thi_wanted needed(const climb *c)
     bool q = c->from < first[THI_PART_KERNEL];
     bool prior = (c->from < first[THI_PART_PHI] && c->to > first[THI_PART_KERNEL]) || c->to > first[THI_PART_Z];
     bool phi = c->from < first[THI_PART_Z] && c->to > first[THI_PART_KERNEL];
-    return (thi_wanted){.pull = q || prior, .q = q, .prior = prior, .phi = phi};
+    return (thi_wanted){.q = q, .prior = prior, .phi = phi};
 }
 
 /* The bound with log p(theta) at c->trial. */

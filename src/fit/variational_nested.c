@@ -1,7 +1,9 @@
 /*
  * L-BFGS over hyperparameters and Z of the bound at its optimal q, over all rows: within each evaluation the sites go
- * to their fixed point, where the gradient at fixed sites is all of it (they are a stationary point). With Gaussian
- * noise one natural step of size 1 from q = p is that point, and the bound is Titsias' collapsed one (2009). An
+ * to their fixed point, where the gradient at fixed sites is all of it (they are a stationary point). It is the fixed
+ * point of the likelihood itself: at that of auxiliary variables, which lead the first sites near to it, value and
+ * gradient of the bound would not belong together, and line searches end early. With Gaussian
+ * noise one natural step of size 1 from q = p is that point, and the bound is Titsias' collapsed one (2025). An
  * evaluation there is two passes over the rows, else some five to ten.
  */
 #include "fit/variational_state.h"
@@ -27,7 +29,7 @@ typedef struct nested {
     double best_bound;
 } nested;
 
-static const thi_wanted value_only = {0}, gradient_too = {.pull = true, .prior = true, .phi = true};
+static const thi_wanted value_only = {0}, gradient_too = {.prior = true, .phi = true};
 
 static double outer_tolerance(const thi_vfit *fit)
 {
@@ -113,6 +115,10 @@ thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations, 
     thi_driver_phase(fit->problem.driver, phase, iterations);
     THI_TRY(thi_sites_work_open(&n.work, fit));
     THI_TRY(thi_alloc(fit->problem.ctx, &n.best, (size_t)thi_sites_size(&fit->shape), sizeof *n.best));
+    if (fit->pass.leading) {
+        THI_TRY(thi_sites_converge(fit, &thi_all_rows, &n.work, outer_tolerance(fit), INNER_STEPS));
+        fit->pass.leading = false;
+    }
     if (thi_vfit_size(fit) > 0) {
         THI_TRY(climb(&n, iterations));
     } else {

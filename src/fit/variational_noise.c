@@ -1,10 +1,12 @@
 /*
- * Gaussian noise in closed form. At q = p one pass over the rows gives all that the collapsed bound (Titsias 2009)
- * needs at any noise s2, with V = L^-1 Kzx, G = V V', c = V r and r the targets less their prior mean: F(s2) = -N/2 log
- * 2 pi s2 - 1/2 log|I + G/s2| - (e - c'(s2 I + G)^-1 c) / (2 s2),  e = |r|^2 + sum_n (k_nn - q_nn) The sites at a noise
- * are G/s2 and c/s2, so that the noise is searched in one dimension, a Cholesky factorisation a value, and q is at its
- * optimum afterwards without another look at the rows. What the basis cannot explain counts as noise here, which the
- * exact fit of a small subset knows nothing of. One pass and some 20 M^3/3 flops.
+ * Gaussian noise in closed form. At q = p one pass over the rows gives all that the collapsed bound (Titsias 2025;
+ * MATH.md section 9) needs at any noise s2, with V = L^-1 Kzx, G = V V', c = V r, r the targets less their prior mean
+ * and d_n = k_nn - q_nn:
+ *   F(s2) = -N/2 log 2 pi s2 - 1/2 log|I + G/s2| - (|r|^2 - c'(s2 I + G)^-1 c) / (2 s2) - sum_n log(1 + d_n/s2) / 2
+ * The sites at a noise are G/s2 and c/s2, so that the noise is searched in one dimension, a Cholesky factorisation a
+ * value, and q is at its optimum afterwards without another look at the rows; of d_n their spread is kept. What the
+ * basis cannot explain counts as noise here, which the exact fit of a small subset knows nothing of. One pass and some
+ * 20 M^3/3 flops.
  */
 #include <math.h>
 #include <string.h>
@@ -22,7 +24,8 @@ static const double TWO_PI = 6.283185307179586, GOLDEN = 0.6180339887498949;
 typedef struct profile {
     thi_vfit *fit;
     double s2;        /* of the sites */
-    double n, energy; /* N, e */
+    double n, energy; /* N, |r|^2 */
+    thi_spread *left; /* of d_n */
     thi_matrix work;
     double *t;
     double share; /* of all rows, that were seen before a deadline */
@@ -61,8 +64,8 @@ static thiele_status value_at(const profile *p, double s2, double *value)
     }
     if (status == THIELE_OK) {
         thi_blas_trsv(THI_N, p->work, p->t);
-        *value =
-            -0.5 * (p->n * log(TWO_PI * s2) + thi_chol_logdet(p->work) + p->energy / s2 - thi_blas_dot(M, p->t, p->t));
+        *value = -0.5 * (p->n * log(TWO_PI * s2) + thi_chol_logdet(p->work) + p->energy / s2 -
+                         thi_blas_dot(M, p->t, p->t) + thi_spread_logs(p->left, s2));
     }
     return status;
 }
@@ -140,8 +143,8 @@ static int64_t next_rows(void *arg, int64_t most, int64_t *row)
 }
 
 /*
- * Sites of the rows that were seen; E at q = p has |r|^2 + sum k_nn in it. Where a deadline left rows out, q is that of
- * the others and no surer than they make it.
+ * Sites of the rows that were seen; E at q = p has |r|^2 + tr G and the logs in it. Where a deadline left rows out, q
+ * is that of the others and no surer than they make it.
  */
 static thiele_status sum_rows(profile *p, thi_vfit *fit)
 {
@@ -153,7 +156,9 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
     fit->white = true;
     thi_sites_clear(fit);
     double M = (double)fit->sites->sum.T.rows, begun = thi_seconds();
+    fit->pass.spread = p->left;
     thiele_status status = thi_vfit_pull_some(fit, next_rows, &order);
+    fit->pass.spread = NULL;
     if (status != THIELE_OK) {
         return status;
     }
@@ -170,7 +175,8 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
     }
     p->s2 = s2;
     p->n = n;
-    p->energy = -2.0 * s2 * (fit->pass.at.expected + 0.5 * n * log(TWO_PI * s2)) - trace;
+    p->energy =
+        -2.0 * s2 * (fit->pass.at.expected + 0.5 * n * log(TWO_PI * s2)) - trace - s2 * thi_spread_logs(p->left, s2);
     p->energy = fmax(p->energy, 0.0);
     fit->result->bound_rows = fit->pass.at.seen;
     return THIELE_OK;
@@ -181,6 +187,9 @@ static thiele_status open_work(profile *p, thi_vfit *fit)
     int64_t M = fit->shape.inducing;
     thiele_status status = thi_matrix_alloc(&p->work, fit->problem.ctx, M, M);
     p->fit = fit;
+    if (status == THIELE_OK) {
+        status = thi_alloc(fit->problem.ctx, &p->left, 1, sizeof *p->left);
+    }
     return status == THIELE_OK ? thi_alloc(fit->problem.ctx, &p->t, (size_t)M, sizeof *p->t) : status;
 }
 
@@ -194,7 +203,7 @@ thiele_status thi_vfit_profile(thi_vfit *fit, bool learn)
     THI_TRY(sum_rows(&p, fit));
     if (learn && !noise->fixed) {
         thi_hyper_limits(noise, fit->vector.base[fit->problem.hypers->noise], &low, &high);
-        high = fmax(best, fmin(high, log(p.energy / p.n + p.s2) + 1.0));
+        high = fmax(best, fmin(high, log((p.energy + p.left->sum) / p.n + p.s2) + 1.0));
         low = fmin(best, fmax(low, high - DEEPEST));
         THI_TRY(search(&p, low, high, &best));
     }
@@ -208,5 +217,6 @@ thiele_status thi_vfit_profile(thi_vfit *fit, bool learn)
 out:
     thi_free(p.work.data);
     thi_free(p.t);
+    thi_free(p.left);
     return status;
 }

@@ -66,7 +66,7 @@ out:
 
 thiele_status thi_vfit_pull_some(thi_vfit *fit, thi_next_rows next, void *arg)
 {
-    const thi_wanted wanted = {.pull = true};
+    const thi_wanted wanted = {.step = true};
     thi_pass *pass = &fit->pass;
     int64_t count;
     thiele_status status;

@@ -114,7 +114,7 @@ void thi_sites_mix(thi_vfit *fit, const thi_sites_work *work, double rho)
     set_between(fit, work, rho);
 }
 
-static const thi_wanted for_step = {.pull = true};
+static const thi_wanted for_step = {.step = true};
 
 static bool was_stopped(const thi_vfit *fit, thiele_status status)
 {

@@ -137,6 +137,7 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t b
                              .whitened = !(fit->settings->plain && fit->settings->diagonal),
                              .fixed_Z = fit->settings->fixed_Z,
                              .steps = fit->natural,
+                             .spares = thi_pass_is_tight(fit->problem.spec, &thi_engine_variational),
                              .quick = fit->quick && batch >= QUICK_ROWS * M,
                              .group = latents->group};
     lay_out(fit, learn_prior);

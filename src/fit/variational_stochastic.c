@@ -266,7 +266,7 @@ static thiele_status step(loop *l, bool *ended)
     thi_part part = next_batch(l);
     bool prior = moves_prior(l);
     double size = fit->natural ? rho_of(l) : l->rate * pace(l);
-    thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){true, !fit->natural, prior, prior});
+    thiele_status status = thi_vfit_evaluate(fit, &part, (thi_wanted){fit->natural, !fit->natural, prior, prior});
     if (status != THIELE_OK && status != THIELE_ERROR_NUMERIC) {
         return status;
     }
@@ -516,6 +516,7 @@ thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate)
     loop l;
     bool ended = false, late = false, settled = false;
     thiele_status status;
+    fit->pass.leading = false;
     THI_TRY(loop_open(&l, fit, rule, rate));
     l.most = most_steps(&l);
     thi_driver_phase(fit->problem.driver, "fit", l.most);

@@ -63,6 +63,11 @@ static void gaussian_expectation(const thiele_likelihood *lik, int64_t n, const 
     }
 }
 
+static void gaussian_precision(const thiele_likelihood *lik, double *out)
+{
+    out[0] = 1.0 / lik->value[0];
+}
+
 static void gaussian_conditional(const thiele_likelihood *lik, int64_t n, const double *f, double *mean,
                                  double *variance)
 {
@@ -138,6 +143,7 @@ const thi_likelihood_ops thi_lik_gaussian = {
     .derivatives = gaussian_derivatives,
     .phi_derivatives = gaussian_phi,
     .expectation = gaussian_expectation,
+    .precision = gaussian_precision,
     .conditional = gaussian_conditional,
     .predictive = gaussian_predictive,
     .log_predictive = gaussian_log_predictive,

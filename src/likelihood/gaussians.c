@@ -41,9 +41,16 @@ static void derivatives(const thiele_likelihood *lik, int64_t n, const double *y
                         double *d2)
 {
     for (int64_t k = 0; k < n * lik->outputs; k++) {
-        double precision = isnan(y[k]) ? 0.0 : 1.0 / lik->value[k % lik->outputs];
-        d1[k] = precision > 0.0 ? precision * (y[k] - f[k]) : 0.0;
-        d2[k] = -precision;
+        double inverse = isnan(y[k]) ? 0.0 : 1.0 / lik->value[k % lik->outputs];
+        d1[k] = inverse > 0.0 ? inverse * (y[k] - f[k]) : 0.0;
+        d2[k] = -inverse;
+    }
+}
+
+static void precision(const thiele_likelihood *lik, double *out)
+{
+    for (int p = 0; p < lik->outputs; p++) {
+        out[p] = 1.0 / lik->value[p];
     }
 }
 
@@ -150,6 +157,7 @@ const thi_likelihood_ops thi_lik_gaussians = {
     .derivatives = derivatives,
     .phi_derivatives = phi_derivatives,
     .expectation = expectation,
+    .precision = precision,
     .conditional = conditional,
     .predictive = predictive,
     .log_predictive = add_densities,

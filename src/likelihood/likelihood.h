@@ -61,6 +61,11 @@ typedef struct thi_likelihood_ops {
      */
     void (*expectation)(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu, const double *v,
                         double *E, double *g, double *h, double *dphi);
+    /*
+     * Optional, where log p(y | f) is quadratic in each latent by itself whatever y and f are: minus its second
+     * derivatives (Q numbers), of outputs that are there. Bounds are tighter then (fit/pass.c).
+     */
+    void (*precision)(const thiele_likelihood *lik, double *out);
     /* Optional, Q = 1: where log p(y | f) bends sharply as a function of f; returns how many (at most THI_BENDS_MAX).
      */
     int (*bends)(const thiele_likelihood *lik, const double *y, thi_bend *bend);

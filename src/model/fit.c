@@ -284,7 +284,7 @@ static thiele_status prepare(thi_fitting *f)
 {
     thiele_model *model = f->model;
     const thiele_likelihood *lik = model->lik;
-    const char *way = f->spec.expectation;
+    const char *way = f->steps != NULL ? f->steps : f->spec.expectation;
     thi_expect expect = {0};
     thiele_status status;
     THI_TRY(thi_expect_open(&expect, f->ctx, lik, way));
@@ -328,7 +328,8 @@ static thiele_status replace(thi_fitting *f)
     thi_free(model->method);
     thi_free(model->expectation);
     model->method = model->expectation = NULL;
-    f->spec.expectation = f->options->expectation; /* the likelihood's own: bounds by augmentation are looser */
+    f->spec.expectation = f->options->expectation;
+    f->spec.steps = NULL;
     thi_source_of_rows(&memory, &f->rows);
     THI_TRY(thi_strdup(f->ctx, &model->method, f->method->name));
     THI_TRY(thi_strdup(f->ctx, &model->expectation,

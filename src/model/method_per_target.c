@@ -63,15 +63,17 @@ static thi_fitting sub_problem(const thi_fitting *f, part *p)
                        .driver = f->driver,
                        .method = f->method,
                        .goes_on = f->goes_on,
-                       .expectation = f->expectation,
+                       .steps = f->steps,
                        .settings = f->settings,
                        .outcome = f->outcome,
                        .decoupled_settings = f->decoupled_settings,
                        .output = p->output,
                        .block_settings = f->block_settings,
                        .block_outcome = f->block_outcome};
-    own.spec = (thi_spec){
-        .latents = thi_latents_view(&f->spec.latents, p->output), .lik = p->lik, .expectation = f->spec.expectation};
+    own.spec = (thi_spec){.latents = thi_latents_view(&f->spec.latents, p->output),
+                          .lik = p->lik,
+                          .expectation = f->spec.expectation,
+                          .steps = f->spec.steps};
     own.hypers = (thi_hypers){.count = count + 1, .hyper = p->hyper, .groups = 1, .first = p->first, .noise = count};
     if (f->settings.Z != NULL && f->settings.all_Z) {
         own.settings.Z = f->settings.Z + (int64_t)p->group * f->settings.Z_count * f->rows.dims;

@@ -148,7 +148,7 @@ static bool suits_noise(const thi_fitting *f, int i, int64_t n)
 static bool suits(const thi_fitting *f, int i, int64_t n)
 {
     const thi_method *method = thi_methods[i];
-    bool augments = method->expectation == NULL || (thi_is_augmented(f->spec.lik) && f->options->expectation == NULL);
+    bool augments = method->steps == NULL || (thi_is_augmented(f->spec.lik) && f->options->expectation == NULL);
     if (f->options->partition != NULL) {
         return (method->takes & THI_TAKES_BLOCKS) != 0 && method->most > 0;
     }
@@ -243,7 +243,7 @@ static thiele_status too_many(const thi_fitting *f, int64_t n)
 static thiele_status check_augmented(const thi_fitting *f)
 {
     const thiele_fit_options *o = f->options;
-    const char *name = f->method->name, *way = f->method->expectation;
+    const char *name = f->method->name, *way = f->method->steps;
     if (way != NULL && !thi_is_augmented(f->spec.lik)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "method '%s' needs a likelihood with an augmentation, and '%s' has none: use %s", name,
@@ -317,10 +317,10 @@ out:
  */
 
 /* Samplers of any likelihood learn as auto would: by its augmentation, unless other expectations were asked for. */
-static const char *expectation_of(const thi_fitting *f)
+static const char *steps_of(const thi_fitting *f)
 {
     bool preferred = f->method->sampler != NULL && f->options->expectation == NULL && thi_is_augmented(f->spec.lik);
-    return preferred ? "augmented" : f->method->expectation;
+    return preferred ? "augmented" : f->method->steps;
 }
 
 static thiele_status unknown(thi_fitting *f, const char *name)
@@ -365,7 +365,7 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
         return unknown(f, name);
     }
     THI_TRY(check_method(f, table->rows));
-    f->expectation = expectation_of(f);
+    f->steps = steps_of(f);
     f->each = fits_each(f);
     f->settings = (thi_variational_settings){.inducing = o->inducing,
                                              .fixed_Z = o->fixed_basis != 0,

@@ -498,7 +498,8 @@ thiele_status thi_make_prior(thi_fitting *f, const char *kernels)
     for (int g = 0; g < latents->groups; g++) {
         thi_kernel_fix_redundant(latents->kernel[g]);
     }
-    f->spec.expectation = f->expectation != NULL ? f->expectation : options->expectation;
+    f->spec.expectation = f->steps == NULL ? options->expectation : NULL;
+    f->spec.steps = f->steps;
     THI_TRY(thi_hypers_make(&f->hypers, ctx, &f->spec, encoder, options->set, options->prior));
 out:
     thi_kernel_columns_clear(&columns);

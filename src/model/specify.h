@@ -37,8 +37,8 @@ struct thi_fitting {
     const thi_named *begins; /* of a rival: where it begins; NULL: it is none. Borrowed */
     double *loss;            /* of each row that was held out: rival.c; NaN: not known */
     bool partial;            /* rows without the only target are left out */
-    bool goes_on;            /* until the deadline: what is made again in a part of the time is not as good */
-    const char *expectation; /* as the method has it; NULL: as the options do */
+    bool goes_on;      /* until the deadline: what is made again in a part of the time is not as good */
+    const char *steps; /* expectations of natural steps, as the method has them; NULL: the options say all */
     thi_variational_settings settings;
     thi_variational_result outcome;
     thi_decoupled_settings decoupled_settings;

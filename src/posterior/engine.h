@@ -6,6 +6,8 @@
  *   marginals    (mu, v) of some rows, at most the capacity
  *   expect       E, g and h of those rows inside the engine, where it has the likelihood's formulas; else fit/pass.c
  *                asks the likelihood on the host
+ *   residual     the part of v that no q changes, where the family has one, for bounds that know better than to
+ *                average a likelihood over it; `relieve` takes its adjoint back
  *   pull         takes (g, h) of those rows back; then marginals of others
  *   end          KL(q || p), and the rest of the gradient
  * after which `step` moves natural parameters with what was pulled and `freeze` copies q into a predictor. What q, its
@@ -45,6 +47,10 @@ typedef struct thi_engine {
     /* Whether `expect` knows this likelihood and this way to its expectations. */
     bool (*expects)(const void *self, const struct thiele_likelihood *lik, const char *method);
     thiele_status (*expect)(void *self, thiele_context *ctx, const thi_engine_question *question);
+    /* r = k(x, x) - k(x, Z) Kzz^-1 k(Z, x) of each latent at those rows, Q x n. */
+    void (*residual)(const void *self, double *r);
+    /* dF/dr beyond dF/dv of those rows, Q x n x K, weights folded in; for the next pull, borrowed until then. */
+    void (*relieve)(void *self, const double *c);
     /*
      * dF/dmu and dF/dv of those rows, weights folded in, borrowed until the next marginals or begin; NULL: those of
      * `expect`. bar: adjoints, added to; or NULL.
@@ -52,7 +58,8 @@ typedef struct thi_engine {
     thiele_status (*pull)(void *self, thiele_context *ctx, const double *g, const double *h, const void *bar);
     /* expected: K, the sums of E without the weights of components. bar: as given to every pull of the evaluation. */
     thiele_status (*end)(void *self, thiele_context *ctx, const double *expected, double *kl, const void *bar);
-    /* A natural step of size rho of what q refers to, with what was pulled since begin. Before the next begin. */
+    /* A natural step of size rho of what q refers to, with what was pulled since begin. Before the next begin.
+     */
     void (*step)(void *self, double rho, const void *q);
     /* Each latent once, after begin or end. It may take along what the workspace holds: begin or close come next. */
     thiele_status (*freeze)(void *self, thiele_context *ctx, int latent, thi_predictor *out);

@@ -26,6 +26,16 @@ static thiele_status marginals(void *self, thiele_context *ctx, int64_t n, const
     return thi_variational_marginals(self, ctx, n, X, mu, v);
 }
 
+static void residual(const void *self, double *r)
+{
+    thi_variational_residual(self, r);
+}
+
+static void relieve(void *self, const double *c)
+{
+    thi_variational_relieve(self, c);
+}
+
 /* All adjoints are given at the end. */
 static thiele_status pull(void *self, thiele_context *ctx, const double *g, const double *h, const void *bar)
 {
@@ -66,6 +76,8 @@ const thi_engine thi_engine_variational = {
     .close = close,
     .begin = begin,
     .marginals = marginals,
+    .residual = residual,
+    .relieve = relieve,
     .pull = pull,
     .end = end,
     .step = step,

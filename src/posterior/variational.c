@@ -40,7 +40,7 @@ static void open_groups(thi_variational *v, supply *from)
         take_matrix(from, &group->L, M, M);
         take_matrix(from, &group->P, M, M);
         take_matrix(from, &group->V, rows, M);
-        take_array(from, &group->k, 5 * rows, sizeof(double));
+        take_array(from, &group->k, 6 * rows, sizeof(double));
         if (thi_is_plain_diagonal(v) || v->shape.quick) {
             take_matrix(from, &group->N, M, M);
         }
@@ -56,6 +56,7 @@ static void open_groups(thi_variational *v, supply *from)
             group->offset = group->norm + rows;
             group->g = group->offset + rows;
             group->h = group->g + rows;
+            group->c = group->h + rows;
         }
     }
 }
@@ -129,7 +130,7 @@ thiele_status thi_variational_open(thi_variational **out, thiele_context *ctx, c
         return from.status;
     }
     v->shape = *shape;
-    v->shape.quick = shape->quick && !shape->diagonal;
+    v->shape.quick = shape->quick && !shape->diagonal && !shape->spares;
     v->members = shape->components * shape->latents;
     take_array(&from, &v->group_of, shape->latents, sizeof *v->group_of);
     for (int j = 0; j < shape->latents && from.status == THIELE_OK; j++) {
@@ -218,6 +219,23 @@ void thi_variational_narrow(thi_variational *v, bool narrow)
     v->narrow = narrow;
 }
 
+void thi_variational_residual(const thi_variational *v, double *r)
+{
+    int Q = v->shape.latents;
+    for (int j = 0; j < Q; j++) {
+        const thi_group *group = &v->group[v->group_of[j]];
+        for (int64_t i = 0; i < v->rows; i++) {
+            double left = group->k[i] - group->norm[i];
+            r[j + i * Q] = left > 0.0 ? left : 0.0;
+        }
+    }
+}
+
+void thi_variational_relieve(thi_variational *v, const double *c)
+{
+    v->c = c;
+}
+
 /* Kzz could not be factored even with jitter: adds what usually makes it so. */
 static thiele_status explain(thiele_context *ctx)
 {
@@ -295,7 +313,8 @@ thiele_status thi_variational_begin(thi_variational *v, thiele_context *ctx, con
     v->factored = false;
     v->sites = q == NULL ? sites : NULL;
     v->rows = 0;
-    v->pulled = false;
+    v->pulled = v->relieved = false;
+    v->c = NULL;
     for (int g = 0; g < v->groups; g++) {
         thi_group *group = &v->group[g];
         group->prior = prior[g];

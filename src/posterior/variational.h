@@ -31,6 +31,7 @@ typedef struct thi_shape {
     bool diagonal, whitened;
     bool fixed_Z; /* no gradient in Z will be asked for */
     bool steps;   /* thi_variational_step will be */
+    bool spares;  /* thi_variational_residual will be; never quick then */
     /*
      * Full S only: where Kzz is well conditioned, products with Kzz^-1 in place of solves (variational_quick.c). For
      * minibatches of many more rows than M: variances lose some digits, the noise of the batch is far larger.
@@ -100,6 +101,10 @@ double thi_variational_jitter(const thi_variational *v);
 /* mu, v: Q x n x K (component slowest); mu holds the prior mean already. n <= capacity; X (D x n) is borrowed. */
 thiele_status thi_variational_marginals(thi_variational *v, thiele_context *ctx, int64_t n, const double *X, double *mu,
                                         double *variance);
+/* The part k_nn - |V_n|^2 of the variances of those rows, Q x n: what is left of the prior whatever q is. */
+void thi_variational_residual(const thi_variational *v, double *r);
+/* Q x n x K, borrowed until the next pull, which takes it: dF/dr, r that part, beyond h. M^2 flops a row and group. */
+void thi_variational_relieve(thi_variational *v, const double *c);
 /*
  * g, h: Q x n x K, dF/dmu and dF/dv of the rows that thi_variational_marginals was last called for, the weights of the
  * minibatch and of the components folded in.
@@ -115,8 +120,8 @@ thiele_status thi_variational_end(thi_variational *v, thiele_context *ctx, const
                                   const thi_adjoints *adjoints);
 /*
  * After thi_variational_end and before the next begin: a natural-gradient step of size rho of the sites that begin was
- * given, with the (g, h) pulled since: T <- (1 - rho) T - 2 rho V diag(h) V', t <- (1 - rho) t + rho (V g - 2 V diag(h)
- * V'm). Whether I + T is positive definite shows at the next begin.
+ * given, with the (g, h) pulled since: T <- (1 - rho) T - 2 rho V diag(h) V', t <- (1 - rho) t + rho (V g - 2
+ * V diag(h) V'm). Whether I + T is positive definite shows at the next begin.
  */
 void thi_variational_step(thi_variational *v, double rho, thi_sites *sites);
 /* Copies one latent into a predictor. Between begin and the next begin. */

@@ -324,14 +324,15 @@ static thiele_status clear_band(void *arg, int64_t band, int thread)
     return THIELE_OK;
 }
 
-/* Zeros in place of what pulls would have written first: T, or P of a diagonal family; and in P of a full one. */
+/* Zeros in place of what pulls would have written first: T, or P of a diagonal family; and in P of most full ones. */
 static thiele_status clear_unwritten(thi_variational *v, thiele_context *ctx)
 {
     thiele_status status = THIELE_OK;
     for (int i = 0; i < v->members && thi_is_full(v) && !v->pulled && status == THIELE_OK; i++) {
         status = thi_parallel_work(ctx, thi_bands(v->shape.inducing), square_work(v), clear_band, &v->member[i].T);
     }
-    for (int g = 0; g < v->groups && (thi_is_full(v) || !v->pulled) && status == THIELE_OK; g++) {
+    bool written = thi_is_full(v) ? v->relieved : v->pulled;
+    for (int g = 0; g < v->groups && !written && status == THIELE_OK; g++) {
         status = thi_parallel_work(ctx, thi_bands(v->shape.inducing), square_work(v), clear_band, &v->group[g].P);
     }
     return status;

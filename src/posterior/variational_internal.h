@@ -56,7 +56,7 @@ typedef struct thi_group {
     thi_matrix bar;            /* rows x M: Vbar, then the adjoint of k(X, Z) */
     thi_matrix P;              /* M x M, lower triangle */
     double *k, *norm, *offset; /* rows: k(x, x), |V_n|^2, prior mean */
-    double *g, *h;             /* rows: sums over the members */
+    double *g, *h, *c;         /* rows: sums over the members of g, of the adjoints of k(x, x), and of those beyond h */
     double *theta_bar, *mean_bar, *Z_bar;
 } thi_group;
 
@@ -82,7 +82,9 @@ struct thi_variational {
     bool raw;      /* this evaluation goes by D: V is k(X, Z) */
     bool raw_sums; /* T and g_sum are those of k(Z, x) in place of V: from the pulls of such an evaluation to its end */
     bool pulled;   /* since begin */
-    int64_t rows;  /* of the last marginals */
+    bool relieved; /* P has what the pulls since begin were given beyond h */
+    const double *c; /* for the next pull, or NULL */
+    int64_t rows;    /* of the last marginals */
 };
 
 static inline bool thi_is_full(const thi_variational *v)

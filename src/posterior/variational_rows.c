@@ -3,6 +3,8 @@
  * layout of variational_internal.h, for a full S,
  *   V = k(X, Z) L^-T       W = V Ls       mu = o + V m       v = k - |V_n|^2 + |W_n|^2
  *   Vbar = g m' + 2 diag(h) (W Ls' - V)       k(X, Z)bar = Vbar L^-1       T += V' diag(h) V
+ * and where the residual r = k - |V_n|^2 has the adjoint h + c in place of h (MATH.md section 9)
+ *   Vbar -= 2 diag(c) V       kbar = h + c       P += 2 V' diag(c) V
  *
  * Five products of M^2 flops a row, all in blocks of rows with single-threaded BLAS but for T, which is cut into tiles.
  *
@@ -26,7 +28,7 @@ typedef struct rows_task {
     bool last;          /* of its group */
     int64_t n, size;    /* rows in all, in a block */
     double *mu, *variance;
-    const double *g, *h;
+    const double *g, *h, *c;
 } rows_task;
 
 /* The size depends on n alone: at most THI_ROWS, all blocks about equal. */
@@ -60,6 +62,19 @@ static void gather(const rows_task *t, const thi_member *member, const double *f
 {
     for (int64_t i = 0; i < rows; i++) {
         to[i] = from[place(t, member, first + i)];
+    }
+}
+
+/* h + c: the adjoint of what is left of the prior. */
+static void gather_less(const rows_task *t, const thi_member *member, int64_t block, int64_t rows, const double *h,
+                        double *less)
+{
+    memset(less, 0, (size_t)rows * sizeof *less);
+    if (t->c != NULL) {
+        gather(t, member, t->c, block * t->size, rows, less);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        less[i] += h[i];
     }
 }
 
@@ -186,15 +201,15 @@ static double *part_of(const rows_task *t, int64_t block, const double *sum)
     return t->v->part + block * t->v->sums_size + (sum - t->v->sums);
 }
 
-/* bar (+)= g m' + 2 diag(h) (W - V): one column at a time */
-static void full_bar(const thi_member *member, const double *g, const double *h, thi_matrix V, thi_matrix W,
-                     thi_matrix bar)
+/* bar (+)= g m' + 2 diag(h) W - 2 diag(less) V: one column at a time */
+static void full_bar(const thi_member *member, const double *g, const double *h, const double *less, thi_matrix V,
+                     thi_matrix W, thi_matrix bar)
 {
     for (int64_t c = 0; c < V.cols; c++) {
         const double *v = V.data + c * V.ld, *w = W.data + c * W.ld;
         double *to = bar.data + c * bar.ld, m = member->m[c];
         for (int64_t i = 0; i < V.rows; i++) {
-            double own = g[i] * m + 2.0 * h[i] * (w[i] - v[i]);
+            double own = g[i] * m + 2.0 * (h[i] * w[i] - less[i] * v[i]);
             to[i] = bar.data == W.data ? own : to[i] + own;
         }
     }
@@ -214,7 +229,7 @@ static thiele_status full_block(void *arg, int64_t block, int thread)
     const rows_task *t = arg;
     const thi_member *member = t->member;
     thi_matrix V = block_of(t, t->group->V, block), scaled = block_of(t, t->v->scaled, block);
-    double g[THI_ROWS], h[THI_ROWS];
+    double g[THI_ROWS], h[THI_ROWS], less[THI_ROWS];
     gather(t, member, t->g, block * t->size, V.rows, g);
     gather(t, member, t->h, block * t->size, V.rows, h);
     for (int64_t c = 0; c < V.cols; c++) {
@@ -233,7 +248,8 @@ static thiele_status full_block(void *arg, int64_t block, int thread)
         return THIELE_OK;
     }
     thi_blas_trmm(THI_RIGHT, THI_T, 1.0, member->Ls, W);
-    full_bar(member, g, h, V, W, bar);
+    gather_less(t, member, block, V.rows, h, less);
+    full_bar(member, g, h, less, V, W, bar);
     if (t->last) {
         thi_blas_trsm(THI_RIGHT, THI_N, 1.0, t->group->L, bar);
     }
@@ -242,19 +258,20 @@ static thiele_status full_block(void *arg, int64_t block, int thread)
 
 /* What a member of a diagonal family adds to a block of Abar or Vbar, and its sums. */
 static void diagonal_member(const rows_task *t, const thi_member *member, int64_t block, thi_matrix base,
-                            thi_matrix bar, double less)
+                            thi_matrix bar, bool whitened)
 {
-    double g[THI_ROWS], h[THI_ROWS], column_h[THI_ROWS];
+    double g[THI_ROWS], h[THI_ROWS], less[THI_ROWS], column_h[THI_ROWS];
     double *g_sum = part_of(t, block, member->g_sum), *h_sum = part_of(t, block, member->h_sum);
     gather(t, member, t->g, block * t->size, base.rows, g);
     gather(t, member, t->h, block * t->size, base.rows, h);
+    gather_less(t, member, block, base.rows, h, less);
     thi_blas_gemv(THI_T, 1.0, base, g, 0.0, g_sum);
     for (int64_t c = 0; c < base.cols; c++) {
         const double *from = base.data + c * base.ld;
-        double *to = bar.data + c * bar.ld, m = member->m[c], s = 2.0 * (member->s[c] - less);
+        double *to = bar.data + c * bar.ld, m = member->m[c], s = member->s[c];
         for (int64_t i = 0; i < base.rows; i++) {
+            to[i] += g[i] * m + 2.0 * (s * h[i] - (whitened ? less[i] : 0.0)) * from[i];
             column_h[i] = h[i] * from[i];
-            to[i] += g[i] * m + s * column_h[i];
         }
         h_sum[c] = thi_blas_dot(base.rows, from, column_h);
     }
@@ -289,8 +306,7 @@ static thiele_status diagonal_block(void *arg, int64_t block, int thread)
     }
     for (int i = 0; i < v->members; i++) {
         if (&v->group[v->member[i].group] == t->group) {
-            diagonal_member(t, &v->member[i], block, plain ? block_of(t, t->group->A, block) : V, bar,
-                            plain ? 0.0 : 1.0);
+            diagonal_member(t, &v->member[i], block, plain ? block_of(t, t->group->A, block) : V, bar, !plain);
         }
     }
     if (v->narrow) {
@@ -305,19 +321,46 @@ static thiele_status diagonal_block(void *arg, int64_t block, int thread)
     return THIELE_OK;
 }
 
-/* Sums of g and h over the members of the group, row by row. */
+/* Sums of g, h + c and c over the members of the group, row by row. */
 static void sum_members(const rows_task *t)
 {
     thi_group *group = t->group;
     memset(group->g, 0, (size_t)t->n * sizeof(double));
     memset(group->h, 0, (size_t)t->n * sizeof(double));
+    memset(group->c, 0, (size_t)t->n * sizeof(double));
     for (int i = 0; i < t->v->members; i++) {
         const thi_member *member = &t->v->member[i];
         for (int64_t r = 0; &t->v->group[member->group] == group && r < t->n; r++) {
             group->g[r] += t->g[place(t, member, r)];
             group->h[r] += t->h[place(t, member, r)];
+            group->c[r] += t->c != NULL ? t->c[place(t, member, r)] : 0.0;
         }
     }
+    thi_blas_axpy(t->n, 1.0, group->c, group->h);
+}
+
+static thiele_status spare_block(void *arg, int64_t block, int thread)
+{
+    (void)thread;
+    const rows_task *t = arg;
+    thi_matrix V = block_of(t, t->group->V, block), scaled = block_of(t, t->v->scaled, block);
+    for (int64_t c = 0; c < V.cols; c++) {
+        thi_vector()->times(V.rows, V.data + c * V.ld, t->group->c + block * t->size, scaled.data + c * scaled.ld);
+    }
+    return THIELE_OK;
+}
+
+/* P += 2 V' diag(c) V */
+static thiele_status pull_spared(thiele_context *ctx, rows_task *t)
+{
+    thi_variational *v = t->v;
+    thi_matrix V = thi_matrix_block(t->group->V, 0, 0, t->n, v->shape.inducing);
+    thi_matrix scaled = thi_matrix_block(v->scaled, 0, 0, t->n, v->shape.inducing);
+    thiele_status status;
+    THI_TRY(thi_parallel_work(ctx, block_count(t), 16.0 * (double)t->n * (double)V.cols, spare_block, t));
+    THI_TRY(thi_multiply(ctx, THI_T, THI_N, 2.0, V, scaled, v->relieved ? 1.0 : 0.0, t->group->P, true));
+out:
+    return status;
 }
 
 static thiele_status pull_full(thiele_context *ctx, rows_task *t)
@@ -336,6 +379,9 @@ static thiele_status pull_full(thiele_context *ctx, rows_task *t)
         t->last = --left == 0;
         THI_TRY(thi_parallel_work(ctx, block_count(t), row_flops(t, 2.0), full_block, t));
         THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, V, scaled, v->pulled ? 1.0 : 0.0, member->T, true));
+    }
+    if (t->c != NULL && !v->narrow) {
+        THI_TRY(pull_spared(ctx, t));
     }
 out:
     return status;
@@ -377,7 +423,7 @@ static thiele_status pull_prior(const rows_task *t, thiele_context *ctx)
 
 thiele_status thi_variational_pull(thi_variational *v, thiele_context *ctx, const double *g, const double *h)
 {
-    rows_task t = {.v = v, .n = v->rows, .size = block_size(v->rows), .g = g, .h = h};
+    rows_task t = {.v = v, .n = v->rows, .size = block_size(v->rows), .g = g, .h = h, .c = v->c};
     thiele_status status = THIELE_OK;
     for (int i = 0; i < v->groups; i++) {
         t.group = &v->group[i];
@@ -389,6 +435,8 @@ thiele_status thi_variational_pull(thi_variational *v, thiele_context *ctx, cons
     }
     thi_reduce(block_count(&t), v->sums_size, v->part, v->sums);
     v->pulled = true;
+    v->relieved = v->relieved || (v->c != NULL && !v->narrow);
+    v->c = NULL;
     v->raw_sums = v->raw;
 out:
     return status;

@@ -33,6 +33,7 @@ static void test_list(void **state)
         assert_true((e->marginals == NULL) == (e->pull == NULL));
         assert_true((e->expects == NULL) == (e->expect == NULL));
         assert_true(e->step == NULL || e->pull != NULL);
+        assert_true((e->residual == NULL) == (e->relieve == NULL));
         e->close(NULL);
     }
     assert_null(thi_engines[ROWS]);

@@ -32,7 +32,7 @@ static thiele_fit_options options_for(const thi_method *method)
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
     options.target = "y";
     options.method = method->name;
-    options.likelihood = method->expectation != NULL ? "laplace" : "gaussian";
+    options.likelihood = method->steps != NULL ? "laplace" : "gaussian";
     options.iterations = 10;
     if (method->sampler != NULL) {
         options.draws = 1000;

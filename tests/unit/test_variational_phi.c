@@ -93,7 +93,7 @@ static void test_again(void **state)
         setting s;
         double gradient[2];
         open_setting(&s, cases[c].likelihood, cases[c].expectation);
-        assert_ok(ctx, thi_vfit_evaluate(&s.fit, &thi_all_rows, (thi_wanted){.pull = true}));
+        assert_ok(ctx, thi_vfit_evaluate(&s.fit, &thi_all_rows, (thi_wanted){.step = true}));
         double expected = s.fit.pass.at.expected;
         assert_ok(ctx, thi_vfit_expect_again(&s.fit));
         assert_near(s.fit.pass.at.expected, expected, 1e-12, 0.0);
@@ -117,7 +117,7 @@ static void test_first(void **state)
         double guess = s.spec.lik->value[last];
         assert_ok(ctx, thi_vfit_first_phi(&s.fit));
         assert_true(s.spec.lik->value[last] > 1.8 * guess);
-        assert_ok(ctx, thi_vfit_evaluate(&s.fit, &thi_all_rows, (thi_wanted){.pull = true}));
+        assert_ok(ctx, thi_vfit_evaluate(&s.fit, &thi_all_rows, (thi_wanted){.step = true}));
         assert_ok(ctx, thi_vfit_expect_again(&s.fit));
         /* The slope of a log scale is -N where it is far too large; a few hundredths off, the same share of that. */
         assert_true(fabs(s.fit.vector.bar[last]) < 0.1 * N);
