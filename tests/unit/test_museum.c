@@ -127,7 +127,7 @@ static void test_updates(void **state)
         updated = 0;
         each_model(ctx, versions[i], goes_on_learning);
         first = i == 0 ? updated : first;
-        assert_int_equal(updated, first);
+        assert_true(updated >= first); /* later versions have more kinds */
     }
     assert_true(first >= 15);
     assert_int_equal(thi_memory_held(ctx), 0);
