@@ -172,7 +172,7 @@ static thiele_status explore(thi_bfit *fit)
 {
     const thi_variational_settings *s = fit->sparse;
     thiele_status status = THIELE_OK;
-    if (!s->condition) {
+    if (!s->condition && fit->closed) {
         THI_TRY(thi_first_explore(&fit->problem, &thi_objective_exact, s, &fit->result->fit, &fit->starts));
     }
     THI_TRY(thi_first_basis(&fit->problem, s, inducing_of(fit), &fit->Z, &fit->M, NULL));
@@ -224,7 +224,7 @@ out:
 
 static thiele_status first_phases(thi_bfit *fit)
 {
-    bool closed = fit->closed || fit->sparse->condition;
+    bool closed = fit->closed || !fit->learn;
     double started = thi_seconds();
     thiele_status status = THIELE_OK;
     THI_TRY((closed ? explore : variational_first)(fit));

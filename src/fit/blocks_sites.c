@@ -355,7 +355,8 @@ thiele_status thi_bsites_steps(thi_bfit *fit)
         if (pass > 0 && whole && gains < ENOUGH * (double)fit->partition.n) {
             break;
         }
-        rho = pass > 0 && gains > before ? 0.5 * rho : rho;
+        /* What the first pass had to gain was seen at guesses. */
+        rho = pass > 1 && gains > before ? 0.5 * rho : rho;
         before = gains;
     }
     fit->result->rows = fmin(1.0, fit->result->passes) * (double)fit->partition.n;
