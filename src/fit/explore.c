@@ -12,7 +12,7 @@
 #include "fit/start.h"
 
 enum { BASIS_ROWS = 20000, EXPLORE_ITERATIONS = 50, JUDGED = 500 };
-static const double FURTHEST = 10.0;
+static const double FURTHEST = 10.0, TOLERANCE = 0.1;
 
 static bool all_given(const thi_hypers *hypers)
 {
@@ -60,9 +60,11 @@ static int64_t explored_rows(const thi_driver *driver, const thi_objective *obje
 static thiele_status search(const thi_problem *problem, const thi_objective *objective, const thi_rows *rows,
                             const thi_variational_settings *s, thi_fit_result *result)
 {
-    thi_fit_settings settings = {s->restarts, EXPLORE_ITERATIONS};
+    thi_fit_settings settings = {s->restarts, EXPLORE_ITERATIONS, TOLERANCE};
     double begun = thi_seconds(), before = (double)result->evaluations;
+    problem->hypers->most_scales = thi_scales_apart((double)rows->n);
     thiele_status status = thi_search(problem, objective, rows, &settings, result, NULL);
+    problem->hypers->most_scales = 0;
     if (status == THIELE_OK) {
         double evaluations = (double)result->evaluations - before;
         thi_budget_took(problem->driver, evaluations * objective->cubes * pow((double)rows->n, 3.0),

@@ -1,0 +1,38 @@
+/*
+ * Length-scales that are too many for the rows at hand keep their proportions: the slope of each becomes the mean of
+ * all. L-BFGS moves along sums of slopes, and so all of them by the same factor.
+ */
+#include <math.h>
+
+#include "fit/parameters.h"
+
+int thi_scales_apart(double rows)
+{
+    static const double ROWS_A_SCALE = 8.0;
+    return (int)fmax(1.0, rows / ROWS_A_SCALE);
+}
+
+static void level(int count, double *slope)
+{
+    double sum = 0.0;
+    for (int i = 0; i < count; i++) {
+        sum += slope[i];
+    }
+    for (int i = 0; i < count; i++) {
+        slope[i] = sum / count;
+    }
+}
+
+void thi_scales_tie(const thi_hypers *hypers, const thi_latents *latents, double *gradient)
+{
+    int most = hypers->most_scales;
+    for (int g = 0; most > 0 && g < hypers->groups; g++) {
+        const thiele_kernel *kernel = latents->kernel[g];
+        for (int i = 0; i < kernel->parameters; i++) {
+            const thi_leaf *leaf = thi_kernel_leaf_of(kernel, i);
+            if (i == leaf->first && leaf->lengthscales > most) {
+                level(leaf->lengthscales, gradient + hypers->first[g] + i);
+            }
+        }
+    }
+}
