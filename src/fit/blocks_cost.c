@@ -37,7 +37,8 @@ double thi_bfit_sum_flops(const thi_bfit *fit, int64_t blocks)
 double thi_bfit_pull_flops(const thi_bfit *fit, int64_t blocks)
 {
     double M = (double)fit->M, n = (double)fit->typical;
-    return (double)blocks * (6.0 * M * M * n + (has_blocks(fit) ? n * n * n + 6.0 * M * n * n : 0.0)) + 3.0 * M * M * M;
+    double each = 6.0 * M * M * n + (has_blocks(fit) ? n * n * n + 6.0 * M * n * n : 0.0);
+    return fit->latents * ((double)blocks * each + 3.0 * M * M * M);
 }
 
 double thi_bfit_set_flops(const thi_bfit *fit)
