@@ -76,6 +76,11 @@ thiele_status thi_hypers_apply(const thi_hypers *hypers, thiele_context *ctx, th
 /* --- scales.c --- */
 /* As many length-scales as so many rows can tell apart. */
 int thi_scales_apart(double rows);
+/*
+ * Of each kernel with more length-scales than `most`: makes them one length in the units of the data, as suits columns
+ * that are of one kind (pixels), whose rare ones would have too much weight otherwise. False: there is none.
+ */
+bool thi_scales_share_unit(thi_hypers *hypers, const thi_latents *latents, int most);
 /* Slopes of the hypers such that length-scales beyond hypers->most_scales move together. */
 void thi_scales_tie(const thi_hypers *hypers, const thi_latents *latents, double *gradient);
 

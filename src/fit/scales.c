@@ -23,6 +23,39 @@ static void level(int count, double *slope)
     }
 }
 
+/*
+ * All equal in the units of the data, and so that the mean squared distance of rows stays: sum 1/l^2 is as before, of
+ * columns that have a variance of one each.
+ */
+static void share_unit(int count, thi_hyper *scale)
+{
+    double before = 0.0, after = 0.0;
+    for (int i = 0; i < count; i++) {
+        before += exp(-2.0 * scale[i].value);
+        after += scale[i].unit * scale[i].unit;
+    }
+    for (int i = 0; i < count; i++) {
+        scale[i].value =
+            scale[i].fixed || scale[i].given ? scale[i].value : 0.5 * log(after / before) - log(scale[i].unit);
+    }
+}
+
+bool thi_scales_share_unit(thi_hypers *hypers, const thi_latents *latents, int most)
+{
+    bool any = false;
+    for (int g = 0; g < hypers->groups; g++) {
+        const thiele_kernel *kernel = latents->kernel[g];
+        for (int i = 0; i < kernel->parameters; i++) {
+            const thi_leaf *leaf = thi_kernel_leaf_of(kernel, i);
+            if (i == leaf->first && leaf->lengthscales > most) {
+                share_unit(leaf->lengthscales, &hypers->hyper[hypers->first[g] + i]);
+                any = true;
+            }
+        }
+    }
+    return any;
+}
+
 void thi_scales_tie(const thi_hypers *hypers, const thi_latents *latents, double *gradient)
 {
     int most = hypers->most_scales;
