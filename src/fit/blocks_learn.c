@@ -195,9 +195,6 @@ thiele_status thi_bfit_learn(thi_bfit *fit)
     bool hurried = fit->problem.driver->deadline > 0.0;
     thi_fit_result own = {.stop = hurried ? THIELE_STOP_DEADLINE : THIELE_STOP_CONVERGED};
     thiele_status status = THIELE_OK;
-    if (fit->sites != NULL && !hurried) {
-        count = thi_most(FEWEST_BLOCKS, thi_least(count, (int64_t)(FLOPS / evaluation_flops(fit, 1))));
-    }
     count = count < P ? count : P;
     while (!last) {
         last = count == P || (measured && next_count(fit, count) == count);
@@ -207,7 +204,7 @@ thiele_status thi_bfit_learn(thi_bfit *fit)
         }
         measured = true;
         next = next_count(fit, count);
-        last = count == P || thi_driver_stopped(fit->problem.driver) || (last && next == count);
+        last = count == P || thi_driver_stopped(fit->problem.driver) || ((last || fit->sites != NULL) && next == count);
         count = next;
     }
     fit->result->fit.iterations += own.iterations;

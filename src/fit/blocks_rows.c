@@ -6,7 +6,7 @@
 #include "fit/blocks_state.h"
 #include "fit/budget.h"
 
-enum { ROWS_A_BLOCK = 500, ROWS_A_SMALL_BLOCK = 250, PROBES = 64, FEWEST_TO_HOLD = 2000 };
+enum { ROWS_A_BLOCK = 500, ROWS_A_SMALL_BLOCK = 125, PROBES = 64, FEWEST_TO_HOLD = 2000 };
 
 /* --- the kernel's own distances --------------------------------------------------------------------------------------
  */
