@@ -298,11 +298,15 @@ int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, i
     return (int64_t)M;
 }
 
-/* Rows to choose among: fewer when a deadline is near, of which k-means with its 20 rounds takes a share. */
+/*
+ * Rows to choose among: fewer when a deadline is near, of which k-means with its 20 rounds takes a share, and where
+ * there are hundreds of columns.
+ */
 static int64_t basis_rows(const thi_driver *driver, int64_t M, int D)
 {
+    static const double MOST_FLOPS = 5e10;
     double flops = 2.0 * (double)M * D * 20.0;
-    double rows = fmin(BASIS_ROWS, thi_budget_flops(driver, THI_SHARE_BASIS) / flops);
+    double rows = fmin(BASIS_ROWS, fmin(MOST_FLOPS, thi_budget_flops(driver, THI_SHARE_BASIS)) / flops);
     return (int64_t)fmax(rows, 4.0 * (double)M);
 }
 
