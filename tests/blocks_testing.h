@@ -27,8 +27,9 @@ static inline double wave(const double *x)
     return 1.5 * sin(1.7 * x[0]) + 0.4 * x[1];
 }
 
-/* Rows of the wave with noise of variance 0.09. */
-static inline void open_setting(setting *s, thiele_context *c, const char *kernel, int64_t n, const char *set)
+/* Rows of the wave with noise of variance 0.09; of another likelihood, their sign. */
+static inline void open_setting_of(setting *s, thiele_context *c, const char *likelihood, const char *kernel, int64_t n,
+                                   const char *set)
 {
     static double scale[D] = {1.0, 1.0};
     thi_target target = {.scale = 1.0};
@@ -36,7 +37,7 @@ static inline void open_setting(setting *s, thiele_context *c, const char *kerne
     thi_columns columns = {.dims = D, .columns = D};
     memset(s, 0, sizeof *s);
     s->ctx = c;
-    assert_ok(c, thiele_likelihood_parse(&s->spec.lik, c, "gaussian", 1, 0));
+    assert_ok(c, thiele_likelihood_parse(&s->spec.lik, c, likelihood, 1, 0));
     assert_ok(c, thi_latents_make(&s->spec.latents, c, kernel, "zero", &columns, 1, false));
     assert_ok(c, thi_hypers_make(&s->hypers, c, &s->spec, &encoder, set, NULL));
     assert_ok(c, thi_rows_alloc(&s->rows, c, n, D, 1, false));
@@ -45,8 +46,14 @@ static inline void open_setting(setting *s, thiele_context *c, const char *kerne
     test_normals(D * TESTS, 3, s->Xtest);
     for (int64_t i = 0; i < n; i++) {
         s->rows.y[i] = wave(s->rows.X + i * D) + 0.3 * s->rows.y[i];
+        s->rows.y[i] = s->hypers.noise >= 0 ? s->rows.y[i] : copysign(1.0, s->rows.y[i]);
     }
     thi_source_of_rows(&s->source, &s->rows);
+}
+
+static inline void open_setting(setting *s, thiele_context *c, const char *kernel, int64_t n, const char *set)
+{
+    open_setting_of(s, c, "gaussian", kernel, n, set);
 }
 
 static inline void close_setting(setting *s)

@@ -137,7 +137,7 @@ static thiele_status open_engine(thi_bfit *fit)
     thi_sparse_shape shape = {.M = fit->M,
                               .largest = fit->result->largest,
                               .penalty = THI_PENALTY_LOG,
-                              .gradients = fit->learn && fit->closed,
+                              .gradients = fit->climbs,
                               .sites = fit->sites != NULL};
     thiele_status status = THIELE_OK;
     memcpy(shape.weight, weight, sizeof shape.weight);
@@ -174,8 +174,9 @@ static thiele_status explore(thi_bfit *fit)
 {
     const thi_variational_settings *s = fit->sparse;
     thiele_status status = THIELE_OK;
-    if (!s->condition) {
-        THI_TRY(thi_first_explore(&fit->problem, &thi_objective_exact, s, &fit->result->fit, &fit->starts));
+    if (!s->condition && (fit->closed || fit->learn)) {
+        const thi_objective *objective = fit->closed ? &thi_objective_exact : &thi_objective_dense;
+        THI_TRY(thi_first_explore(&fit->problem, objective, s, &fit->result->fit, &fit->starts));
     }
     THI_TRY(thi_first_basis(&fit->problem, s, inducing_of(fit), &fit->Z, &fit->M, NULL));
 out:
@@ -231,10 +232,10 @@ out:
 
 static thiele_status first_phases(thi_bfit *fit)
 {
-    bool closed = fit->closed || fit->sparse->condition;
+    bool variational = !fit->closed && fit->learn && !fit->climbs;
     double started = thi_seconds();
     thiele_status status = THIELE_OK;
-    THI_TRY((closed ? explore : variational_first)(fit));
+    THI_TRY((variational ? variational_first : explore)(fit));
     fit->result->learn_seconds = thi_seconds() - started;
     for (int q = 0; q < fit->latents; q++) {
         THI_TRY(thi_natural_open(&fit->sums[q], fit->problem.ctx, fit->M));
@@ -292,12 +293,13 @@ static thiele_status run(thi_bfit *fit, thi_fitted *fitted)
     thiele_status status;
     THI_TRY(open_latents(fit));
     THI_TRY(first_phases(fit));
-    if (!fit->settings->form.local) {
-        /* What explains blocks best may leave nothing to predictions, which do not see them. */
+    if (!fit->settings->form.local || fit->sites != NULL) {
+        /* What explains blocks best may leave nothing to predictions, which do not see them; sites take long to try. */
         fit->starts.count = fit->starts.count > 0 ? 1 : 0;
     }
-    if (fit->learn && fit->closed) {
+    if (fit->climbs) {
         THI_TRY(thi_bfit_learn(fit));
+        fit->small = false;
         if (whole) {
             THI_TRY(open_blocks(fit)); /* in the distances of what was learned */
         }
@@ -341,6 +343,18 @@ static void close_fit(thi_bfit *fit)
     thi_free(fit->starts.value);
 }
 
+/* The bound's gradient has no part for parameters of the likelihood, and several functions take as many times longer.
+ */
+static bool climbs_by_sites(const thi_bfit *fit)
+{
+    const thi_hypers *hypers = fit->problem.hypers;
+    bool own = false;
+    for (int i = hypers->first[hypers->groups]; i < hypers->count; i++) {
+        own = own || !hypers->hyper[i].fixed;
+    }
+    return fit->latents == 1 && !own;
+}
+
 thiele_status thi_fit_blocks(const thi_problem *problem, const thi_variational_settings *sparse,
                              const thi_blocks_settings *settings, thi_blocks_result *result, thi_fitted *fitted)
 {
@@ -352,6 +366,8 @@ thiele_status thi_fit_blocks(const thi_problem *problem, const thi_variational_s
                     .latents = problem->spec->latents.count,
                     .closed = problem->hypers->noise >= 0 && problem->source->outputs == 1,
                     .learn = thi_hypers_free(problem->hypers) > 0 && !sparse->condition && sparse->iterations >= 0};
+    fit.climbs = fit.learn && (fit.closed || climbs_by_sites(&fit));
+    fit.small = fit.climbs && !fit.closed && settings->form.weight[THI_RESIDUAL_BLOCK] != 0.0;
     const thi_blocks_form *form = &settings->form;
     bool one = form->weight[THI_RESIDUAL_DIAGONAL] == 1.0 || form->weight[THI_RESIDUAL_BLOCK] == 1.0;
     if (!fit.closed && (!one || settings->rho_0 > 0.0 || settings->gradient)) {

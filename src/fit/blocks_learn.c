@@ -8,6 +8,7 @@
 
 enum {
     ITERATIONS = 60,
+    SITES_ITERATIONS = 25,
     ENDLESS = 1000000, /* where there is a deadline */
     FEWEST_BLOCKS = 2,
     FIRST_ROWS = 2000, /* of the first stage */
@@ -108,15 +109,37 @@ out:
     return status;
 }
 
+/* With sites: some rounds. */
+static double evaluation_flops(const thi_bfit *fit, int64_t blocks)
+{
+    enum { ROUNDS = 5 };
+    return (fit->sites != NULL ? ROUNDS : 1) * thi_bfit_sum_flops(fit, blocks) + thi_bfit_pull_flops(fit, blocks);
+}
+
+static thiele_status evaluate_sites(void *state, thiele_context *ctx, const thi_hypers *hypers, double *value,
+                                    double *gradient)
+{
+    (void)ctx;
+    (void)hypers;
+    const chosen_blocks *c = state;
+    thi_bfit *fit = c->fit;
+    double begun = thi_seconds();
+    thiele_status status;
+    THI_TRY(thi_bfit_prepare(fit));
+    THI_TRY(thi_bsites_converge(fit, c->count, c->block, value));
+    if (gradient != NULL) {
+        THI_TRY(thi_bsites_pull(fit, c->count, c->block, gradient));
+        thi_budget_took(fit->problem.driver, evaluation_flops(fit, c->count), thi_seconds() - begun);
+    }
+out:
+    return status;
+}
+
+static const thi_objective bound_of_blocks = {.name = "blocks", .evaluate = evaluate_sites};
 static const thi_objective evidence_of_blocks = {.name = "blocks", .evaluate = evaluate};
 
 /* --- stages ----------------------------------------------------------------------------------------------------------
  */
-
-static double evaluation_flops(const thi_bfit *fit, int64_t blocks)
-{
-    return thi_bfit_sum_flops(fit, blocks) + thi_bfit_pull_flops(fit, blocks);
-}
 
 /* Blocks of the next stage after so many; the same number: there is no time for more. */
 static int64_t next_count(const thi_bfit *fit, int64_t count)
@@ -136,25 +159,29 @@ static int64_t next_count(const thi_bfit *fit, int64_t count)
 static thiele_status climb(thi_bfit *fit, int64_t count, bool first, bool last, thi_fit_result *own)
 {
     thi_driver *driver = fit->problem.driver;
+    const thi_objective *objective = fit->sites != NULL ? &bound_of_blocks : &evidence_of_blocks;
     chosen_blocks c = {0};
     double rows = (double)(count * fit->typical), given = fit->sparse->tolerance;
-    double a_row = last ? (given > 0.0 ? given : TOLERANCE) : fmax(given, COARSE);
+    double a_row = last && fit->sites == NULL ? (given > 0.0 ? given : TOLERANCE) : fmax(given, COARSE);
     double deadline = thi_budget_keep(driver, thi_bfit_pass_seconds(fit));
     int iterations = fit->sparse->iterations > 0 ? fit->sparse->iterations
                      : driver->deadline > 0.0    ? ENDLESS
+                     : fit->sites != NULL        ? SITES_ITERATIONS
                                                  : ITERATIONS;
     thiele_status status;
     if (!last) {
         thi_budget_lend(driver, THI_SHARE_STAGE);
     }
     THI_TRY(choose(&c, fit, count));
+    fit->problem.hypers->most_scales = fit->sites != NULL ? thi_scales_apart(rows) : 0;
     if (first) {
-        THI_TRY(thi_search_starts(&fit->problem, &evidence_of_blocks, &c, &fit->starts, &fit->result->fit));
+        THI_TRY(thi_search_starts(&fit->problem, objective, &c, &fit->starts, &fit->result->fit));
     }
     if (!thi_driver_stopped(driver)) {
-        THI_TRY(thi_search_climb(&fit->problem, &evidence_of_blocks, &c, iterations, a_row * rows, own));
+        THI_TRY(thi_search_climb(&fit->problem, objective, &c, iterations, a_row * rows, own));
     }
 out:
+    fit->problem.hypers->most_scales = 0;
     thi_budget_restore(driver, deadline);
     thi_free(c.block);
     return status;
@@ -178,7 +205,7 @@ thiele_status thi_bfit_learn(thi_bfit *fit)
         }
         measured = true;
         next = next_count(fit, count);
-        last = count == P || thi_driver_stopped(fit->problem.driver) || (last && next == count);
+        last = count == P || thi_driver_stopped(fit->problem.driver) || ((last || fit->sites != NULL) && next == count);
         count = next;
     }
     fit->result->fit.iterations += own.iterations;

@@ -6,7 +6,7 @@
 #include "fit/blocks_state.h"
 #include "fit/budget.h"
 
-enum { ROWS_A_BLOCK = 500, PROBES = 64, FEWEST_TO_HOLD = 2000 };
+enum { ROWS_A_BLOCK = 500, ROWS_A_SMALL_BLOCK = 125, PROBES = 64, FEWEST_TO_HOLD = 2000 };
 
 /* --- the kernel's own distances --------------------------------------------------------------------------------------
  */
@@ -116,8 +116,9 @@ static int64_t choose_blocks(const thi_bfit *fit)
     /* Where there was time for few inducing inputs only, blocks are smaller too: they cost about as much. */
     bool hurried = fit->problem.driver->deadline > 0.0 && fit->sparse->inducing == 0 && fit->sparse->Z == NULL;
     int64_t least = hurried && 2 * fit->M < ROWS_A_BLOCK ? 2 * fit->M : ROWS_A_BLOCK;
-    int64_t rows = fit->M > least ? fit->M : least;
-    int64_t blocks = fit->settings->blocks > 0 ? fit->settings->blocks : (fit->problem.source->n + rows - 1) / rows;
+    int64_t rows = fit->small ? ROWS_A_SMALL_BLOCK : fit->M > least ? fit->M : least;
+    int64_t blocks =
+        fit->settings->blocks > 0 && !fit->small ? fit->settings->blocks : (fit->problem.source->n + rows - 1) / rows;
     return blocks < fit->problem.source->n ? blocks : fit->problem.source->n;
 }
 

@@ -11,9 +11,10 @@
 #include "fit/blocks_state.h"
 #include "fit/budget.h"
 
-enum { PASSES = 20, ROUNDS = 10 /* of blocks that more rows have joined */ };
-/* Nats per row: a pass that gains less is the last; a round. */
-static const double ENOUGH = 1e-4, ENOUGH_JOINED = 1e-6;
+enum { PASSES = 20, ROUNDS = 12, JOINED = 10 /* rounds of blocks that more rows have joined */ };
+static const double ENOUGH = 5e-4; /* nats per row: a pass that has less to gain is the last, and takes most of it */
+static const double CLOSE = 3e-5;  /* likewise, of some blocks whose bound has its gradient taken */
+static const double ENOUGH_JOINED = 1e-6;
 static const double MOMENT = 0.1; /* seconds */
 
 struct thi_bsites {
@@ -26,7 +27,7 @@ struct thi_bsites {
     double *f_mu, *f_v, *f_g, *f_h; /* Q x room, as expectations have it */
     double *E;
     double bound;
-    int64_t left; /* blocks that a pass left as they were, because expectations of theirs are no numbers */
+    int64_t left;    /* blocks that a pass left as they were, because expectations of theirs are no numbers */
     int64_t settled; /* the first so many rows of the table keep their sites */
 };
 
@@ -349,12 +350,25 @@ out:
     return status;
 }
 
+/* The part of the bound of some blocks beside log Z, another look at each. */
+static thiele_status look_again(thi_bfit *fit, int64_t count, const int64_t *block, double *own)
+{
+    int64_t rows;
+    bool asked;
+    thiele_status status = THIELE_OK;
+    THI_TRY(bring(fit, count, block, &rows));
+    THI_TRY(find_marginals(fit, count, rows, false));
+    THI_TRY(ask_or_leave(fit, count, rows, fit->partition.start[block[0]], false, &asked));
+    *own += asked ? slack(fit, count) : 0.0;
+out:
+    return status;
+}
+
 /* The bound at the sites that there are: another look at all blocks, or at those that there is time for. */
 static thiele_status final_bound(thi_bfit *fit)
 {
-    int64_t P = fit->partition.blocks, block[THI_SPARSE_LANES], rows, done = 0;
+    int64_t P = fit->partition.blocks, block[THI_SPARSE_LANES], done = 0;
     double own = 0.0, began = thi_seconds();
-    bool asked;
     thi_shuffle order;
     thiele_status status = THIELE_OK;
     fit->sites->left = 0;
@@ -364,10 +378,7 @@ static thiele_status final_bound(thi_bfit *fit)
         for (int64_t i = 0; i < count; i++) {
             block[i] = thi_shuffle_at(&order, done + i);
         }
-        THI_TRY(bring(fit, count, block, &rows));
-        THI_TRY(find_marginals(fit, count, rows, false));
-        THI_TRY(ask_or_leave(fit, count, rows, fit->partition.start[block[0]], false, &asked));
-        own += asked ? slack(fit, count) : 0.0;
+        THI_TRY(look_again(fit, count, block, &own));
         done += count;
     }
     int64_t left = fit->sites->left, seen = done - left;
@@ -383,6 +394,77 @@ static thiele_status final_bound(thi_bfit *fit)
                 "the likelihood overflows in %lld of %lld blocks of rows, which were left as they were: targets that "
                 "are out of all proportion may be among them",
                 (long long)left, (long long)done);
+    }
+out:
+    return status;
+}
+
+/* --- the bound of some blocks ------------------------------------------------------------------------------------- */
+
+/* q of these blocks at their present sites. */
+static thiele_status sum_again(thi_bfit *fit, int64_t count, const int64_t *block)
+{
+    thi_block here[THI_SPARSE_LANES];
+    int64_t rows;
+    thiele_status status = THIELE_OK;
+    for (int q = 0; q < fit->latents; q++) {
+        thi_natural_zero(&fit->sums[q]);
+    }
+    for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
+        int64_t lanes = lanes_from(count, first);
+        THI_TRY(bring(fit, lanes, block + first, &rows));
+        for (int q = 0; q < fit->latents; q++) {
+            look_at(fit, lanes, q, here);
+            THI_TRY(thi_sparse_sum(&fit->engine[q], fit->problem.ctx, lanes, here, 1.0, &fit->sums[q]));
+        }
+    }
+    for (int q = 0; q < fit->latents; q++) {
+        THI_TRY(thi_sparse_set(&fit->engine[q], fit->problem.ctx, &fit->sums[q]));
+    }
+out:
+    return status;
+}
+
+thiele_status thi_bsites_converge(thi_bfit *fit, int64_t count, const int64_t *block, double *value)
+{
+    double gains = 0.0, before = INFINITY, rho = 1.0;
+    thiele_status status;
+    THI_TRY(sum_again(fit, count, block));
+    for (int round = 0; round < ROUNDS && (round < 2 || gains > CLOSE * (double)(count * fit->typical)); round++) {
+        rho = round > 1 && gains > before ? 0.5 * rho : rho;
+        before = gains;
+        gains = 0.0;
+        for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
+            THI_TRY(visit(fit, lanes_from(count, first), block + first, round == 0, rho, &gains));
+        }
+    }
+    *value = log_z(fit);
+    for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
+        THI_TRY(look_again(fit, lanes_from(count, first), block + first, value));
+    }
+out:
+    return status;
+}
+
+thiele_status thi_bsites_pull(thi_bfit *fit, int64_t count, const int64_t *block, double *gradient)
+{
+    const thi_hypers *hypers = fit->problem.hypers;
+    thi_block here[THI_SPARSE_LANES];
+    int64_t rows;
+    double bound = 0.0, none = 0.0;
+    thiele_status status = THIELE_OK;
+    for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
+        int64_t lanes = lanes_from(count, first);
+        THI_TRY(bring(fit, lanes, block + first, &rows));
+        for (int q = 0; q < fit->latents; q++) {
+            double *own = gradient + hypers->first[fit->problem.spec->latents.group[q]];
+            thi_sparse_bar bar = {.theta = own, .mean = own + prior_of(fit, q)->kernel->parameters, .log_noise = &none};
+            look_at(fit, lanes, q, here);
+            for (int64_t i = 0; i < lanes; i++) {
+                here[i].at.g = here[i].at.h = NULL; /* the sites are at their fixed point */
+            }
+            THI_TRY(thi_sparse_pull(&fit->engine[q], fit->problem.ctx, lanes, here, 1.0, &bound, &bar));
+        }
     }
 out:
     return status;
@@ -410,7 +492,8 @@ thiele_status thi_bsites_steps(thi_bfit *fit)
         if (pass > 0 && whole && gains < ENOUGH * (double)fit->partition.n) {
             break;
         }
-        rho = pass > 0 && gains > before ? 0.5 * rho : rho;
+        /* What the first pass had to gain was seen at guesses. */
+        rho = pass > 1 && gains > before ? 0.5 * rho : rho;
         before = gains;
     }
     fit->result->rows = fmin(1.0, fit->result->passes) * (double)fit->partition.n;
@@ -480,7 +563,7 @@ thiele_status thi_bsites_join(thi_bfit *fit, int64_t count, const int64_t *block
     for (int64_t i = 0; i < count; i++) {
         rows += fit->partition.start[block[i] + 1] - fit->partition.start[block[i]];
     }
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < JOINED; round++) {
         gains = 0.0;
         for (int64_t i = 0; i < count; i += THI_SPARSE_LANES) {
             THI_TRY(visit(fit, lanes_from(count, i), block + i, round == 0, rho, &gains));

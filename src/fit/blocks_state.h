@@ -20,6 +20,8 @@ typedef struct thi_bfit {
     thi_blocks_result *result;
     bool closed;       /* Gaussian noise and one target: q* by sums alone */
     bool learn;        /* hyperparameters */
+    bool climbs;       /* these by the evidence of blocks; else a variational fit has them */
+    bool small;        /* blocks, while they are learned by sites: many rounds for each evaluation */
     thi_starts starts; /* of learning */
     double *Z;
     int64_t M;
@@ -66,6 +68,12 @@ thiele_status thi_bsites_open(thi_bfit *fit);
 void thi_bsites_close(thi_bfit *fit);
 /* Sites of all blocks, from none, some blocks at a time and then again while it helps and there is time. */
 thiele_status thi_bsites_steps(thi_bfit *fit);
+/*
+ * Brings the sites of some blocks to their fixed point, at the present values and as if there were no other rows, and
+ * has the bound there; and its gradient, which is added to. Parameters of the likelihood have none.
+ */
+thiele_status thi_bsites_converge(thi_bfit *fit, int64_t count, const int64_t *block, double *value);
+thiele_status thi_bsites_pull(thi_bfit *fit, int64_t count, const int64_t *block, double *gradient);
 /* Sites of the rows to the local parts of the predictors. */
 thiele_status thi_bsites_lend(thi_bfit *fit);
 /* The bound of the last round. */

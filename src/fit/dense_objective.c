@@ -57,7 +57,7 @@ static thiele_status dense_freeze(void *state, thiele_context *ctx, thi_fitted *
 /* An evaluation is some ten times that of exact regression: fewer rows to explore with. */
 const thi_objective thi_objective_dense = {
     .name = "dense",
-    .subset = 400,
+    .subset = 256,
     .cubes = 15.0,
     .open = dense_open,
     .close = dense_close,

@@ -12,7 +12,7 @@
 #include "fit/start.h"
 
 enum { BASIS_ROWS = 20000, EXPLORE_ITERATIONS = 50, JUDGED = 500 };
-static const double FURTHEST = 10.0;
+static const double FURTHEST = 10.0, TOLERANCE = 0.1;
 
 static bool all_given(const thi_hypers *hypers)
 {
@@ -60,9 +60,11 @@ static int64_t explored_rows(const thi_driver *driver, const thi_objective *obje
 static thiele_status search(const thi_problem *problem, const thi_objective *objective, const thi_rows *rows,
                             const thi_variational_settings *s, thi_fit_result *result)
 {
-    thi_fit_settings settings = {s->restarts, EXPLORE_ITERATIONS};
+    thi_fit_settings settings = {s->restarts, EXPLORE_ITERATIONS, TOLERANCE};
     double begun = thi_seconds(), before = (double)result->evaluations;
+    problem->hypers->most_scales = thi_scales_apart((double)rows->n);
     thiele_status status = thi_search(problem, objective, rows, &settings, result, NULL);
+    problem->hypers->most_scales = 0;
     if (status == THIELE_OK) {
         double evaluations = (double)result->evaluations - before;
         thi_budget_took(problem->driver, evaluations * objective->cubes * pow((double)rows->n, 3.0),
@@ -215,15 +217,19 @@ static thiele_status set(const thi_problem *problem, const double *value)
     return thi_hypers_apply(problem->hypers, problem->ctx, problem->spec);
 }
 
+enum { VALUES = 4 };
+
 /*
  * Values from two samples, a random one and one of rows that are near to each other, and the first guesses: of the
  * three those are taken with which a posterior of the random sample predicts other rows best. A sample that is too
- * small for its parameters, or blind to what changes quickly, is found out so.
+ * small for its parameters, or blind to what changes quickly, is found out so; and whether length-scales that it cannot
+ * tell apart had better be those of columns in one unit.
  */
 typedef struct exploration {
     thi_rows sample[2], judged;
-    double *value[3]; /* all hypers: first guesses, then what each sample led to */
-    double score[3];
+    double *value[VALUES]; /* all hypers: first guesses, what each sample led to, the best of these in one unit */
+    double score[VALUES];
+    int values; /* that there are */
 } exploration;
 
 static thiele_status open_exploration(exploration *e, const thi_problem *problem, int64_t rows)
@@ -233,9 +239,10 @@ static thiele_status open_exploration(exploration *e, const thi_problem *problem
     size_t count = (size_t)problem->hypers->count;
     thiele_status status;
     *e = (exploration){0};
-    THI_TRY(thi_alloc(ctx, &e->value[0], 3 * count, sizeof *e->value[0]));
-    e->value[1] = e->value[0] + count;
-    e->value[2] = e->value[1] + count;
+    THI_TRY(thi_alloc(ctx, &e->value[0], VALUES * count, sizeof *e->value[0]));
+    for (int k = 1; k < VALUES; k++) {
+        e->value[k] = e->value[k - 1] + count;
+    }
     THI_TRY(thi_source_sample(source, ctx, rows, THI_SAMPLE_EXPLORE, &e->sample[0]));
     THI_TRY(thi_source_sample(source, ctx, JUDGED, THI_SAMPLE_JUDGE, &e->judged));
     drop_furthest(problem->spec->lik, &e->judged);
@@ -257,6 +264,17 @@ static void close_exploration(exploration *e)
     thi_free(e->value[0]);
 }
 
+/* Values number k become the best if a posterior with them predicts other rows better. */
+static thiele_status judge(exploration *e, const thi_problem *problem, const thi_objective *objective, int k, int *best)
+{
+    thiele_status status = set(problem, e->value[k]);
+    if (status == THIELE_OK) {
+        status = thi_judge_objective(problem->ctx, problem->spec, objective, &e->sample[0], &e->judged, &e->score[k]);
+    }
+    *best = k == 0 || e->score[k] > e->score[*best] ? k : *best;
+    return status;
+}
+
 static thiele_status explore(exploration *e, const thi_problem *problem, const thi_objective *objective,
                              const thi_variational_settings *settings, thi_fit_result *result)
 {
@@ -273,12 +291,16 @@ static thiele_status explore(exploration *e, const thi_problem *problem, const t
         hold_lengthscales(problem->spec, hypers, e->value[0]);
         thi_hypers_keep(hypers, e->value[k + 1]);
     }
-    for (int k = 0; k < 3 && e->sample[1].n > 1; k++) {
-        THI_TRY(set(problem, e->value[k]));
-        THI_TRY(thi_judge_objective(problem->ctx, problem->spec, objective, &e->sample[0], &e->judged, &e->score[k]));
-        best = k == 0 || e->score[k] > e->score[best] ? k : best;
+    for (; e->values < 3 && e->sample[1].n > 1; e->values++) {
+        THI_TRY(judge(e, problem, objective, e->values, &best));
     }
     THI_TRY(set(problem, e->value[best]));
+    int apart = thi_scales_apart((double)e->sample[0].n);
+    if (e->values > 0 && thi_scales_share_unit(hypers, &problem->spec->latents, apart)) {
+        thi_hypers_keep(hypers, e->value[e->values++]);
+        THI_TRY(judge(e, problem, objective, VALUES - 1, &best));
+        THI_TRY(set(problem, e->value[best]));
+    }
 out:
     return status;
 }
@@ -287,15 +309,16 @@ out:
 static thiele_status hand_over(const exploration *e, thiele_context *ctx, const thi_hypers *hypers, bool explored,
                                thi_starts *starts)
 {
+    enum { MOST = 3 };
     size_t count = (size_t)hypers->count;
-    thiele_status status = thi_alloc(ctx, &starts->value, 3 * count, sizeof *starts->value);
+    thiele_status status = thi_alloc(ctx, &starts->value, MOST * count, sizeof *starts->value);
     if (status != THIELE_OK) {
         return status;
     }
     thi_hypers_keep(hypers, starts->value);
     starts->count = 1;
-    for (int k = 0; k < 3 && explored && e->sample[1].n > 1; k++) {
-        if (memcmp(e->value[k], starts->value, count * sizeof *starts->value) != 0 && starts->count < 3) {
+    for (int k = 0; explored && k < e->values && starts->count < MOST; k++) {
+        if (memcmp(e->value[k], starts->value, count * sizeof *starts->value) != 0) {
             memcpy(starts->value + (size_t)starts->count++ * count, e->value[k], count * sizeof *starts->value);
         }
     }
@@ -383,11 +406,15 @@ int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, i
     return (int64_t)M;
 }
 
-/* Rows to choose among: fewer when a deadline is near, of which k-means with its 20 rounds takes a share. */
+/*
+ * Rows to choose among: fewer when a deadline is near, of which k-means with its 20 rounds takes a share, and where
+ * there are hundreds of columns.
+ */
 static int64_t basis_rows(const thi_driver *driver, int64_t M, int D)
 {
+    static const double MOST_FLOPS = 5e10;
     double flops = 2.0 * (double)M * D * 20.0;
-    double rows = fmin(BASIS_ROWS, thi_budget_flops(driver, THI_SHARE_BASIS) / flops);
+    double rows = fmin(BASIS_ROWS, fmin(MOST_FLOPS, thi_budget_flops(driver, THI_SHARE_BASIS)) / flops);
     return (int64_t)fmax(rows, 4.0 * (double)M);
 }
 

@@ -33,8 +33,9 @@ typedef struct thi_hypers {
     thi_hyper *hyper;
     char **name; /* owned */
     int groups;
-    int *first; /* of each group; the last one ends where the likelihood's begin, at first[groups] */
-    int noise;  /* which is the noise variance of a Gaussian likelihood; -1: none */
+    int *first;      /* of each group; the last one ends where the likelihood's begin, at first[groups] */
+    int noise;       /* which is the noise variance of a Gaussian likelihood; -1: none */
+    int most_scales; /* length-scales of a kernel that may go apart; more keep their proportions. 0: any number */
 } thi_hypers;
 
 /*
@@ -71,5 +72,16 @@ double thi_hypers_log_prior(const thi_hypers *hypers, double *gradient);
 void thi_hypers_chain(const thi_hypers *hypers, double *gradient);
 /* Hands the values to kernels, means and likelihood. Error: ARGUMENT for one that the likelihood refuses. */
 thiele_status thi_hypers_apply(const thi_hypers *hypers, thiele_context *ctx, thi_spec *spec);
+
+/* --- scales.c --- */
+/* As many length-scales as so many rows can tell apart. */
+int thi_scales_apart(double rows);
+/*
+ * Of each kernel with more length-scales than `most`: makes them one length in the units of the data, as suits columns
+ * that are of one kind (pixels), whose rare ones would have too much weight otherwise. False: there is none.
+ */
+bool thi_scales_share_unit(thi_hypers *hypers, const thi_latents *latents, int most);
+/* Slopes of the hypers such that length-scales beyond hypers->most_scales move together. */
+void thi_scales_tie(const thi_hypers *hypers, const thi_latents *latents, double *gradient);
 
 #endif

@@ -49,6 +49,7 @@ static thiele_status log_posterior(ascent *p, bool with_gradient, double *value)
     THI_TRY(p->objective->evaluate(p->state, p->ctx, p->hypers, value, with_gradient ? p->gradient : NULL));
     thi_hypers_chain(p->hypers, p->gradient);
     *value += thi_hypers_log_prior(p->hypers, p->gradient);
+    thi_scales_tie(p->hypers, &p->spec->latents, p->gradient);
 out:
     return status;
 }
@@ -364,6 +365,7 @@ thiele_status thi_search(const thi_problem *problem, const thi_objective *object
     thiele_status status;
     *result = (thi_fit_result){.stop = THIELE_STOP_FIXED};
     p.grid = p.hypers->noise >= 0 ? STARTS : STARTS_WITHOUT_NOISE;
+    p.tolerance = fmax(TOLERANCE, settings->tolerance);
     p.spec->driver = p.driver;
     THI_TRY(thi_start_guess(p.hypers, p.ctx, p.spec, rows, &p.spread));
     THI_TRY(thi_alloc(p.ctx, &base, (size_t)p.hypers->count, sizeof *base));

@@ -36,8 +36,9 @@ typedef struct thi_objective {
 } thi_objective;
 
 typedef struct thi_fit_settings {
-    int restarts;   /* further random starts */
-    int iterations; /* of L-BFGS on all rows; negative: keep the first guesses */
+    int restarts;     /* further random starts */
+    int iterations;   /* of L-BFGS on all rows; negative: keep the first guesses */
+    double tolerance; /* nats that five iterations must gain; 0: next to nothing */
 } thi_fit_settings;
 
 typedef struct thi_fit_result {

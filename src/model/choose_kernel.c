@@ -145,7 +145,7 @@ out:
 static thiele_status search(thi_fitting *f, const thi_rows *rows, double *value)
 {
     thi_problem problem = thi_fitting_problem(f, NULL);
-    thi_fit_settings settings = {0, ITERATIONS};
+    thi_fit_settings settings = {.iterations = ITERATIONS};
     thi_fit_result result;
     thi_predictor latent = {0};
     thi_fitted fitted = {.latent = &latent};

@@ -8,7 +8,7 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
 {
     thi_rows first = *rows;
     thi_problem problem = thi_fitting_problem(f, NULL);
-    thi_fit_settings settings = {0, ITERATIONS};
+    thi_fit_settings settings = {.iterations = ITERATIONS};
     first.n = rows->n < ROWS ? rows->n : ROWS;
     return learn ? thi_search(&problem, f->method->objective, &first, &settings, &f->result, fitted)
                  : thi_freeze(f->ctx, f->method->objective, &f->spec, &first, fitted);

@@ -425,13 +425,38 @@ static void test_learned(void **state)
     }
 }
 
+/* By sites: the bound of all rows is above that of the first guesses, and most signs are right. */
+static void test_learned_sites(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {"fitc", "pic"};
+    for (int f = 0; f < 2; f++) {
+        setting s;
+        int right = 0;
+        open_setting_of(&s, ctx, "bernoulli", "se", 1500, "lengthscale~0.3, variance~0.3");
+        thi_variational_settings first = {.inducing = 40, .condition = true}, learn = {.inducing = 40};
+        double before = fit(&s, forms[f], first, (thi_blocks_settings){.blocks = 6});
+        double after = fit(&s, forms[f], learn, (thi_blocks_settings){.blocks = 6});
+        answer a = ask(&s);
+        for (int i = 0; i < TESTS; i++) {
+            right += (a.mean[i] > 0.0) == (wave(s.Xtest + i * D) > 0.0);
+        }
+        assert_true(after > before + 20.0);
+        assert_true(right >= TESTS * 9 / 10);
+        assert_int_equal(s.result.blocks, 6);
+        close_setting(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),          cmocka_unit_test(test_no_forms),     cmocka_unit_test(test_one_pass),
-        cmocka_unit_test(test_no_block_twice), cmocka_unit_test(test_part_of_pass), cmocka_unit_test(test_one_step),
-        cmocka_unit_test(test_schedule),       cmocka_unit_test(test_gradient),     cmocka_unit_test(test_svi),
-        cmocka_unit_test(test_exact),          cmocka_unit_test(test_learned),
+        cmocka_unit_test(test_forms),        cmocka_unit_test(test_no_forms),
+        cmocka_unit_test(test_one_pass),     cmocka_unit_test(test_no_block_twice),
+        cmocka_unit_test(test_part_of_pass), cmocka_unit_test(test_one_step),
+        cmocka_unit_test(test_schedule),     cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_svi),          cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_learned),      cmocka_unit_test(test_learned_sites),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -180,7 +180,7 @@ static void test_collapsed(void **state)
     double mean[N], variance[N];
     thi_driver driver;
     thi_fit_result found;
-    thi_fit_settings search = {0, 100};
+    thi_fit_settings search = {.iterations = 100};
     open_setting(&s, ctx, "gaussian", "se(ard)", N, "");
     open_setting(&own, ctx, "gaussian", "se(ard)", N, "");
     thi_driver_start(&driver, ctx, 0.0);
