@@ -1,5 +1,7 @@
 /* thiele info: what a model is, what it learned and how much to trust it. */
-#include <string.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 
@@ -10,23 +12,39 @@ static const cli_option info_options[] = {
 
 static const cli_group groups[] = {{"Output", info_options}, {0}};
 
+/* The description with the size of the file, which only a file has. NULL: out of memory. */
+static char *with_size(const char *description, const char *path)
+{
+    struct stat file;
+    json_t *json = json_loads(description, 0, NULL);
+    if (json != NULL && stat(path, &file) == 0) {
+        json_object_set_new(json, "file_bytes", json_integer(file.st_size));
+    }
+    char *text = json != NULL ? json_dumps(json, JSON_INDENT(2)) : NULL;
+    json_decref(json);
+    return text;
+}
+
 static int run(cli_settings *settings)
 {
     thiele_model *model = NULL;
-    char *description = NULL;
+    char *description = NULL, *text = NULL;
     int result = CLI_DONE;
     thiele_status status;
     CLI_TRY(thiele_model_load(&model, settings->ctx, settings->operand[0]));
     CLI_TRY(thiele_model_describe(model, settings->ctx, &description));
-    if (settings->json) {
-        size_t length = strlen(description);
-        cli_put_json(stdout, description);
-        fputs(length > 0 && description[length - 1] == '\n' ? "" : "\n", stdout);
+    text = with_size(description, settings->operand[0]);
+    if (text == NULL) {
+        result = cli_fail("the model's description cannot be read: out of memory");
+    } else if (settings->json) {
+        cli_put_json(stdout, text);
+        fputs("\n", stdout);
     } else {
-        result = cli_report(description);
+        result = cli_report(text);
     }
 out:
     result = status != THIELE_OK ? cli_finish(settings, status) : result;
+    free(text);
     thiele_free(description);
     thiele_model_destroy(model);
     return result;

@@ -326,8 +326,9 @@ static void print_contents(const json_t *json)
     const json_t *rows = json_object_get(json, "training_rows");
     char size[CLI_NUMBER_MAX];
     if (rows != NULL) {
-        cli_row("contains", "%lld training rows of %lld inputs%s (%s)", count_of(rows, "rows"),
-                count_of(rows, "inputs"), json_is_true(json_object_get(rows, "targets")) ? " with their targets" : "",
+        cli_row("contains", "%lld training rows of %lld input%s%s (%s)", count_of(rows, "rows"),
+                count_of(rows, "inputs"), count_of(rows, "inputs") == 1 ? "" : "s",
+                json_is_true(json_object_get(rows, "targets")) ? " with their targets" : "",
                 size_of(rows, "bytes", size));
     }
     if (json_object_get(json, "file_bytes") != NULL) {

@@ -1,4 +1,4 @@
-/* What a model file holds of the table that it was fitted to, and how large it is: who hands one on should know. */
+/* What a model file holds of the table that it was fitted to: who hands one on should know. */
 #include "model/describe.h"
 #include "posterior/local.h"
 
@@ -25,9 +25,6 @@ int thi_contents_to_json(const thiele_model *model, json_t *json)
             json_object_set_new(json, "training_rows",
                                 json_pack("{s:I, s:i, s:b, s:I}", "rows", (json_int_t)rows, "inputs", p->kernel->dims,
                                           "targets", (int)!all, "bytes", (json_int_t)(sizeof(double) * numbers)));
-    }
-    if (failed == 0 && model->origin.path != NULL) {
-        failed = json_object_set_new(json, "file_bytes", json_integer(model->origin.stamp.size));
     }
     return failed;
 }
