@@ -12,7 +12,7 @@
 #include "fit/budget.h"
 
 enum { PASSES = 20, ROUNDS = 12, JOINED = 10 /* rounds of blocks that more rows have joined */ };
-static const double ENOUGH = 5e-4; /* nats per row: a pass that has less to gain is the last, and takes most of it */
+static const double ENOUGH = 2e-3; /* nats per row: a pass that has less to gain is the last, and takes most of it */
 static const double CLOSE = 3e-5;  /* likewise, of some blocks whose bound has its gradient taken */
 static const double ENOUGH_JOINED = 1e-6;
 static const double MOMENT = 0.1; /* seconds */
@@ -166,7 +166,7 @@ static void take_guesses(thi_bfit *fit, int64_t rows)
     thi_bsites *s = fit->sites;
     int64_t Q = fit->latents;
     for (int64_t i = 0; i < rows; i++) {
-        double *f = s->f_mu + i * Q;
+        double *f = s->f_mu + i * Q, *v = s->f_v + i * Q, *prior = s->f_g + i * Q /* not needed yet */;
         bool bare = true;
         for (int64_t q = 0; q < Q; q++) {
             bare = bare && s->lambda[i + q * s->room] == 0.0 && s->nu[i + q * s->room] == 0.0;
@@ -174,12 +174,12 @@ static void take_guesses(thi_bfit *fit, int64_t rows)
         if (!bare || lik->ops->guess == NULL) {
             continue;
         }
-        lik->ops->guess(lik, fit->buffer.y + i * lik->outputs, f);
+        memcpy(prior, f, (size_t)Q * sizeof *f);
+        thi_first_guess(lik, fit->buffer.y + i * lik->outputs, prior, f, v);
         for (int64_t q = 0; q < Q; q++) {
             int64_t at = i + q * s->room;
-            f[q] = isfinite(f[q]) ? f[q] : s->mu[at] + s->o[at];
             s->mu[at] = f[q] - s->o[at];
-            s->v[at] = s->f_v[q + i * Q] = thi_first_variance(lik, q, s->v[at]);
+            s->v[at] = v[q];
         }
     }
 }

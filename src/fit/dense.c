@@ -230,13 +230,12 @@ static thiele_status guess(thi_dense_fit *fit, thiele_context *ctx)
         return status;
     }
     for (int64_t i = 0; i < n; i++) {
+        double *prior = fit->g + i * Q; /* not needed yet */
         for (int64_t q = 0; q < Q; q++) {
-            fit->f_mu[q + i * Q] = fit->o[i + q * n];
-            fit->f_v[q + i * Q] = thi_first_variance(lik, q, fit->v[i + q * n]);
+            prior[q] = fit->o[i + q * n];
+            fit->f_v[q + i * Q] = fit->v[i + q * n];
         }
-        if (lik->ops->guess != NULL && !is_missing(fit->rows, i)) {
-            lik->ops->guess(lik, fit->rows->y + i * fit->rows->outputs, fit->f_mu + i * Q);
-        }
+        thi_first_guess(lik, fit->rows->y + i * fit->rows->outputs, prior, fit->f_mu + i * Q, fit->f_v + i * Q);
     }
     status = expect(fit, ctx, NULL);
     for (int64_t j = 0; j < n * Q && status == THIELE_OK; j++) {

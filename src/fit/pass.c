@@ -93,16 +93,10 @@ static void take_guesses(thi_pass *p, double *shift)
     int64_t n = p->rows.n, Q = p->latents;
     for (int64_t i = 0; i < n; i++) {
         double *mu = p->mu + i * Q, *v = p->v + i * Q;
+        memcpy(shift + i * Q, mu, (size_t)Q * sizeof *mu);
+        thi_first_guess(lik, p->rows.y + i * p->rows.outputs, shift + i * Q, mu, v);
         for (int64_t q = 0; q < Q; q++) {
-            shift[i * Q + q] = -mu[q];
-            v[q] = thi_first_variance(lik, q, v[q]);
-        }
-        if (lik->ops->guess != NULL) {
-            lik->ops->guess(lik, p->rows.y + i * p->rows.outputs, mu);
-        }
-        for (int64_t q = 0; q < Q; q++) {
-            mu[q] = isfinite(mu[q]) ? mu[q] : -shift[i * Q + q];
-            shift[i * Q + q] += mu[q];
+            shift[i * Q + q] = mu[q] - shift[i * Q + q];
         }
     }
 }

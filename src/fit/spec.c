@@ -180,11 +180,23 @@ thi_latents thi_latents_view(const thi_latents *latents, int latent)
                          .prior = &latents->prior[g]};
 }
 
-double thi_first_variance(const thiele_likelihood *lik, int64_t latent, double prior)
+void thi_first_guess(const thiele_likelihood *lik, const double *y, const double *prior, double *f, double *v)
 {
-    int log_variance = lik->ops->log_variance;
-    bool logarithm = !lik->ops->standardise || (log_variance > 0 && latent == log_variance);
-    return logarithm ? fmin(0.1 * prior, 0.25) : 0.1 * prior;
+    static const double SHARE = 0.1, MOST = 0.25;
+    int varying = lik->ops->log_variance;
+    memcpy(f, prior, (size_t)lik->latents * sizeof *f);
+    if (lik->ops->guess != NULL) {
+        lik->ops->guess(lik, y, f);
+    }
+    for (int q = 0; q < lik->latents; q++) {
+        f[q] = isfinite(f[q]) ? f[q] : prior[q];
+        bool logarithm = !lik->ops->standardise || (varying > 0 && q == varying);
+        v[q] = logarithm ? fmin(SHARE * v[q], MOST) : SHARE * v[q];
+    }
+    if (varying > 0) { /* a function that is as far from y as the noise says speaks for that noise */
+        f[varying] = prior[varying];
+        v[0] = exp(prior[varying]);
+    }
 }
 
 void thi_latent_unit(const thiele_likelihood *lik, const thi_encoder *encoder, int latent, double *unit, double *offset)

@@ -57,10 +57,11 @@ typedef struct thi_spec {
 } thi_spec;
 
 /*
- * A variance to begin with beside the likelihood's guess of f: a tenth of the prior's, but no more than moderate odds
- * or rates allow where f is a logarithm. exp(f) would leave nothing to go by.
+ * Where one row's latent functions begin, by their means and (in v) variances before: the likelihood's guess of f, with
+ * a tenth of that variance, but no more than moderate odds or rates allow where f is a logarithm (exp(f) would leave
+ * nothing to go by). The log of a noise stays where it is.
  */
-double thi_first_variance(const thiele_likelihood *lik, int64_t latent, double prior);
+void thi_first_guess(const thiele_likelihood *lik, const double *y, const double *prior, double *f, double *v);
 
 /*
  * From the units of the model to those of the data: f_data = offset + unit * f. A latent of a likelihood whose targets

@@ -39,10 +39,14 @@ bool thi_is_noise(const char *name);
 thiele_status thi_choose_noise(thi_fitting *f);
 /* --- rival.c --- */
 /*
- * f->loss: minus the log density of rows that are held out in turn, at the values that were learned from all. Five
- * posteriors of most of the rows, or one where they are many.
+ * f->loss: minus the log density of rows that are held out in turn, at the present values. Five posteriors of most of
+ * the rows, or one of some of them where they are many.
  */
 thiele_status thi_find_losses(thi_fitting *f);
+/* Whether a rival, whose losses are there, is surely better than its favourite. */
+bool thi_is_better(const thi_fitting *rival);
+/* Inducing inputs and blocks of a rival by blocks, so that its passes stay within their share of the work. */
+void thi_rival_sizes(thi_fitting *f);
 /* Fits the rivals of a fit that has ended; f->model becomes the best of all. */
 thiele_status thi_try_rivals(thi_fitting *f, const thiele_table *table);
 

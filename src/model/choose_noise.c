@@ -10,6 +10,7 @@
 #include "fit/budget.h"
 #include "fit/explore.h"
 #include "fit/start.h"
+#include "likelihood/augment.h"
 #include "model/choose.h"
 #include "model/methods.h"
 
@@ -156,6 +157,8 @@ static thiele_status add_rival(thi_fitting *f, int candidate, const side *learne
     thi_text_init(&kernels, f->ctx);
     thi_text_add(&kernels, "%s%s", f->kernels, candidates[candidate].more);
     rival->likelihood = candidates[candidate].likelihood;
+    rival->score = learned->score;
+    rival->augmented = thi_is_augmented(learned->lik);
     thiele_status status = thi_text_take(&kernels, &rival->kernels);
     return status == THIELE_OK ? thi_named_keep(&rival->values, f->ctx, &learned->hypers) : status;
 }
@@ -172,6 +175,11 @@ static thiele_status add_rivals(thi_fitting *f, const side *all)
         if (all[best + 1].score > all[0].score - WORSE) {
             status = add_rival(f, best, &all[best + 1]);
         }
+    }
+    if (f->rivals == 2 && f->rival[1].score > f->rival[0].score) { /* the better one first */
+        thi_rival swap = f->rival[0];
+        f->rival[0] = f->rival[1];
+        f->rival[1] = swap;
     }
     return status;
 }

@@ -408,8 +408,16 @@ out:
 static thiele_status learn(thi_fitting *f, bool exact)
 {
     double deadline = f->rivals > 0 ? thi_budget_lend(f->driver, THI_SHARE_FAVOURITE) : f->driver->deadline;
-    bool held = f->held > 0, learns = !held && (f->begins == NULL || f->method->objective != NULL);
+    bool held = f->held > 0, conditions = f->begins != NULL && f->method->objective == NULL;
+    bool learns = !held && !conditions;
     thiele_status status = THIELE_OK;
+    if (conditions) {
+        thi_rival_sizes(f);
+        THI_TRY(thi_find_losses(f));
+        if (!thi_is_better(f)) {
+            return THIELE_OK;
+        }
+    }
     if (held) {
         THI_TRY(learn_with_holdout(f));
     }
@@ -421,7 +429,7 @@ static thiele_status learn(thi_fitting *f, bool exact)
     if (f->method->sampler == NULL) {
         THI_TRY(check_worth(f));
     }
-    if (f->rivals > 0 || f->begins != NULL) {
+    if (f->rivals > 0 || (f->begins != NULL && !conditions)) {
         THI_TRY(thi_find_losses(f));
     }
 out:
@@ -450,6 +458,9 @@ thiele_status thi_fit_table(thi_fitting *f, const thiele_table *table)
     }
     THI_TRY(thi_held_rows(f, exact));
     THI_TRY(learn(f, exact));
+    if (f->favourite != NULL && !thi_is_better(f)) {
+        return THIELE_OK; /* there is no model of its */
+    }
     THI_TRY(thi_report(f, &f->result, f->model));
     thi_report_limits(f);
     if (f->method->report != NULL) {

@@ -18,7 +18,8 @@ static const double GAIN = 0.02, ERRORS = 2.0;
 /* --- rows that are held out ------------------------------------------------------------------------------------------
  */
 
-enum { FOLDS = 5, FEW = 2000 /* rows, up to which all folds are taken */ };
+/* Up to FEW rows all folds are taken; of more some rows are predicted by some others. */
+enum { FOLDS = 5, FEW = 2000, SOME = 6000, HELD = 2000 };
 
 typedef struct loss_job {
     const double *y, *mu, *v;
@@ -57,8 +58,8 @@ out:
     return status;
 }
 
-/* Rows order[0 .. held - 1] by the posterior of the others. */
-static thiele_status hold_out(thi_fitting *f, int64_t held, const int64_t *order)
+/* Rows order[0 .. held - 1] by the posterior of the next `used`. */
+static thiele_status hold_out(thi_fitting *f, int64_t held, int64_t used, const int64_t *order)
 {
     thi_rows train = {0}, test = {0};
     thi_fitted fitted = {0};
@@ -68,7 +69,7 @@ static thiele_status hold_out(thi_fitting *f, int64_t held, const int64_t *order
     THI_TRY(thi_alloc(f->ctx, &fitted.latent, (size_t)Q, sizeof *fitted.latent));
     THI_TRY(thi_alloc(f->ctx, &loss, (size_t)held, sizeof *loss));
     THI_TRY(thi_rows_take(&test, f->ctx, &f->rows, held, order));
-    THI_TRY(thi_rows_take(&train, f->ctx, &f->rows, f->rows.n - held, order + held));
+    THI_TRY(thi_rows_take(&train, f->ctx, &f->rows, used, order + held));
     THI_TRY(f->method->run(f, &train, false, &fitted));
     THI_TRY(predict(f, fitted.latent, &test, loss));
     for (int64_t i = 0; i < held; i++) {
@@ -87,15 +88,17 @@ out:
 
 static thiele_status hold_out_all(thi_fitting *f, int64_t *order)
 {
-    int64_t n = f->rows.n, held = n / FOLDS;
+    int64_t n = f->rows.n, most = n > FEW ? HELD : n, held = thi_least(n / FOLDS, most);
+    int64_t used = thi_least(n - held, n > FEW ? SOME : n), blocks = f->block_settings.blocks;
     thiele_status status = THIELE_OK;
+    f->block_settings.blocks = blocks > 0 ? 1 + (blocks - 1) * used / n : 0; /* of the same size */
     for (int64_t i = 0; i < n; i++) {
         f->loss[i] = NAN;
     }
     thi_random_permutation((thi_stream){f->ctx->seed, THI_RANDOM_SPLIT, 1}, n, order);
     memcpy(order + n, order, (size_t)n * sizeof *order);
     for (int fold = 0; fold < (n > FEW ? 1 : FOLDS) && status == THIELE_OK; fold++) {
-        status = hold_out(f, held, order + fold * held);
+        status = hold_out(f, held, used, order + fold * held);
     }
     return status;
 }
@@ -141,6 +144,13 @@ static double gain_of(const thi_fitting *a, const thi_fitting *b, int64_t *known
     return count > 0.0 ? mean : -INFINITY;
 }
 
+bool thi_is_better(const thi_fitting *rival)
+{
+    int64_t known;
+    double error, gain = gain_of(rival->favourite, rival, &known, &error);
+    return gain > fmax(GAIN, ERRORS * error);
+}
+
 /* --- the fits --------------------------------------------------------------------------------------------------------
  */
 
@@ -159,6 +169,18 @@ static void begin_at(thi_named *values, const thi_fitting *favourite, int latent
     }
 }
 
+void thi_rival_sizes(thi_fitting *f)
+{
+    /* Of a row in a pass, blocks being half as large again as the M inducing inputs, over M^2: blocks_cost.c. */
+    static const double FLOPS = 23.0, PASSES = 10.0, PASSING_FLOPS = 6e11, MOST = 300.0, LEAST = 100.0;
+    double rows = (double)f->rows.n * f->spec.lik->latents;
+    double M = sqrt(thi_budget_work(f->driver, PASSING_FLOPS) / (PASSES * FLOPS * rows));
+    if (f->driver->deadline == 0.0 && M < MOST) {
+        f->settings.inducing = (int64_t)fmax(M, LEAST);
+        f->block_settings.blocks = 1 + f->rows.n / (3 * f->settings.inducing / 2);
+    }
+}
+
 static int iterations_of(const thi_fitting *f, int latents)
 {
     double flops = thi_objective_dense.cubes * latents * pow((double)f->rows.n, 3.0);
@@ -172,6 +194,9 @@ static thiele_status fit_rival(const thi_fitting *f, const thiele_table *table, 
     thiele_status status;
     options->likelihood = rival->likelihood;
     options->kernel = rival->kernels;
+    if (rival->augmented && f->method->objective == NULL) {
+        options->expectation = "augmented"; /* its sites are never negative: passes over blocks need no care */
+    }
     options->iterations = iterations_of(f, strchr(rival->kernels, ';') != NULL ? 2 : 1);
     begin_at(&rival->values, f, strchr(rival->kernels, ';') != NULL ? 2 : 1);
     THI_TRY(thi_alloc(f->ctx, &r->model, 1, sizeof *r->model));
@@ -211,14 +236,16 @@ thiele_status thi_try_rivals(thi_fitting *f, const thiele_table *table)
     for (int k = 0; k < f->rivals && !thi_driver_stopped(f->driver) && status == THIELE_OK; k++, tried++) {
         thiele_fit_options options = *f->options;
         thi_fitting r = {.ctx = f->ctx, .options = &options, .driver = f->driver, .begins = &f->rival[k].values};
+        r.favourite = f;
         r.result = f->result;
         r.partial = f->partial;
         thi_budget_split(f->driver, f->rivals - k);
         status = fit_rival(f, table, &f->rival[k], &options, &r);
+        bool whole = !thi_driver_stopped(f->driver);
         thi_budget_restore(f->driver, deadline);
         double error, gain = gain_of(f, &r, &known, &error);
         beside[k] = best + gain;
-        if (status == THIELE_OK && gain > fmax(GAIN, ERRORS * error)) {
+        if (status == THIELE_OK && whole && thi_is_better(&r)) {
             take_over(f, &r);
             taken = k;
             best += gain;
@@ -230,7 +257,9 @@ thiele_status thi_try_rivals(thi_fitting *f, const thiele_table *table)
         return status;
     }
     thi_beside_begin(&choice, f->ctx, "predictions", known);
-    thi_beside_add(&choice, "gaussian", -best);
+    if (taken >= 0) {
+        thi_beside_add(&choice, "gaussian", -best);
+    }
     for (int k = 0; k < tried; k++) {
         if (k != taken) {
             thi_beside_add(&choice, f->rival[k].likelihood, beside[k] - best);

@@ -20,6 +20,8 @@ typedef struct thi_rival {
     const char *likelihood;
     char *kernels;
     thi_named values;
+    double score;   /* on these rows, nats per row */
+    bool augmented; /* it has auxiliary variables */
 } thi_rival;
 enum { THI_RIVALS = 2 };
 
@@ -34,11 +36,12 @@ struct thi_fitting {
     const char *kernels; /* their text, borrowed */
     thi_rival rival[THI_RIVALS];
     int rivals;
-    const thi_named *begins; /* of a rival: where it begins; NULL: it is none. Borrowed */
-    double *loss;            /* of each row that was held out: rival.c; NaN: not known */
-    bool partial;            /* rows without the only target are left out */
-    bool goes_on;      /* until the deadline: what is made again in a part of the time is not as good */
-    const char *steps; /* expectations of natural steps, as the method has them; NULL: the options say all */
+    const thi_named *begins;      /* of a rival: where it begins; NULL: it is none. Borrowed */
+    const thi_fitting *favourite; /* and whom it must beat */
+    double *loss;                 /* of each row that was held out: rival.c; NaN: not known */
+    bool partial;                 /* rows without the only target are left out */
+    bool goes_on;                 /* until the deadline: what is made again in a part of the time is not as good */
+    const char *steps;            /* expectations of natural steps, as the method has them; NULL: the options say all */
     thi_variational_settings settings;
     thi_variational_result outcome;
     thi_decoupled_settings decoupled_settings;
