@@ -184,6 +184,9 @@ static int add_blocks(const thiele_model *model, json_t *json)
     json_t *borders = b->borders == 0 ? NULL
                                       : json_pack("{s:I, s:f, s:f}", "points", (json_int_t)b->borders, "median",
                                                   b->jump_median, "largest", b->jump_largest);
+    if (b->borders > 0 && borders == NULL) {
+        return -1;
+    }
     return b->blocks == 0
                ? 0
                : json_object_set_new(json, "blocks",

@@ -334,8 +334,27 @@ static thiele_status unknown(thi_fitting *f, const char *name)
     return status;
 }
 
+/* What more time would buy, of methods that use all they get. */
+static void add_prospect(const thi_fitting *f, int64_t n, thi_text *reason)
+{
+    static const double HIGH = 5.0;
+    thi_driver driver = *f->driver;
+    thi_fitting more = *f;
+    passed_over none = {0};
+    driver.effort = HIGH;
+    more.driver = &driver;
+    if (f->driver->deadline > 0.0) {
+        thi_text_add(reason, " (more time would learn from more of them)");
+    } else if (f->driver->effort < HIGH) {
+        const thi_method *other = choose(&more, n, &none);
+        bool same = other == NULL || other == f->method;
+        thi_text_add(reason, " (--effort high would %s%s)", same ? "learn from more of them" : "take method ",
+                     same ? "" : other->name);
+    }
+}
+
 /* Why this one, for those who read the summary. */
-static thiele_status give_reason(thi_fitting *f, bool asked, const passed_over *first)
+static thiele_status give_reason(thi_fitting *f, int64_t n, bool asked, const passed_over *first)
 {
     const thiele_fit_options *o = f->options;
     bool together = has_gaussian_noise(f) && o->shared_kernel && f->spec.lik->outputs > 1;
@@ -349,6 +368,9 @@ static thiele_status give_reason(thi_fitting *f, bool asked, const passed_over *
         thi_text_add(&reason, "method %s would %s", first->name, first->why);
     } else {
         thi_text_add(&reason, "%s", why);
+    }
+    if (!asked && (f->method->takes & THI_TAKES_BLOCKS) != 0) {
+        add_prospect(f, n, &reason);
     }
     return thi_text_take(&reason, &f->model->why);
 }
@@ -381,7 +403,7 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
         THI_TRY(f->method->configure(f));
     }
     THI_TRY(thi_strdup(f->ctx, &f->model->method, asked ? name : f->method->name));
-    THI_TRY(give_reason(f, asked, &first));
+    THI_TRY(give_reason(f, table->rows, asked, &first));
 out:
     return status;
 }

@@ -18,7 +18,7 @@ for name, rows, seed in (("train.csv", 500, 1), ("test.csv", 2000, 2)):
 PY
 
 # --- heavy tails are spoken of wherever there are residuals, with what to do
-run fit train.csv --target y --inputs x --quiet -o plain.thiele
+run fit train.csv --target y --inputs x --noise gaussian --quiet -o plain.thiele
 expect_done
 expect_out '^heavy tails +[0-9]+ of 500 residuals'
 expect_out 'student-t, or --calibrate'

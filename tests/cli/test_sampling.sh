@@ -23,7 +23,7 @@ expect_that "$out" 'd["model"]["method"] == "dense" and d["model"]["expectation"
 
 # --- outliers: robust noise finds the function, Gaussian noise does not as well
 rmse() { run score m.thiele clean.csv --json; python3 -c "import json; print(json.load(open('$out'))['rmse'])"; }
-real
+real --noise gaussian
 gaussian=$(rmse)
 for likelihood in student-t laplace matern32; do
     real --likelihood "$likelihood" --method augmented
