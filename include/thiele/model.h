@@ -187,12 +187,14 @@ typedef struct thiele_predict_options {
     int samples;    /* independent draws for each row */
     const char *id; /* comma-separated columns to copy to the output (thiele_model_predict_file only) */
     int blend;      /* 1: a model by pic mixes what the nearest blocks say, and its predictions are continuous in the
-                       inputs; 0: each row is predicted by its own block. Other models do not look at it. */
+                       inputs. Other models do not look at it. */
+    int own_block;  /* 1: a model by pic predicts each row by the training rows of its own block, as a thiele_predictor
+                       and joint predictions do: faster; 0: by those nearest to it, of several blocks */
 } thiele_predict_options;
 
 #define THIELE_PREDICT_OPTIONS_INIT                                                                                    \
     {                                                                                                                  \
-        sizeof(thiele_predict_options), 0, 0, 0, 0, 0, 0, 0, 0                                                         \
+        sizeof(thiele_predict_options), 0, 0, 0, 0, 0, 0, 0, 0, 0                                                      \
     }
 
 /*

@@ -22,6 +22,8 @@ static const cli_option predict_options[] = {
      "leave out rows with missing inputs (default: refuse them)", 0, 0},
     {"blend", 0, NULL, CLI_AT(predict.blend), NULL,
      "pic: mix what the nearest blocks say, so that predictions do not jump where blocks meet", 0, 0},
+    {"own-block", 0, NULL, CLI_AT(predict.own_block), NULL,
+     "pic: predict by the training rows of a row's own block, which is faster (default: by those nearest to it)", 0, 0},
     {"joint", 0, cli_parse_text, CLI_AT(joint), "FILE",
      "also write the joint distribution of all rows as CSV: mean, then the covariance c1, c2, ...", 0, 0},
     {0},

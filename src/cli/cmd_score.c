@@ -10,6 +10,8 @@ static const cli_option score_options[] = {
      "leave out rows with missing values (default: refuse them)", 0, 0},
     {"blend", 0, NULL, CLI_AT(predict.blend), NULL,
      "pic: mix what the nearest blocks say, so that predictions do not jump where blocks meet", 0, 0},
+    {"own-block", 0, NULL, CLI_AT(predict.own_block), NULL,
+     "pic: predict by the training rows of a row's own block, which is faster (default: by those nearest to it)", 0, 0},
     {0},
 };
 

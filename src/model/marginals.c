@@ -11,12 +11,12 @@ static void place(const thiele_model *model, int latent, int64_t n, const double
 }
 
 thiele_status thi_model_batch_open(thi_model_batch *batch, thiele_context *ctx, const thiele_model *model, int64_t rows,
-                                   bool blend)
+                                   thi_sight sight)
 {
     *batch = (thi_model_batch){.model = model};
     thiele_status status = thi_alloc(ctx, &batch->latent, (size_t)model->latents, sizeof *batch->latent);
     for (int j = 0; j < model->latents && status == THIELE_OK; j++) {
-        batch->latent[j] = (thi_batch){.p = &model->latent[j], .rows = rows, .blend = blend};
+        batch->latent[j] = (thi_batch){.p = &model->latent[j], .rows = rows, .sight = sight};
     }
     return status;
 }
@@ -62,7 +62,7 @@ thiele_status thi_model_marginals(const thiele_model *model, thiele_context *ctx
                                   const double *offset, double *mu, double *v, int64_t *clipped)
 {
     thi_model_batch batch;
-    thiele_status status = thi_model_batch_open(&batch, ctx, model, n, false);
+    thiele_status status = thi_model_batch_open(&batch, ctx, model, n, THI_SEES_NEAREST);
     if (status == THIELE_OK) {
         status = thi_model_batch_next(&batch, ctx, n, X, offset, mu, v, clipped);
     }

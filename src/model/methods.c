@@ -369,7 +369,7 @@ static thiele_status give_reason(thi_fitting *f, int64_t n, bool asked, const pa
     } else {
         thi_text_add(&reason, "%s", why);
     }
-    if (!asked && (f->method->takes & THI_TAKES_BLOCKS) != 0) {
+    if (!asked && first->name == NULL && (f->method->takes & THI_TAKES_BLOCKS) != 0) {
         add_prospect(f, n, &reason);
     }
     return thi_text_take(&reason, &f->model->why);

@@ -149,7 +149,7 @@ typedef struct thi_model_batch {
     thi_batch *latent;
 } thi_model_batch;
 thiele_status thi_model_batch_open(thi_model_batch *batch, thiele_context *ctx, const thiele_model *model, int64_t rows,
-                                   bool blend);
+                                   thi_sight sight);
 thiele_status thi_model_batch_next(thi_model_batch *batch, thiele_context *ctx, int64_t n, const double *X,
                                    const double *offset, double *mu, double *v, int64_t *clipped);
 void thi_model_batch_close(thi_model_batch *batch);

@@ -100,7 +100,8 @@ static thiele_status pass_open(pass *p, const thiele_model *model, thiele_contex
     size_t latents = rows * (size_t)(model->latents * model->components);
     thi_reading how = reading_of(model, options, with_target);
     THI_TRY(thi_reader_open(&p->reader, ctx, &model->encoder, table, &how));
-    THI_TRY(thi_model_batch_open(&p->batch, ctx, model, table->rows, options->blend != 0));
+    thi_sight sight = options->blend ? THI_SEES_BLEND : options->own_block ? THI_SEES_BLOCK : THI_SEES_NEAREST;
+    THI_TRY(thi_model_batch_open(&p->batch, ctx, model, table->rows, sight));
     THI_TRY(thi_alloc(ctx, &p->X, rows * (size_t)model->encoder.dims, sizeof *p->X));
     THI_TRY(thi_alloc(ctx, &p->y, rows * (size_t)model->encoder.targets, sizeof *p->y));
     THI_TRY(thi_alloc(ctx, &p->offset, rows, sizeof *p->offset));

@@ -27,7 +27,8 @@ typedef struct job {
     thi_inputs inputs;
 } job;
 
-static thiele_status job_open(job *j, int64_t room)
+/* rows: of the largest factor. */
+static thiele_status job_open(job *j, int64_t rows, int64_t room)
 {
     const thi_predictor *p = j->p;
     thiele_status status;
@@ -35,7 +36,7 @@ static thiele_status job_open(job *j, int64_t room)
     THI_TRY(thi_alloc_bare(j->ctx, &j->x, (size_t)(p->kernel->dims * room), sizeof *j->x));
     THI_TRY(thi_alloc_bare(j->ctx, &j->numbers, (size_t)(2 * room), sizeof *j->numbers));
     THI_TRY(thi_matrix_alloc(&j->K, j->ctx, p->n, room));
-    THI_TRY(thi_matrix_alloc(&j->Kd, j->ctx, p->local->largest, room));
+    THI_TRY(thi_matrix_alloc(&j->Kd, j->ctx, rows, room));
     THI_TRY(thi_matrix_alloc(&j->work, j->ctx, p->n > room ? p->n : room, room));
 out:
     return status;
@@ -334,7 +335,7 @@ thiele_status thi_local_project(const thi_predictor *predictor, thiele_context *
                                 const int64_t *block, double *mean, thi_matrix B, double *variance)
 {
     job j = {.p = predictor, .ctx = ctx, .n = n, .mean = mean, .variance = variance, .B = B};
-    thiele_status status = job_open(&j, room_of(n));
+    thiele_status status = job_open(&j, predictor->local->largest, room_of(n));
     if (status == THIELE_OK) {
         status = by_blocks(&j, n, X, block, project_piece);
     }
@@ -347,7 +348,7 @@ thiele_status thi_local_marginals(const thi_predictor *predictor, thiele_context
 {
     job j = {.p = predictor, .ctx = ctx, .clipped = clipped};
     int D = predictor->kernel->dims;
-    thiele_status status = job_open(&j, room_of(n));
+    thiele_status status = job_open(&j, predictor->local->largest, room_of(n));
     for (int64_t first = 0; first < n && status == THIELE_OK; first += THI_PREDICT_WINDOW) {
         int64_t count = n - first < THI_PREDICT_WINDOW ? n - first : THI_PREDICT_WINDOW;
         j.n = count;
@@ -362,6 +363,20 @@ thiele_status thi_local_marginals(const thi_predictor *predictor, thiele_context
     return status;
 }
 
+thiele_status thi_local_one(const thi_predictor *predictor, thiele_context *ctx, const thi_local_factor *factor,
+                            const double *x, double *mean, double *variance, int64_t *clipped)
+{
+    const int64_t row = 0;
+    job j = {.p = predictor, .ctx = ctx, .n = 1, .mean = mean, .variance = variance, .clipped = clipped};
+    thiele_status status = job_open(&j, factor->inputs.n, 1);
+    if (status == THIELE_OK) {
+        memcpy(j.x, x, (size_t)predictor->kernel->dims * sizeof *x);
+        status = marginals_piece(&j, factor, 1, &row);
+    }
+    job_close(&j);
+    return status;
+}
+
 thiele_status thi_local_joint(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                               double *mean, double *covariance)
 {
@@ -370,7 +385,7 @@ thiele_status thi_local_joint(const thi_predictor *predictor, thiele_context *ct
     thiele_status status;
     memset(covariance, 0, (size_t)(n * n) * sizeof *covariance);
     THI_TRY(thi_matrix_alloc(&j.B, ctx, predictor->n, n));
-    THI_TRY(job_open(&j, n));
+    THI_TRY(job_open(&j, predictor->local->largest, n));
     THI_TRY(by_blocks(&j, n, X, NULL, joint_piece));
     THI_TRY(thi_predictor_apply_root(predictor, ctx, 0, j.B));
     THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, j.B, j.B, 1.0, C, true));

@@ -79,6 +79,16 @@ thiele_status thi_local_marginals(const thi_predictor *predictor, thiele_context
 thiele_status thi_local_joint(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                               double *mean, double *covariance);
 
+/* --- local_near.c --- */
+/*
+ * Marginals by the rows nearest to x in the partition's distances, THI_LOCAL_NEAR of those in the THI_LOCAL_SEARCHED
+ * nearest blocks, in place of the rows of its own block: near a border half of what matters is beyond it. q(w) stays.
+ * For k rows M k^2 + k^3/3 flops a row, the search, and the factors of all blocks that it has seen.
+ */
+enum { THI_LOCAL_NEAR = 160, THI_LOCAL_SEARCHED = 5 };
+thiele_status thi_local_near(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
+                             double *mean, double *variance, int64_t *clipped);
+
 /* --- local_blend.c --- */
 /* Blocks that predict a row together, at most. */
 enum { THI_LOCAL_BLENDED = 3 };
@@ -106,6 +116,19 @@ typedef struct thi_local_factor {
     int64_t users;
     uint64_t used; /* when it was last asked for */
 } thi_local_factor;
+
+/* Rows that a factor is of. lambda NULL: y and the noise in place of sites. V (M x n): known, or NULL. Borrowed. */
+typedef struct thi_local_rows {
+    int64_t n;
+    const double *X, *y, *lambda, *nu, *V;
+} thi_local_rows;
+/* A whole factor that no cache holds. Error: NUMERIC, MEMORY. */
+thiele_status thi_local_factor_make(const thi_predictor *predictor, thiele_context *ctx, const thi_local_rows *rows,
+                                    thi_local_factor **out);
+void thi_local_factor_free(thi_local_factor *factor);
+/* One row by a factor of any rows. variance NULL: not wanted. */
+thiele_status thi_local_one(const thi_predictor *predictor, thiele_context *ctx, const thi_local_factor *factor,
+                            const double *x, double *mean, double *variance, int64_t *clipped);
 
 thiele_status thi_local_cache_create(thi_local_cache **out, thiele_context *ctx, int64_t blocks);
 void thi_local_cache_destroy(thi_local_cache *cache);

@@ -34,7 +34,7 @@ static void strip(thi_local_factor *f)
     f->whole = false;
 }
 
-static void factor_free(thi_local_factor *f)
+void thi_local_factor_free(thi_local_factor *f)
 {
     if (f != NULL) {
         strip(f);
@@ -56,17 +56,17 @@ static double factor_bytes(const thi_predictor *p, const thi_local_factor *f)
 }
 
 /* C, s, U and e of sites. */
-static thiele_status factor_sites(const thi_predictor *p, thiele_context *ctx, thi_local_factor *f)
+static thiele_status factor_sites(const thi_predictor *p, thiele_context *ctx, const thi_local_rows *rows,
+                                  thi_local_factor *f)
 {
-    const thi_local *local = p->local;
-    int64_t n = f->inputs.n, first = local->partition.start[f->block];
+    int64_t n = f->inputs.n;
     thi_dense dense = {0};
     double *moments = NULL;
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &moments, (size_t)(2 * n), sizeof *moments));
     THI_TRY(thi_dense_open(&dense, ctx, n, NULL, NULL, NULL));
     THI_TRY(thi_dense_residual(&dense, ctx, p->kernel, &f->inputs, f->V));
-    THI_TRY(thi_dense_condition(&dense, ctx, local->lambda + first, local->nu + first, moments, moments + n));
+    THI_TRY(thi_dense_condition(&dense, ctx, rows->lambda, rows->nu, moments, moments + n));
     THI_TRY(thi_dense_factor(&dense, ctx, f->C));
     f->e = dense.a;
     f->scale = dense.scale;
@@ -107,10 +107,10 @@ static thiele_status apply_gamma(const thi_local_factor *f, thiele_context *ctx,
 }
 
 /* C and e of targets with noise: C = chol(K - V'V + noise I). alpha becomes y_D. */
-static thiele_status factor_targets(const thi_predictor *p, thiele_context *ctx, thi_local_factor *f)
+static thiele_status factor_targets(const thi_predictor *p, thiele_context *ctx, const thi_local_rows *rows,
+                                    thi_local_factor *f)
 {
     int64_t n = f->inputs.n;
-    const double *y = p->local->y + p->local->partition.start[f->block];
     double jitter;
     thiele_status status;
     THI_TRY(thi_kernel_fill(p->kernel, ctx, &f->inputs, &f->inputs, f->C, true));
@@ -122,26 +122,28 @@ static thiele_status factor_targets(const thi_predictor *p, thiele_context *ctx,
     THI_TRY(thi_alloc(ctx, &f->e, (size_t)n, sizeof *f->e));
     thi_mean_fill(p->mean, p->mean_parameter, n, p->kernel->dims, f->inputs.X, f->e);
     for (int64_t i = 0; i < n; i++) {
-        f->e[i] = f->alpha[i] = y[i] - f->e[i];
+        f->e[i] = f->alpha[i] = rows->y[i] - f->e[i];
     }
     THI_TRY(apply_gamma(f, ctx, f->e));
 out:
     return status;
 }
 
-static thiele_status factor_matrices(const thi_predictor *p, thiele_context *ctx, thi_local_factor *f)
+static thiele_status factor_matrices(const thi_predictor *p, thiele_context *ctx, const thi_local_rows *rows,
+                                     thi_local_factor *f)
 {
-    int64_t n = f->inputs.n;
+    size_t n = (size_t)f->inputs.n, M = (size_t)p->n;
     thiele_status status;
-    THI_TRY(thi_matrix_alloc(&f->V, ctx, p->n, n));
-    THI_TRY(thi_matrix_alloc(&f->C, ctx, n, n));
-    THI_TRY(thi_alloc(ctx, &f->alpha, (size_t)n, sizeof *f->alpha));
-    THI_TRY(thi_kernel_fill(p->kernel, ctx, &p->inputs, &f->inputs, f->V, false));
-    THI_TRY(thi_tri_solve(ctx, THI_N, p->L, f->V));
-    status = (p->local->lambda != NULL ? factor_sites : factor_targets)(p, ctx, f);
-    if (status == THIELE_ERROR_NUMERIC) {
-        status = thi_fail_in(ctx, status, "the %lld rows of block %lld", (long long)n, (long long)f->block);
+    THI_TRY(thi_matrix_alloc(&f->V, ctx, p->n, f->inputs.n));
+    THI_TRY(thi_matrix_alloc(&f->C, ctx, f->inputs.n, f->inputs.n));
+    THI_TRY(thi_alloc(ctx, &f->alpha, n, sizeof *f->alpha));
+    if (rows->V != NULL) {
+        memcpy(f->V.data, rows->V, M * n * sizeof *rows->V);
+    } else {
+        THI_TRY(thi_kernel_fill(p->kernel, ctx, &p->inputs, &f->inputs, f->V, false));
+        THI_TRY(thi_tri_solve(ctx, THI_N, p->L, f->V));
     }
+    THI_TRY((rows->lambda != NULL ? factor_sites : factor_targets)(p, ctx, rows, f));
 out:
     return status;
 }
@@ -171,29 +173,47 @@ out:
     return status;
 }
 
-static thiele_status factor_make(const thi_predictor *p, thiele_context *ctx, int64_t block, bool whole,
-                                 thi_local_factor **out)
+thiele_status thi_local_factor_make(const thi_predictor *p, thiele_context *ctx, const thi_local_rows *rows,
+                                    thi_local_factor **out)
 {
-    const thi_partition *partition = &p->local->partition;
-    int64_t first = partition->start[block], n = partition->start[block + 1] - first;
     thi_local_factor *f = NULL;
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &f, 1, sizeof *f));
-    f->block = block;
     f->whole = true;
-    THI_TRY(thi_inputs_make(&f->inputs, ctx, p->kernel, n, p->local->X + first * partition->D));
-    THI_TRY(factor_matrices(p, ctx, f));
+    THI_TRY(thi_inputs_make(&f->inputs, ctx, p->kernel, rows->n, rows->X));
+    THI_TRY(factor_matrices(p, ctx, rows, f));
     THI_TRY(factor_vectors(p, ctx, f));
-    if (!whole) {
-        strip(f);
-    }
-    f->bytes = factor_bytes(p, f);
 out:
     if (status != THIELE_OK) {
-        factor_free(f);
+        thi_local_factor_free(f);
         f = NULL;
     }
     *out = f;
+    return status;
+}
+
+static thiele_status factor_make(const thi_predictor *p, thiele_context *ctx, int64_t block, bool whole,
+                                 thi_local_factor **out)
+{
+    const thi_local *local = p->local;
+    const thi_partition *partition = &local->partition;
+    int64_t first = partition->start[block], n = partition->start[block + 1] - first;
+    thi_local_rows rows = {.n = n, .X = local->X + first * partition->D, .y = local->y + first};
+    if (local->lambda != NULL) {
+        rows.lambda = local->lambda + first;
+        rows.nu = local->nu + first;
+    }
+    thiele_status status = thi_local_factor_make(p, ctx, &rows, out);
+    if (status == THIELE_ERROR_NUMERIC) {
+        status = thi_fail_in(ctx, status, "the %lld rows of block %lld", (long long)n, (long long)block);
+    }
+    if (status == THIELE_OK) {
+        (*out)->block = block;
+        if (!whole) {
+            strip(*out);
+        }
+        (*out)->bytes = factor_bytes(p, *out);
+    }
     return status;
 }
 
@@ -224,7 +244,7 @@ out:
 void thi_local_cache_empty(thi_local_cache *cache)
 {
     for (int64_t i = 0; i < 2 * cache->blocks; i++) {
-        factor_free(cache->slot[i]);
+        thi_local_factor_free(cache->slot[i]);
         cache->slot[i] = NULL;
     }
     cache->held = 0.0;
@@ -272,7 +292,7 @@ static void shrink(thi_local_cache *cache, double most)
         }
         *slot_of(cache, oldest->block, oldest->whole) = NULL;
         cache->held -= oldest->bytes;
-        factor_free(oldest);
+        thi_local_factor_free(oldest);
     }
 }
 
@@ -335,7 +355,7 @@ thiele_status thi_local_acquire(const thi_predictor *predictor, thiele_context *
         made = NULL;
     }
     pthread_mutex_unlock(&cache->lock);
-    factor_free(made);
+    thi_local_factor_free(made);
     return THIELE_OK;
 }
 
@@ -346,6 +366,6 @@ void thi_local_release(thi_local_cache *cache, thi_local_factor *factor)
     bool drop = !factor->cached && factor->users == 0;
     pthread_mutex_unlock(&cache->lock);
     if (drop) {
-        factor_free(factor);
+        thi_local_factor_free(factor);
     }
 }

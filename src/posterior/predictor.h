@@ -108,6 +108,12 @@ enum { THI_PREDICT_BLOCK = 512, THI_PREDICT_WINDOW = 128 * THI_PREDICT_BLOCK };
  */
 thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                                       double *mean, double *variance, int64_t *clipped);
+/* Which rows a prediction with a local part sees (local.h). */
+typedef enum thi_sight {
+    THI_SEES_BLOCK,   /* those of its own block */
+    THI_SEES_NEAREST, /* those nearest to it, of several blocks; unless blocks are by a column */
+    THI_SEES_BLEND    /* those of the nearest blocks in turn: continuous across blocks */
+} thi_sight;
 /*
  * The same of a table that comes in windows: begins as {.p = predictor, .rows = those of the whole table}. What so many
  * rows pay for is made with the first window that has rows. One thread at a time.
@@ -115,7 +121,7 @@ thiele_status thi_predictor_marginals(const thi_predictor *predictor, thiele_con
 typedef struct thi_batch {
     const thi_predictor *p; /* borrowed */
     int64_t rows;
-    bool blend; /* with a local part: continuous across blocks (local.h) */
+    thi_sight sight;
     bool decided;
     thi_matrix *C; /* owned: one triangle a component, where it pays and is accurate; else NULL */
 } thi_batch;

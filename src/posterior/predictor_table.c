@@ -253,8 +253,11 @@ thiele_status thi_batch_marginals(thi_batch *batch, thiele_context *ctx, int64_t
     const thi_predictor *p = batch->p;
     thiele_status status;
     if (p->local != NULL) {
-        return batch->blend ? thi_local_blend(p, ctx, n, X, mean, variance, clipped)
-                            : thi_local_marginals(p, ctx, n, X, NULL, mean, variance, clipped);
+        const thi_partition *partition = &p->local->partition;
+        bool near = batch->sight == THI_SEES_NEAREST && partition->blocks > 1 && partition->mark == NULL;
+        return batch->sight == THI_SEES_BLEND ? thi_local_blend(p, ctx, n, X, mean, variance, clipped)
+               : near                         ? thi_local_near(p, ctx, n, X, mean, variance, clipped)
+                                              : thi_local_marginals(p, ctx, n, X, NULL, mean, variance, clipped);
     }
     if (variance != NULL) {
         THI_TRY(decide(batch, ctx, n, X));

@@ -72,7 +72,7 @@ static void test_weights(void **state)
 static void predict(const thi_predictor *p, thiele_context *ctx, bool blend, int64_t n, const double *X, double *mean,
                     double *variance)
 {
-    thi_batch batch = {.p = p, .rows = n, .blend = blend};
+    thi_batch batch = {.p = p, .rows = n, .sight = blend ? THI_SEES_BLEND : THI_SEES_BLOCK};
     int64_t clipped = 0;
     assert_ok(ctx, thi_batch_marginals(&batch, ctx, n, X, mean, variance, &clipped));
     thi_batch_clear(&batch);
@@ -187,21 +187,70 @@ static void test_failures(void **state)
     thi_predictor p;
     double mean[TESTS], variance[TESTS];
     int64_t clipped = 0;
-    thiele_status status = THIELE_ERROR_MEMORY;
+    thiele_status status;
     pic_open(&w, ctx, &p);
-    for (int nth = 1; status != THIELE_OK && nth < 1000; nth++) {
-        thi_local_renew(p.local, w.noise);
-        size_t before = thi_memory_held(ctx);
-        thi_fail_allocation(ctx, nth, false);
-        status = thi_local_blend(&p, ctx, TESTS, w.Xtest, mean, variance, &clipped);
-        thi_fail_allocation(ctx, 0, false);
-        thi_local_renew(p.local, w.noise);
-        assert_true(status == THIELE_OK || status == THIELE_ERROR_MEMORY);
-        assert_int_equal(thi_memory_held(ctx), before);
+    for (int near = 0; near < 2; near++) {
+        status = THIELE_ERROR_MEMORY;
+        for (int nth = 1; status != THIELE_OK && nth < 2000; nth++) {
+            thi_local_renew(p.local, w.noise);
+            size_t before = thi_memory_held(ctx);
+            thi_fail_allocation(ctx, nth, false);
+            status = (near ? thi_local_near : thi_local_blend)(&p, ctx, TESTS, w.Xtest, mean, variance, &clipped);
+            thi_fail_allocation(ctx, 0, false);
+            thi_local_renew(p.local, w.noise);
+            assert_true(status == THIELE_OK || status == THIELE_ERROR_MEMORY);
+            assert_int_equal(thi_memory_held(ctx), before);
+        }
+        assert_int_equal(status, THIELE_OK);
     }
-    assert_int_equal(status, THIELE_OK);
     thi_predictor_clear(&p);
     world_close(&w);
+    thiele_context_destroy(ctx);
+}
+
+/*
+ * Where the nearest rows are all rows, and all blocks are searched, a prediction is that of one block of all rows with
+ * the same q(w), targets or sites; on any number of threads, with the same bits.
+ */
+static void test_nearest(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(3), *one = test_context(1);
+    world w;
+    thi_predictor p, q;
+    int64_t start[] = {0, ROWS}, clipped = 0;
+    double mean[3][TESTS], variance[3][TESTS], zeros[2 * DIMS] = {0};
+    thi_partition partition = {DIMS, ROWS, 1, zeros, zeros + DIMS, start, NULL, NULL};
+    assert_in_range(ROWS, 1, THI_LOCAL_NEAR);
+    assert_in_range(BLOCKS, 1, THI_LOCAL_SEARCHED);
+    pic_open(&w, ctx, &p);
+    assert_ok(ctx, thi_sparse_freeze(&w.sparse, ctx, THI_CONDITIONAL_FULL, &q));
+    assert_ok(ctx, thi_local_attach(&q, ctx, &partition, p.local->X, p.local->y, p.local->noise));
+    for (int sites = 0; sites < 2; sites++) {
+        thi_local *const parts[] = {p.local, q.local};
+        for (int k = 0; k < 2 && sites == 1; k++) {
+            assert_ok(ctx, thi_local_hold_sites(parts[k], ctx));
+            for (int i = 0; i < ROWS; i++) {
+                parts[k]->lambda[i] = i % 7 == 0 ? 0.0 : 1.0 / w.noise;
+                parts[k]->nu[i] = p.local->y[i] * parts[k]->lambda[i];
+            }
+            thi_local_renew(parts[k], w.noise);
+        }
+        assert_ok(ctx, thi_local_marginals(&q, ctx, TESTS, w.Xtest, NULL, mean[0], variance[0], &clipped));
+        assert_ok(ctx, thi_local_near(&p, ctx, TESTS, w.Xtest, mean[1], variance[1], &clipped));
+        assert_ok(one, thi_local_near(&p, one, TESTS, w.Xtest, mean[2], variance[2], &clipped));
+        for (int i = 0; i < TESTS; i++) {
+            assert_near(mean[1][i], mean[0][i], 1e-9, 1e-9);
+            assert_near(variance[1][i], variance[0][i], 1e-9, 1e-9);
+        }
+        assert_memory_equal(mean[1], mean[2], sizeof mean[1]);
+        assert_memory_equal(variance[1], variance[2], sizeof variance[1]);
+    }
+    assert_int_equal(clipped, 0);
+    thi_predictor_clear(&p);
+    thi_predictor_clear(&q);
+    world_close(&w);
+    thiele_context_destroy(one);
     thiele_context_destroy(ctx);
 }
 
@@ -209,7 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weights), cmocka_unit_test(test_continuous), cmocka_unit_test(test_mixture),
-        cmocka_unit_test(test_alone),   cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_alone),   cmocka_unit_test(test_failures),   cmocka_unit_test(test_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

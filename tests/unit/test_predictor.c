@@ -27,7 +27,8 @@ static const kind kinds[] = {
     {"collapsed", FIT(.method = "collapsed", .inducing = 20), false},
     {"sor", FIT(.method = "sor", .inducing = 20), false},
     {"fic", FIT(.method = "fic", .inducing = 20), false},
-    {"pic", FIT(.method = "pic", .inducing = 20, .blocks = 4), true},
+    /* Blocks by a column are those of single rows and of tables alike. */
+    {"pic", FIT(.method = "pic", .inducing = 20, .partition = "site"), true},
     {"dense student-t", FIT(.method = "dense", .likelihood = "student_t(nu=4)"), false},
     {"variational", FIT(.method = "variational", .inducing = 20, .likelihood = "laplace"), false},
     {"mixture", FIT(.method = "variational", .inducing = 20, .posterior = "mixture:2"), false},

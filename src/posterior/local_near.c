@@ -1,0 +1,186 @@
+/* Predictions of PIC by the rows nearest to each: see local.h. Rows are worked on side by side. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "posterior/local.h"
+
+enum { NEAR = THI_LOCAL_NEAR, SEARCHED = THI_LOCAL_SEARCHED, PORTION = 16 /* rows of a piece of work */ };
+
+typedef struct candidate {
+    double distance;
+    int64_t row; /* or block */
+} candidate;
+
+static int by_distance(const void *a, const void *b)
+{
+    const candidate *one = a, *other = b;
+    int order = (one->distance > other->distance) - (one->distance < other->distance);
+    return order != 0 ? order : (one->row > other->row) - (one->row < other->row);
+}
+
+/* What one thread works with. */
+typedef struct bench {
+    candidate *candidate; /* all blocks, or the rows of those that are searched */
+    double *X, *y, *lambda, *nu, *V;
+    int64_t clipped;
+} bench;
+
+static void bench_close(bench *w)
+{
+    thi_free(w->candidate);
+    thi_free(w->X);
+    thi_free(w->V);
+}
+
+static thiele_status bench_open(bench *w, thiele_context *ctx, const thi_predictor *p)
+{
+    const thi_local *local = p->local;
+    size_t rows = (size_t)(SEARCHED * local->largest), blocks = (size_t)local->partition.blocks;
+    thiele_status status;
+    THI_TRY(thi_alloc_bare(ctx, &w->candidate, rows > blocks ? rows : blocks, sizeof *w->candidate));
+    THI_TRY(thi_alloc_bare(ctx, &w->X, (size_t)(NEAR * (local->partition.D + 3)), sizeof *w->X));
+    THI_TRY(thi_alloc_bare(ctx, &w->V, (size_t)(NEAR * p->n), sizeof *w->V));
+    w->y = w->X + (ptrdiff_t)NEAR * local->partition.D;
+    w->lambda = w->y + NEAR;
+    w->nu = w->lambda + NEAR;
+out:
+    return status;
+}
+
+/* The nearest blocks, nearest first; returns how many. */
+static int find_blocks(const thi_partition *p, bench *w, const double *x, int64_t block[SEARCHED])
+{
+    for (int64_t b = 0; b < p->blocks; b++) {
+        double sum = 0.0;
+        for (int d = 0; d < p->D; d++) {
+            double gap = p->scale[d] * x[d] - p->centre[b * p->D + d];
+            sum += gap * gap;
+        }
+        w->candidate[b] = (candidate){sum, b};
+    }
+    qsort(w->candidate, (size_t)p->blocks, sizeof *w->candidate, by_distance);
+    int count = (int)thi_least(SEARCHED, p->blocks);
+    for (int k = 0; k < count; k++) {
+        block[k] = w->candidate[k].row;
+    }
+    return count;
+}
+
+/* The nearest rows of these blocks come first; returns how many. */
+static int64_t find_rows(const thi_local *local, bench *w, const double *x, int blocks, const int64_t *block)
+{
+    const thi_partition *p = &local->partition;
+    int64_t count = 0;
+    for (int k = 0; k < blocks; k++) {
+        for (int64_t i = p->start[block[k]]; i < p->start[block[k] + 1]; i++) {
+            double sum = 0.0;
+            for (int d = 0; d < p->D; d++) {
+                double gap = p->scale[d] * (x[d] - local->X[i * p->D + d]);
+                sum += gap * gap;
+            }
+            w->candidate[count++] = (candidate){sum, i};
+        }
+    }
+    qsort(w->candidate, (size_t)count, sizeof *w->candidate, by_distance);
+    return thi_least(count, NEAR);
+}
+
+/* Takes what a block's factor knows of those of the rows that are its. */
+static void take_columns(const thi_local *local, bench *w, int64_t M, int64_t n, const thi_local_factor *f)
+{
+    const int64_t *start = local->partition.start + f->block;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t row = w->candidate[i].row;
+        if (row >= start[0] && row < start[1]) {
+            memcpy(w->V + i * M, f->V.data + (row - start[0]) * f->V.ld, (size_t)M * sizeof *w->V);
+        }
+    }
+}
+
+static thiele_status gather(const thi_predictor *p, thiele_context *ctx, bench *w, int64_t n, int blocks,
+                            const int64_t *block)
+{
+    const thi_local *local = p->local;
+    int64_t D = local->partition.D;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t row = w->candidate[i].row;
+        memcpy(w->X + i * D, local->X + row * D, (size_t)D * sizeof *w->X);
+        w->y[i] = local->y[row];
+        w->lambda[i] = local->lambda != NULL ? local->lambda[row] : 0.0;
+        w->nu[i] = local->lambda != NULL ? local->nu[row] : 0.0;
+    }
+    for (int k = 0; k < blocks; k++) {
+        thi_local_factor *f = NULL;
+        thiele_status status = thi_local_acquire(p, ctx, block[k], true, &f);
+        if (status != THIELE_OK) {
+            return status;
+        }
+        take_columns(local, w, p->n, n, f);
+        thi_local_release(local->cache, f);
+    }
+    return THIELE_OK;
+}
+
+typedef struct task {
+    const thi_predictor *p;
+    thiele_context *ctx;
+    int64_t n;
+    const double *X;
+    double *mean, *variance;
+    bench *bench; /* one a thread */
+} task;
+
+static thiele_status predict_one(const task *t, bench *w, int64_t i)
+{
+    const thi_predictor *p = t->p;
+    const double *x = t->X + i * p->local->partition.D;
+    bool sites = p->local->lambda != NULL;
+    int64_t block[SEARCHED];
+    int blocks = find_blocks(&p->local->partition, w, x, block);
+    int64_t n = find_rows(p->local, w, x, blocks, block);
+    thi_local_rows rows = {n, w->X, w->y, sites ? w->lambda : NULL, sites ? w->nu : NULL, w->V};
+    thi_local_factor *f = NULL;
+    thiele_status status;
+    THI_TRY(gather(p, t->ctx, w, n, blocks, block));
+    THI_TRY(thi_local_factor_make(p, t->ctx, &rows, &f));
+    THI_TRY(thi_local_one(p, t->ctx, f, x, t->mean + i, t->variance != NULL ? t->variance + i : NULL, &w->clipped));
+out:
+    thi_local_factor_free(f);
+    return status;
+}
+
+static thiele_status predict_portion(void *arg, int64_t portion, int thread)
+{
+    const task *t = arg;
+    int64_t end = thi_least(t->n, (portion + 1) * PORTION);
+    thiele_status status = THIELE_OK;
+    for (int64_t i = portion * PORTION; i < end && status == THIELE_OK; i++) {
+        status = predict_one(t, &t->bench[thread], i);
+    }
+    return status;
+}
+
+thiele_status thi_local_near(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
+                             double *mean, double *variance, int64_t *clipped)
+{
+    task t = {predictor, ctx, n, X, mean, variance, NULL};
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &t.bench, (size_t)ctx->threads, sizeof *t.bench));
+    for (int i = 0; i < ctx->threads; i++) {
+        THI_TRY(bench_open(&t.bench[i], ctx, predictor));
+    }
+    THI_TRY(thi_parallel(ctx, (n + PORTION - 1) / PORTION, predict_portion, &t));
+    for (int i = 0; i < ctx->threads && clipped != NULL; i++) {
+        *clipped += t.bench[i].clipped;
+    }
+    for (int64_t i = 0; variance != NULL && i < n; i++) {
+        variance[i] *= thi_predictor_tau(predictor);
+    }
+out:
+    for (int i = 0; t.bench != NULL && i < ctx->threads; i++) {
+        bench_close(&t.bench[i]);
+    }
+    thi_free(t.bench);
+    return status;
+}
