@@ -83,7 +83,8 @@ thiele_status thi_local_joint(const thi_predictor *predictor, thiele_context *ct
 /*
  * Marginals by the rows nearest to x in the partition's distances, THI_LOCAL_NEAR of those in the THI_LOCAL_SEARCHED
  * nearest blocks, in place of the rows of its own block: near a border half of what matters is beyond it. q(w) stays.
- * For k rows M k^2 + k^3/3 flops a row, the search, and the factors of all blocks that it has seen.
+ * For k rows M k^2 + k^3/3 flops a row, the search, and the factors of all blocks that it has seen; where these do not
+ * fit into the cache, k(Z, X) and M^2 k more.
  */
 enum { THI_LOCAL_NEAR = 160, THI_LOCAL_SEARCHED = 5 };
 thiele_status thi_local_near(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,

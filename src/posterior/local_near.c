@@ -19,6 +19,32 @@ static int by_distance(const void *a, const void *b)
     return order != 0 ? order : (one->row > other->row) - (one->row < other->row);
 }
 
+/* The nearest `wanted` of them come first, in order (Hoare 1961). */
+static int64_t nearest_first(candidate *list, int64_t count, int64_t wanted)
+{
+    int64_t low = 0, high = count - 1;
+    wanted = thi_least(wanted, count);
+    while (low < high) {
+        candidate pivot = list[wanted - 1];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            for (; by_distance(&list[i], &pivot) < 0; i++) {
+            }
+            for (; by_distance(&list[j], &pivot) > 0; j--) {
+            }
+            if (i <= j) {
+                candidate swap = list[i];
+                list[i++] = list[j];
+                list[j--] = swap;
+            }
+        }
+        low = j < wanted - 1 ? i : low;
+        high = i > wanted - 1 ? j : high;
+    }
+    qsort(list, (size_t)wanted, sizeof *list, by_distance);
+    return wanted;
+}
+
 /* What one thread works with. */
 typedef struct bench {
     candidate *candidate; /* all blocks, or the rows of those that are searched */
@@ -59,8 +85,7 @@ static int find_blocks(const thi_partition *p, bench *w, const double *x, int64_
         }
         w->candidate[b] = (candidate){sum, b};
     }
-    qsort(w->candidate, (size_t)p->blocks, sizeof *w->candidate, by_distance);
-    int count = (int)thi_least(SEARCHED, p->blocks);
+    int count = (int)nearest_first(w->candidate, p->blocks, SEARCHED);
     for (int k = 0; k < count; k++) {
         block[k] = w->candidate[k].row;
     }
@@ -82,8 +107,7 @@ static int64_t find_rows(const thi_local *local, bench *w, const double *x, int 
             w->candidate[count++] = (candidate){sum, i};
         }
     }
-    qsort(w->candidate, (size_t)count, sizeof *w->candidate, by_distance);
-    return thi_least(count, NEAR);
+    return nearest_first(w->candidate, count, NEAR);
 }
 
 /* Takes what a block's factor knows of those of the rows that are its. */
@@ -128,7 +152,9 @@ typedef struct task {
     int64_t n;
     const double *X;
     double *mean, *variance;
-    bench *bench; /* one a thread */
+    bool cached;      /* factors of all blocks fit into the cache, and have V of all rows; else it is made each time */
+    candidate *order; /* rows of one block after each other: what they need is in the cache then */
+    bench *bench;     /* one a thread */
 } task;
 
 static thiele_status predict_one(const task *t, bench *w, int64_t i)
@@ -139,10 +165,10 @@ static thiele_status predict_one(const task *t, bench *w, int64_t i)
     int64_t block[SEARCHED];
     int blocks = find_blocks(&p->local->partition, w, x, block);
     int64_t n = find_rows(p->local, w, x, blocks, block);
-    thi_local_rows rows = {n, w->X, w->y, sites ? w->lambda : NULL, sites ? w->nu : NULL, w->V};
+    thi_local_rows rows = {n, w->X, w->y, sites ? w->lambda : NULL, sites ? w->nu : NULL, t->cached ? w->V : NULL};
     thi_local_factor *f = NULL;
     thiele_status status;
-    THI_TRY(gather(p, t->ctx, w, n, blocks, block));
+    THI_TRY(gather(p, t->ctx, w, n, t->cached ? blocks : 0, block));
     THI_TRY(thi_local_factor_make(p, t->ctx, &rows, &f));
     THI_TRY(thi_local_one(p, t->ctx, f, x, t->mean + i, t->variance != NULL ? t->variance + i : NULL, &w->clipped));
 out:
@@ -156,16 +182,40 @@ static thiele_status predict_portion(void *arg, int64_t portion, int thread)
     int64_t end = thi_least(t->n, (portion + 1) * PORTION);
     thiele_status status = THIELE_OK;
     for (int64_t i = portion * PORTION; i < end && status == THIELE_OK; i++) {
-        status = predict_one(t, &t->bench[thread], i);
+        status = predict_one(t, &t->bench[thread], t->order[i].row);
     }
+    return status;
+}
+
+static bool fits_cache(const thi_predictor *p)
+{
+    const thi_partition *partition = &p->local->partition;
+    double rows = (double)partition->n, each = rows / (double)partition->blocks;
+    return 8.0 * rows * ((double)p->n + each + partition->D) < p->local->cache_most;
+}
+
+static thiele_status sort_rows(task *t)
+{
+    int64_t *block = NULL;
+    thiele_status status;
+    THI_TRY(thi_alloc_bare(t->ctx, &t->order, (size_t)t->n, sizeof *t->order));
+    THI_TRY(thi_alloc_bare(t->ctx, &block, (size_t)t->n, sizeof *block));
+    THI_TRY(thi_partition_find(&t->p->local->partition, t->ctx, t->n, t->X, block));
+    for (int64_t i = 0; i < t->n; i++) {
+        t->order[i] = (candidate){(double)block[i], i};
+    }
+    qsort(t->order, (size_t)t->n, sizeof *t->order, by_distance);
+out:
+    thi_free(block);
     return status;
 }
 
 thiele_status thi_local_near(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                              double *mean, double *variance, int64_t *clipped)
 {
-    task t = {predictor, ctx, n, X, mean, variance, NULL};
+    task t = {predictor, ctx, n, X, mean, variance, fits_cache(predictor), NULL, NULL};
     thiele_status status;
+    THI_TRY(sort_rows(&t));
     THI_TRY(thi_alloc(ctx, &t.bench, (size_t)ctx->threads, sizeof *t.bench));
     for (int i = 0; i < ctx->threads; i++) {
         THI_TRY(bench_open(&t.bench[i], ctx, predictor));
@@ -182,5 +232,6 @@ out:
         bench_close(&t.bench[i]);
     }
     thi_free(t.bench);
+    thi_free(t.order);
     return status;
 }
