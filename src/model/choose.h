@@ -10,7 +10,6 @@ enum { THI_CHOICE_ANCHORS = 4 }; /* half of the rows are near to so many of them
 bool thi_has_choice(const thi_fitting *f);
 /* Kernels from text, with weak priors on length-scales and noise where nobody gave any. */
 thiele_status thi_make_candidate(thi_fitting *f, const char *kernels);
-void thi_forget_candidate(thi_fitting *f);
 
 /* Values of all hyperparameters, with their names. */
 thiele_status thi_named_keep(thi_named *values, thiele_context *ctx, const thi_hypers *hypers);

@@ -61,7 +61,7 @@ thiele_status thi_make_candidate(thi_fitting *f, const char *kernels)
     return status;
 }
 
-void thi_forget_candidate(thi_fitting *f)
+static void forget(thi_fitting *f)
 {
     thi_hypers_clear(&f->hypers);
     thi_latents_clear(&f->spec.latents);
@@ -167,7 +167,7 @@ static thiele_status judge(thi_fitting *f, const char *kernel, const thi_rows *r
     THI_TRY(thi_named_keep(own, f->ctx, &f->hypers));
     *score = value - 0.5 * thi_hypers_free(&f->hypers) * log((double)rows->n);
 out:
-    thi_forget_candidate(f);
+    forget(f);
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(f->ctx);
         status = THIELE_OK;
@@ -242,7 +242,7 @@ thiele_status thi_choose_kernel(thi_fitting *f)
     THI_TRY(thi_make_prior(f, f->kernels));
     const thi_source *source = thi_fitting_source(f, &f->rows, &memory);
     if (thi_has_choice(f) && source->n > 1 && (count >= LEAST || count >= source->n)) {
-        thi_forget_candidate(f);
+        forget(f);
         THI_TRY(thi_sample_near(f->ctx, source, count, THI_CHOICE_ANCHORS, &rows));
         THI_TRY(choose(f, &rows));
     }

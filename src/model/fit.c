@@ -429,14 +429,12 @@ static thiele_status learn(thi_fitting *f, bool exact)
     if (f->method->sampler == NULL) {
         THI_TRY(check_worth(f));
     }
-    if (f->rivals > 0 || (f->begins != NULL && !conditions)) {
-        THI_TRY(thi_find_losses(f));
-    }
 out:
-    if (f->rivals > 0) {
+    if (f->rivals > 0) { /* before the losses: a posterior that time cuts short says little of its noise */
         thi_budget_restore(f->driver, deadline);
     }
-    return status;
+    bool judged = f->rivals > 0 || (f->begins != NULL && !conditions);
+    return status == THIELE_OK && judged ? thi_find_losses(f) : status;
 }
 
 thiele_status thi_fit_table(thi_fitting *f, const thiele_table *table)
@@ -459,7 +457,7 @@ thiele_status thi_fit_table(thi_fitting *f, const thiele_table *table)
     THI_TRY(thi_held_rows(f, exact));
     THI_TRY(learn(f, exact));
     if (f->favourite != NULL && !thi_is_better(f)) {
-        return THIELE_OK; /* there is no model of its */
+        return THIELE_OK; /* it will not be taken */
     }
     THI_TRY(thi_report(f, &f->result, f->model));
     thi_report_limits(f);

@@ -1,7 +1,7 @@
 /*
  * Rivals of a fit: other kinds of noise on the same rows, from the values that it ended with. Each model is judged by
- * rows that it is made without, and the best is kept. A method on all rows at once goes on
- * learning; by blocks a rival only conditions on the rows.
+ * rows that it is made without, and the best is kept. A method on all rows at once goes on learning; by blocks a rival
+ * only conditions on the rows.
  */
 #include <math.h>
 #include <string.h>
@@ -118,6 +118,10 @@ thiele_status thi_find_losses(thi_fitting *f)
     status = hold_out_all(f, order);
     *f = kept;
     memcpy(f->hypers.hyper, hyper, hypers * sizeof *hyper);
+    if (thi_driver_stopped(f->driver)) { /* by posteriors of some blocks only: not known */
+        thi_free(f->loss);
+        f->loss = NULL;
+    }
     THI_TRY(status);
     THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
 out:
@@ -126,12 +130,19 @@ out:
     return status;
 }
 
-/* What b gains over a, nats per row that both know; *known: how many these are, *error: of the mean. */
+/*
+ * What b gains over a, nats per row that both know; *known: how many these are, *error: of the mean. Minus infinity
+ * where b takes what was seen for impossible.
+ */
 static double gain_of(const thi_fitting *a, const thi_fitting *b, int64_t *known, double *error)
 {
     double mean = 0.0, square = 0.0, count = 0.0;
     for (int64_t i = 0; a->loss != NULL && b->loss != NULL && i < a->rows.n; i++) {
         double gain = a->loss[i] - b->loss[i];
+        if (b->loss[i] == INFINITY) {
+            mean = -INFINITY;
+            break;
+        }
         if (isfinite(gain)) {
             double step = gain - mean;
             count += 1.0;
