@@ -123,19 +123,25 @@ static void begin_at(thi_fitting *f, const side *gaussian)
     }
 }
 
+static thiele_status kernels_of(const thi_fitting *f, int candidate, char **out)
+{
+    thi_text kernels;
+    thi_text_init(&kernels, f->ctx);
+    thi_text_add(&kernels, "%s%s", f->kernels, candidates[candidate].more);
+    return thi_text_take(&kernels, out);
+}
+
 /* One other kind of noise on these rows; minus infinity where it cannot be had. f has nothing before and after. */
 static thiele_status judge(thi_fitting *f, int candidate, const side *gaussian, const sample *rows, side *out)
 {
-    thi_text kernels;
+    char *kernels = NULL;
     double spread;
     thiele_status status;
     out->score = -INFINITY;
-    thi_text_init(&kernels, f->ctx);
-    thi_text_add(&kernels, "%s%s", f->kernels, candidates[candidate].more);
-    THI_TRY(kernels.status);
+    THI_TRY(kernels_of(f, candidate, &kernels));
     THI_TRY(thiele_likelihood_parse(&f->model->lik, f->ctx, candidates[candidate].likelihood, 1, 0));
     f->spec.lik = f->model->lik;
-    THI_TRY(thi_make_candidate(f, kernels.data));
+    THI_TRY(thi_make_candidate(f, kernels));
     THI_TRY(thi_start_guess(&f->hypers, f->ctx, &f->spec, &rows->all, &spread));
     begin_at(f, gaussian);
     status = climb(f, &thi_objective_dense, rows, &out->score);
@@ -144,7 +150,7 @@ static thiele_status judge(thi_fitting *f, int candidate, const side *gaussian, 
         status = THIELE_OK;
     }
 out:
-    thi_text_clear(&kernels);
+    thi_free(kernels);
     put_aside(f, out);
     return status;
 }
@@ -153,13 +159,10 @@ out:
 static thiele_status add_rival(thi_fitting *f, int candidate, const side *learned)
 {
     thi_rival *rival = &f->rival[f->rivals++];
-    thi_text kernels;
-    thi_text_init(&kernels, f->ctx);
-    thi_text_add(&kernels, "%s%s", f->kernels, candidates[candidate].more);
     rival->likelihood = candidates[candidate].likelihood;
     rival->score = learned->score;
     rival->augmented = thi_is_augmented(learned->lik);
-    thiele_status status = thi_text_take(&kernels, &rival->kernels);
+    thiele_status status = kernels_of(f, candidate, &rival->kernels);
     return status == THIELE_OK ? thi_named_keep(&rival->values, f->ctx, &learned->hypers) : status;
 }
 

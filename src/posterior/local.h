@@ -91,6 +91,9 @@ thiele_status thi_local_near(const thi_predictor *predictor, thiele_context *ctx
                              double *mean, double *variance, int64_t *clipped);
 
 /* --- local_blend.c --- */
+/* The blocks with the nearest centres, nearest first, and their distances; infinite where there are no more. 3 P D
+ * flops. */
+void thi_local_nearest(const thi_partition *partition, const double *x, int count, int64_t *block, double *distance);
 /* Blocks that predict a row together, at most. */
 enum { THI_LOCAL_BLENDED = 3 };
 /* Those of a row and their weights, positive and summing to one. Returns how many there are. */

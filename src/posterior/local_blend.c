@@ -24,16 +24,15 @@ static const double LEAST = 1e-300;
 /* --- weights ---------------------------------------------------------------------------------------------------------
  */
 
-/* The nearest centres and their distances, ascending; infinite where there are no more. P D flops, times three. */
-static void nearest(const thi_partition *p, const double *x, int64_t block[BLENDED + 1], double distance[BLENDED + 1])
+void thi_local_nearest(const thi_partition *p, const double *x, int count, int64_t *block, double *distance)
 {
-    for (int k = 0; k <= BLENDED; k++) {
+    for (int k = 0; k < count; k++) {
         block[k] = 0;
         distance[k] = INFINITY;
     }
     for (int64_t b = 0; b < p->blocks; b++) {
         double sum = 0.0;
-        int k = BLENDED;
+        int k = count - 1;
         for (int d = 0; d < p->D; d++) {
             double gap = p->scale[d] * x[d] - p->centre[b * p->D + d];
             sum += gap * gap;
@@ -48,7 +47,7 @@ static void nearest(const thi_partition *p, const double *x, int64_t block[BLEND
         distance[k] = sum;
         block[k] = b;
     }
-    for (int k = 0; k <= BLENDED; k++) {
+    for (int k = 0; k < count; k++) {
         distance[k] = sqrt(distance[k]);
     }
 }
@@ -58,7 +57,7 @@ int thi_local_weights(const thi_partition *partition, const double *x, int64_t b
 {
     int64_t near[BLENDED + 1];
     double distance[BLENDED + 1], sum = 0.0;
-    nearest(partition, x, near, distance);
+    thi_local_nearest(partition, x, BLENDED + 1, near, distance);
     double reach = fmin((1.0 + REACH) * distance[0], distance[BLENDED]);
     int count = 0;
     for (; count < BLENDED && distance[count] < reach; count++) {

@@ -9,7 +9,7 @@ enum { NEAR = THI_LOCAL_NEAR, SEARCHED = THI_LOCAL_SEARCHED, PORTION = 16 /* row
 
 typedef struct candidate {
     double distance;
-    int64_t row; /* or block */
+    int64_t row;
 } candidate;
 
 static int by_distance(const void *a, const void *b)
@@ -47,7 +47,7 @@ static int64_t nearest_first(candidate *list, int64_t count, int64_t wanted)
 
 /* What one thread works with. */
 typedef struct bench {
-    candidate *candidate; /* all blocks, or the rows of those that are searched */
+    candidate *candidate; /* the rows of the blocks that are searched */
     double *X, *y, *lambda, *nu, *V;
     int64_t clipped;
 } bench;
@@ -62,9 +62,9 @@ static void bench_close(bench *w)
 static thiele_status bench_open(bench *w, thiele_context *ctx, const thi_predictor *p)
 {
     const thi_local *local = p->local;
-    size_t rows = (size_t)(SEARCHED * local->largest), blocks = (size_t)local->partition.blocks;
+    size_t rows = (size_t)(SEARCHED * local->largest);
     thiele_status status;
-    THI_TRY(thi_alloc_bare(ctx, &w->candidate, rows > blocks ? rows : blocks, sizeof *w->candidate));
+    THI_TRY(thi_alloc_bare(ctx, &w->candidate, rows, sizeof *w->candidate));
     THI_TRY(thi_alloc_bare(ctx, &w->X, (size_t)(NEAR * (local->partition.D + 3)), sizeof *w->X));
     THI_TRY(thi_alloc_bare(ctx, &w->V, (size_t)(NEAR * p->n), sizeof *w->V));
     w->y = w->X + (ptrdiff_t)NEAR * local->partition.D;
@@ -72,24 +72,6 @@ static thiele_status bench_open(bench *w, thiele_context *ctx, const thi_predict
     w->nu = w->lambda + NEAR;
 out:
     return status;
-}
-
-/* The nearest blocks, nearest first; returns how many. */
-static int find_blocks(const thi_partition *p, bench *w, const double *x, int64_t block[SEARCHED])
-{
-    for (int64_t b = 0; b < p->blocks; b++) {
-        double sum = 0.0;
-        for (int d = 0; d < p->D; d++) {
-            double gap = p->scale[d] * x[d] - p->centre[b * p->D + d];
-            sum += gap * gap;
-        }
-        w->candidate[b] = (candidate){sum, b};
-    }
-    int count = (int)nearest_first(w->candidate, p->blocks, SEARCHED);
-    for (int k = 0; k < count; k++) {
-        block[k] = w->candidate[k].row;
-    }
-    return count;
 }
 
 /* The nearest rows of these blocks come first; returns how many. */
@@ -163,7 +145,9 @@ static thiele_status predict_one(const task *t, bench *w, int64_t i)
     const double *x = t->X + i * p->local->partition.D;
     bool sites = p->local->lambda != NULL;
     int64_t block[SEARCHED];
-    int blocks = find_blocks(&p->local->partition, w, x, block);
+    double distance[SEARCHED];
+    int blocks = (int)thi_least(SEARCHED, p->local->partition.blocks);
+    thi_local_nearest(&p->local->partition, x, blocks, block, distance);
     int64_t n = find_rows(p->local, w, x, blocks, block);
     thi_local_rows rows = {n, w->X, w->y, sites ? w->lambda : NULL, sites ? w->nu : NULL, t->cached ? w->V : NULL};
     thi_local_factor *f = NULL;
