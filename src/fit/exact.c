@@ -26,7 +26,7 @@ static thiele_status exact_open(void **state, thiele_context *ctx, const thi_spe
     }
     s->spec = spec;
     *state = s;
-    return engine->open(&s->exact, ctx, &(thi_exact_shape){rows->n, rows->X, rows->y});
+    return engine->open(&s->exact, ctx, &(thi_exact_shape){rows->n, rows->outputs, rows->X, rows->y});
 }
 
 static thiele_status exact_evaluate(void *state, thiele_context *ctx, const thi_hypers *hypers, double *value,

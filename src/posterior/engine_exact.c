@@ -10,13 +10,12 @@ static double bytes(const void *shape, int threads)
 
 static thiele_status open(void **self, thiele_context *ctx, const void *shape)
 {
-    const thi_exact_shape *rows = shape;
     thi_exact *e;
     *self = NULL;
     thiele_status status = thi_alloc(ctx, &e, 1, sizeof *e);
     if (status == THIELE_OK) {
         *self = e;
-        status = thi_exact_open(e, ctx, rows->n, rows->X, rows->y);
+        status = thi_exact_open_shape(e, ctx, shape);
     }
     return status;
 }
@@ -35,7 +34,7 @@ static thiele_status begin(void *self, thiele_context *ctx, const thi_prior *pri
     thi_exact *e = self;
     thiele_status status = THIELE_OK;
     if (e->L.data == NULL) { /* a predictor has it */
-        THI_TRY(thi_exact_open(e, ctx, e->n, e->X, e->y));
+        THI_TRY(thi_exact_open_shape(e, ctx, &e->shape));
     }
     e->prior = *prior;
     THI_TRY(thi_exact_condition(e, ctx, prior, *noise));

@@ -15,12 +15,13 @@ double thi_exact_bytes(int64_t n)
     return 8.0 * (double)n * ((double)n + COLUMNS + 64.0);
 }
 
-thiele_status thi_exact_open(thi_exact *exact, thiele_context *ctx, int64_t n, const double *X, const double *y)
+thiele_status thi_exact_open_shape(thi_exact *exact, thiele_context *ctx, const thi_exact_shape *shape)
 {
-    *exact = (thi_exact){.n = n, .X = X, .y = y};
+    int64_t n = shape->n;
+    *exact = (thi_exact){.shape = *shape};
     thiele_status status = thi_matrix_alloc(&exact->L, ctx, n, n);
     if (status == THIELE_OK) {
-        status = thi_alloc(ctx, &exact->alpha, (size_t)n, sizeof *exact->alpha);
+        status = thi_alloc(ctx, &exact->alpha, (size_t)n * (size_t)shape->targets, sizeof *exact->alpha);
     }
     if (status != THIELE_OK) {
         thi_exact_close(exact);
@@ -28,12 +29,17 @@ thiele_status thi_exact_open(thi_exact *exact, thiele_context *ctx, int64_t n, c
     return status;
 }
 
+thiele_status thi_exact_open(thi_exact *exact, thiele_context *ctx, int64_t n, const double *X, const double *y)
+{
+    return thi_exact_open_shape(exact, ctx, &(thi_exact_shape){n, 1, X, y});
+}
+
 void thi_exact_close(thi_exact *exact)
 {
     thi_inputs_clear(&exact->inputs);
     thi_free(exact->L.data);
     thi_free(exact->alpha);
-    *exact = (thi_exact){.n = exact->n, .X = exact->X, .y = exact->y};
+    *exact = (thi_exact){.shape = exact->shape};
 }
 
 /* The matrix could not be factored even with jitter: adds what usually makes it so. */
@@ -49,14 +55,31 @@ static thiele_status explain(thiele_context *ctx)
         reason);
 }
 
+/* alpha of every target; returns the sum of (y - m)'alpha. */
+static double solve(thi_exact *exact, const thi_prior *prior)
+{
+    const thi_exact_shape *s = &exact->shape;
+    double fit = 0.0;
+    for (int p = 0; p < s->targets; p++) {
+        double *alpha = exact->alpha + p * s->n;
+        thi_mean_fill(prior->mean, prior->mean_parameter, s->n, prior->kernel->dims, s->X, alpha);
+        for (int64_t i = 0; i < s->n; i++) {
+            alpha[i] = s->y[i * s->targets + p] - alpha[i];
+        }
+        thi_blas_trsv(THI_N, exact->L, alpha);
+        fit += thi_blas_dot(s->n, alpha, alpha);
+        thi_blas_trsv(THI_T, exact->L, alpha);
+    }
+    return fit;
+}
+
 thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const thi_prior *prior, double noise)
 {
-    int64_t n = exact->n;
-    int D = prior->kernel->dims;
+    int64_t n = exact->shape.n;
     thi_inputs_clear(&exact->inputs);
     exact->factored = false;
     exact->noise = noise;
-    thiele_status status = thi_inputs_make(&exact->inputs, ctx, prior->kernel, n, exact->X);
+    thiele_status status = thi_inputs_make(&exact->inputs, ctx, prior->kernel, n, exact->shape.X);
     if (status == THIELE_OK) {
         status = thi_kernel_fill(prior->kernel, ctx, &exact->inputs, &exact->inputs, exact->L, true);
     }
@@ -70,21 +93,16 @@ thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const t
     if (status != THIELE_OK) {
         return status == THIELE_ERROR_NUMERIC ? explain(ctx) : status;
     }
-    thi_mean_fill(prior->mean, prior->mean_parameter, n, D, exact->X, exact->alpha);
-    for (int64_t i = 0; i < n; i++) {
-        exact->alpha[i] = exact->y[i] - exact->alpha[i];
-    }
-    thi_blas_trsv(THI_N, exact->L, exact->alpha);
-    double fit = thi_blas_dot(n, exact->alpha, exact->alpha);
-    thi_blas_trsv(THI_T, exact->L, exact->alpha);
-    exact->log_marginal = -0.5 * (fit + thi_chol_logdet(exact->L) + (double)n * LOG_2PI);
+    double fit = solve(exact, prior);
+    exact->log_marginal = -0.5 * (fit + exact->shape.targets * (thi_chol_logdet(exact->L) + (double)n * LOG_2PI));
     exact->factored = true;
     return THIELE_OK;
 }
 
-/* A block of columns of the inverse becomes that of Kbar = (alpha alpha' - inverse)/2; adds its diagonal. */
+/* A block of columns of the inverse becomes that of Kbar; adds its diagonal. */
 typedef struct kbar_task {
     thi_matrix K;
+    int targets;
     const double *alpha;
     double *trace;
 } kbar_task;
@@ -98,7 +116,11 @@ static thiele_status kbar_columns(void *arg, int64_t block, int thread)
     for (int64_t j = block * COLUMNS; j < end; j++) {
         double *column = t->K.data + j * t->K.ld;
         for (int64_t i = j; i < n; i++) {
-            column[i] = 0.5 * (t->alpha[i] * t->alpha[j] - column[i]);
+            column[i] = 0.5 * (t->alpha[i] * t->alpha[j] - t->targets * column[i]);
+        }
+        for (int p = 1; p < t->targets; p++) {
+            const double *alpha = t->alpha + p * n;
+            thi_blas_axpy(n - j, 0.5 * alpha[j], alpha + j, column + j);
         }
         t->trace[block] += column[j];
     }
@@ -108,16 +130,20 @@ static thiele_status kbar_columns(void *arg, int64_t block, int thread)
 thiele_status thi_exact_gradient(thi_exact *exact, thiele_context *ctx, const thi_prior *prior, double *theta_bar,
                                  double *mean_bar, double *log_noise_bar)
 {
-    int64_t blocks = (exact->n + COLUMNS - 1) / COLUMNS;
-    kbar_task t = {.K = exact->L, .alpha = exact->alpha};
+    const thi_exact_shape *s = &exact->shape;
+    int64_t blocks = (s->n + COLUMNS - 1) / COLUMNS;
+    double flops = (2.0 + 2.0 * s->targets) * (double)s->n * (double)s->n;
+    kbar_task t = {.K = exact->L, .targets = s->targets, .alpha = exact->alpha};
     exact->factored = false;
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &t.trace, (size_t)blocks, sizeof *t.trace));
     THI_TRY(thi_chol_inverse(ctx, exact->L));
-    THI_TRY(thi_parallel_work(ctx, blocks, 4.0 * (double)exact->n * (double)exact->n, kbar_columns, &t));
+    THI_TRY(thi_parallel_work(ctx, blocks, flops, kbar_columns, &t));
     THI_TRY(thi_kernel_pull(prior->kernel, ctx, &exact->inputs, &exact->inputs, exact->L, true, theta_bar, NULL));
-    thi_mean_pull(prior->mean, prior->mean_parameter, exact->n, prior->kernel->dims, exact->X, exact->alpha, mean_bar,
-                  NULL);
+    for (int p = 0; p < s->targets; p++) {
+        thi_mean_pull(prior->mean, prior->mean_parameter, s->n, prior->kernel->dims, s->X, exact->alpha + p * s->n,
+                      mean_bar, NULL);
+    }
     double trace = 0.0;
     thi_reduce(blocks, 1, t.trace, &trace);
     *log_noise_bar += exact->noise * trace;
@@ -128,7 +154,7 @@ out:
 
 thiele_status thi_exact_loo(const thi_exact *exact, thiele_context *ctx, double *mean, double *variance)
 {
-    int64_t n = exact->n;
+    int64_t n = exact->shape.n;
     thi_matrix V;
     thiele_status status = thi_matrix_alloc(&V, ctx, n, COLUMNS < n ? COLUMNS : n);
     for (int64_t first = 0; status == THIELE_OK && first < n; first += V.cols) {
@@ -143,7 +169,7 @@ thiele_status thi_exact_loo(const thi_exact *exact, thiele_context *ctx, double 
         status = thi_tri_solve(ctx, THI_N, thi_matrix_block(exact->L, first, first, rows, rows), E);
         for (int64_t j = 0; j < cols; j++) {
             double c = thi_blas_dot(rows, E.data + j * rows, E.data + j * rows);
-            mean[first + j] = exact->y[first + j] - exact->alpha[first + j] / c;
+            mean[first + j] = exact->shape.y[first + j] - exact->alpha[first + j] / c;
             variance[first + j] = 1.0 / c;
         }
     }

@@ -3,7 +3,8 @@
  * e ~ N(0, noise). With K + noise I = L L' and alpha = (L L')^-1 (y - m):
  *   log p(y) = -(y - m)'alpha/2 - sum log L_ii - n log(2 pi)/2
  *   d log p / dK = Kbar = (alpha alpha' - (L L')^-1) / 2
- * One n x n matrix serves all of it: it holds K, then L, then, for the gradient, the inverse.
+ * and of several targets the sums over them. One n x n matrix serves all of it: it holds K, then L, then, for the
+ * gradient, the inverse.
  */
 #ifndef THI_EXACT_H
 #define THI_EXACT_H
@@ -13,7 +14,8 @@
 /* What the engine (engine.h) is opened with; its q is the noise, a variance. */
 typedef struct thi_exact_shape {
     int64_t n;
-    const double *X, *y;
+    int targets;         /* P, functions with one prior; 1 where there are predictions to come */
+    const double *X, *y; /* D x n, P x n */
 } thi_exact_shape;
 
 /* Its adjoints. */
@@ -22,12 +24,11 @@ typedef struct thi_exact_bar {
 } thi_exact_bar;
 
 typedef struct thi_exact {
-    int64_t n;
-    const double *X, *y; /* D x n, n */
-    thi_prior prior;     /* of the engine's begin */
+    thi_exact_shape shape;
+    thi_prior prior; /* of the engine's begin */
     thi_inputs inputs;
     thi_matrix L;        /* n x n */
-    double *alpha;       /* n */
+    double *alpha;       /* n x P */
     double log_marginal; /* log p(y) */
     double noise;        /* variance */
     double jitter;       /* added to the diagonal beside the noise */
@@ -36,6 +37,8 @@ typedef struct thi_exact {
 
 /* Bytes that an exact regression over n rows holds at its peak. */
 double thi_exact_bytes(int64_t n);
+thiele_status thi_exact_open_shape(thi_exact *exact, thiele_context *ctx, const thi_exact_shape *shape);
+/* The same of one target. */
 thiele_status thi_exact_open(thi_exact *exact, thiele_context *ctx, int64_t n, const double *X, const double *y);
 /* What it borrows stays in its place: it may be opened again. */
 void thi_exact_close(thi_exact *exact);

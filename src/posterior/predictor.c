@@ -31,10 +31,11 @@ out:
 thiele_status thi_predictor_freeze(thi_predictor *predictor, thiele_context *ctx, thi_exact *exact,
                                    const thi_prior *prior)
 {
-    *predictor = (thi_predictor){.mean = prior->mean, .n = exact->n, .components = 1, .L = exact->L, .a = exact->alpha};
+    *predictor =
+        (thi_predictor){.mean = prior->mean, .n = exact->shape.n, .components = 1, .L = exact->L, .a = exact->alpha};
     exact->L = (thi_matrix){0};
     exact->alpha = NULL;
-    thiele_status status = copy_prior(predictor, ctx, prior, exact->X);
+    thiele_status status = copy_prior(predictor, ctx, prior, exact->shape.X);
     thi_exact_close(exact);
     if (status != THIELE_OK) {
         thi_predictor_clear(predictor);

@@ -100,6 +100,32 @@ static void test_gradient(void **state)
     assert_near(noise_bar, difference / (2 * h), 1e-6, 1e-6);
 }
 
+/* Value and gradient of several targets with one prior are the sums of theirs. */
+static void test_targets(void **state)
+{
+    fixture *f = *state;
+    enum { TARGETS = 3, NUMBERS = 32 };
+    double all[TARGETS * N], one[N], sums[NUMBERS] = {0}, together[NUMBERS] = {0};
+    thi_prior prior = prior_of(f);
+    test_normals(TARGETS * N, 8, all);
+    for (int p = 0; p <= TARGETS; p++) {
+        double *to = p < TARGETS ? sums : together;
+        for (int i = 0; i < N && p < TARGETS; i++) {
+            one[i] = all[i * TARGETS + p];
+        }
+        thi_exact_shape shape = {N, p < TARGETS ? 1 : TARGETS, f->X, p < TARGETS ? one : all};
+        thi_exact exact;
+        assert_ok(f->ctx, thi_exact_open_shape(&exact, f->ctx, &shape));
+        assert_ok(f->ctx, thi_exact_condition(&exact, f->ctx, &prior, 0.3));
+        to[0] += exact.log_marginal;
+        assert_ok(f->ctx, thi_exact_gradient(&exact, f->ctx, &prior, to + 2, to + 20, to + 1));
+        thi_exact_close(&exact);
+    }
+    for (int k = 0; k < NUMBERS; k++) {
+        assert_near(together[k], sums[k], 1e-10, 1e-10);
+    }
+}
+
 /* A predictor on the first n rows. */
 static thi_predictor predictor_on(fixture *f, int n, const double *X, const double *y, double noise)
 {
@@ -237,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_gradient, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_targets, setup, teardown),
         cmocka_unit_test_setup_teardown(test_chain_rule, setup, teardown),
         cmocka_unit_test_setup_teardown(test_leave_one_out, setup, teardown),
         cmocka_unit_test_setup_teardown(test_joint, setup, teardown),
