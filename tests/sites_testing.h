@@ -92,7 +92,7 @@ static inline void sited_look(sited *s, thiele_context *ctx)
 {
     double at[ROWS];
     thi_natural_zero(&s->part);
-    assert_ok(ctx, thi_sparse_marginals(&s->w.sparse, ctx, s->count, s->block, &s->part));
+    assert_ok(ctx, thi_sparse_marginals(&s->w.sparse, 1, ctx, s->count, s->block, &s->part));
     thi_mean_fill(s->w.mean, s->w.mean_parameter, ROWS, DIMS, s->w.X, at);
     for (int i = 0; i < ROWS; i++) {
         at[i] += s->mu[i];
@@ -105,7 +105,7 @@ static inline double sited_step(sited *s, thiele_context *ctx, double rho)
 {
     double taken = -1.0;
     sited_look(s, ctx);
-    assert_ok(ctx, thi_sparse_step(&s->w.sparse, ctx, s->count, s->block, rho, &s->part, &s->w.sums, &taken));
+    assert_ok(ctx, thi_sparse_step(&s->w.sparse, 1, ctx, s->count, s->block, rho, &s->part, &s->w.sums, &taken));
     return taken;
 }
 

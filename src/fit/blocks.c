@@ -143,6 +143,7 @@ static thiele_status open_engine(thi_bfit *fit)
     memcpy(shape.weight, weight, sizeof shape.weight);
     for (int q = 0; q < fit->latents && status == THIELE_OK; q++) {
         thi_sparse_close(&fit->engine[q]);
+        shape.twin = q > 0 && fit->problem.spec->latents.groups == 1;
         status = thi_sparse_open(&fit->engine[q], fit->problem.ctx, &shape, fit->problem.source->dims);
     }
     return status;

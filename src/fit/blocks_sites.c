@@ -21,7 +21,8 @@ struct thi_bsites {
     int64_t N, room;             /* rows of the table, and of THI_SPARSE_LANES blocks */
     double *all_lambda, *all_nu; /* of all rows of the table, N x Q, the latent function slowest */
     thi_providers providers;
-    double *desk; /* what follows, in one piece */
+    thi_block *here; /* THI_SPARSE_LANES x Q: the blocks at hand, those of a latent function side by side */
+    double *desk;    /* what follows, in one piece */
     /* Of the blocks at hand: room x Q, the latent function slowest; o: prior mean and offset. */
     double *lambda, *nu, *mu, *v, *g, *h, *o;
     double *f_mu, *f_v, *f_g, *f_h; /* Q x room, as expectations have it */
@@ -47,6 +48,7 @@ static thiele_status open_rows(thi_bfit *fit)
     s->providers = (thi_providers){.lik = spec->lik, .method = spec->expectation};
     THI_TRY(thi_alloc(fit->problem.ctx, &s->all_lambda, numbers, sizeof *s->all_lambda));
     THI_TRY(thi_alloc(fit->problem.ctx, &s->all_nu, numbers, sizeof *s->all_nu));
+    THI_TRY(thi_alloc(fit->problem.ctx, &s->here, (size_t)(fit->latents * THI_SPARSE_LANES), sizeof *s->here));
 out:
     return status;
 }
@@ -82,6 +84,7 @@ void thi_bsites_close(thi_bfit *fit)
     }
     thi_free(s->all_lambda);
     thi_free(s->all_nu);
+    thi_free(s->here);
     thi_free(s->desk);
     thi_providers_close(&s->providers);
     thi_free(s);
@@ -104,6 +107,22 @@ static void look_at(const thi_bfit *fit, int64_t count, int q, thi_block *block)
         block[i] = fit->block[i];
         block[i].at = (thi_block_sites){s->lambda + at, s->nu + at, s->mu + at, s->v + at, s->g + at, s->h + at};
     }
+}
+
+/* How many latent functions share a prior and are worked on together: all of them, or one. */
+static int together(const thi_bfit *fit)
+{
+    return fit->latents > 1 && fit->engine[1].shape.twin ? fit->latents : 1;
+}
+
+/* The same as that many from the q-th on see them. */
+static const thi_block *look_together(const thi_bfit *fit, int64_t count, int q)
+{
+    thi_block *here = fit->sites->here;
+    for (int k = 0; k < together(fit); k++) {
+        look_at(fit, count, q + k, here + k * count);
+    }
+    return here;
 }
 
 /* Copies numbers of the rows of some blocks between an array by row and one of the blocks at hand. */
@@ -143,14 +162,18 @@ static const thi_prior *prior_of(const thi_bfit *fit, int q)
 static thiele_status find_marginals(thi_bfit *fit, int64_t count, int64_t rows, bool sums)
 {
     thi_bsites *s = fit->sites;
-    thi_block block[THI_SPARSE_LANES];
+    int twins = together(fit);
     thiele_status status = THIELE_OK;
-    for (int q = 0; q < fit->latents && status == THIELE_OK; q++) {
+    for (int q = 0; q < fit->latents; q++) {
+        thi_natural_zero(&fit->step[q]);
+    }
+    for (int q = 0; q < fit->latents && status == THIELE_OK; q += twins) {
+        status = thi_sparse_marginals(&fit->engine[q], twins, fit->problem.ctx, count, look_together(fit, count, q),
+                                      sums ? &fit->step[q] : NULL);
+    }
+    for (int q = 0; q < fit->latents; q++) {
         const thi_prior *prior = prior_of(fit, q);
         double *o = s->o + q * s->room;
-        look_at(fit, count, q, block);
-        thi_natural_zero(&fit->step[q]);
-        status = thi_sparse_marginals(&fit->engine[q], fit->problem.ctx, count, block, sums ? &fit->step[q] : NULL);
         thi_mean_fill(prior->mean, prior->mean_parameter, rows, fit->problem.source->dims, fit->buffer.X, o);
         for (int64_t i = 0; q == 0 && fit->problem.source->offset && i < rows; i++) {
             o[i] += fit->buffer.offset[i];
@@ -279,7 +302,7 @@ static thiele_status ask_or_leave(thi_bfit *fit, int64_t count, int64_t rows, in
 static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, bool first, double rho, double *gains)
 {
     thi_bsites *s = fit->sites;
-    thi_block here[THI_SPARSE_LANES];
+    int twins = together(fit);
     int64_t rows;
     double taken;
     bool asked;
@@ -292,10 +315,9 @@ static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, b
     }
     hold(fit, count, block);
     *gains += gain(fit, rows);
-    for (int q = 0; q < fit->latents; q++) {
-        look_at(fit, count, q, here);
-        THI_TRY(
-            thi_sparse_step(&fit->engine[q], fit->problem.ctx, count, here, rho, &fit->step[q], &fit->sums[q], &taken));
+    for (int q = 0; q < fit->latents; q += twins) {
+        THI_TRY(thi_sparse_step(&fit->engine[q], twins, fit->problem.ctx, count, look_together(fit, count, q), rho,
+                                &fit->step[q], &fit->sums[q], &taken));
     }
     carry(fit, count, block, s->all_lambda, s->lambda, true);
     carry(fit, count, block, s->all_nu, s->nu, true);

@@ -203,9 +203,10 @@ static thiele_status weak_variances(const thi_dense *dense, thiele_context *ctx,
 
 /*
  * a = (I - C+ K) nu. On strong rows nu = s z and (I - C+ K) s z = s B^-1 z, which does not cancel; the rest is taken as
- * it stands:  a = rest + s B^-1 (z - s K rest).
+ * it stands:  a = rest + s B^-1 (z - s K rest). apply: of what is in L, thi_tri_multiply of W or thi_tri_solve of Lb.
  */
-static thiele_status weights(thi_dense *dense, thiele_context *ctx, const double *lambda, const double *nu)
+static thiele_status weights(thi_dense *dense, thiele_context *ctx, const double *lambda, const double *nu,
+                             thiele_status (*apply)(thiele_context *, thi_trans, thi_matrix, thi_matrix))
 {
     int64_t n = dense->n;
     double *z;
@@ -221,8 +222,8 @@ static thiele_status weights(thi_dense *dense, thiele_context *ctx, const double
     for (int64_t i = 0; i < n; i++) {
         z[i] = (is_strong(dense, lambda, i) ? nu[i] / dense->scale[i] : 0.0) - dense->scale[i] * z[i];
     }
-    THI_TRY(thi_tri_multiply(ctx, THI_N, dense->L, Z));
-    THI_TRY(thi_tri_multiply(ctx, THI_T, dense->L, Z));
+    THI_TRY(apply(ctx, THI_N, dense->L, Z));
+    THI_TRY(apply(ctx, THI_T, dense->L, Z));
     for (int64_t i = 0; i < n; i++) {
         dense->a[i] += dense->scale[i] * z[i];
     }
@@ -328,34 +329,57 @@ static thiele_status negatives(thi_dense *dense, thiele_context *ctx, const doub
     return status;
 }
 
+/* Lb, in L. */
+static thiele_status begin(thi_dense *dense, thiele_context *ctx, const double *lambda)
+{
+    thi_free(dense->U.data);
+    dense->U = (thi_matrix){0};
+    for (int64_t i = 0; i < dense->n; i++) {
+        dense->scale[i] = lambda[i] < 0.0 ? 0.0 : sqrt(lambda[i]);
+    }
+    thiele_status status = thi_dense_factor(dense, ctx, dense->L);
+    dense->log_det = status == THIELE_OK ? thi_chol_logdet(dense->L) : NAN;
+    return status;
+}
+
+/* mu and log_z from a. */
+static thiele_status finish(thi_dense *dense, thiele_context *ctx, const double *nu)
+{
+    thi_blas_gemv(THI_N, 1.0, dense->K, dense->a, 0.0, dense->mu);
+    dense->log_z = 0.5 * (thi_blas_dot(dense->n, nu, dense->mu) - dense->log_det);
+    return isfinite(dense->log_z)
+               ? THIELE_OK
+               : thi_fail(ctx, THIELE_ERROR_NUMERIC, "the posterior could not be computed: its sites are too large");
+}
+
 thiele_status thi_dense_condition(thi_dense *dense, thiele_context *ctx, const double *lambda, const double *nu,
                                   double *mu, double *v)
 {
     int64_t n = dense->n;
     columns c = {.dense = dense, .L = dense->L, .lambda = lambda, .v = v};
-    thi_free(dense->U.data);
-    dense->U = (thi_matrix){0};
-    for (int64_t i = 0; i < n; i++) {
-        dense->scale[i] = lambda[i] < 0.0 ? 0.0 : sqrt(lambda[i]);
-    }
     thiele_status status;
-    THI_TRY(thi_dense_factor(dense, ctx, dense->L));
-    dense->log_det = thi_chol_logdet(dense->L);
+    THI_TRY(begin(dense, ctx, lambda));
     THI_TRY(thi_tri_inverse(ctx, dense->L));
     THI_TRY(thi_dense_each_column(ctx, c.dense->n, strong_columns, &c));
     THI_TRY(weak_variances(dense, ctx, lambda, v));
-    THI_TRY(weights(dense, ctx, lambda, nu));
+    THI_TRY(weights(dense, ctx, lambda, nu, thi_tri_multiply));
     THI_TRY(negatives(dense, ctx, lambda, nu, v));
-    thi_blas_gemv(THI_N, 1.0, dense->K, dense->a, 0.0, dense->mu);
+    THI_TRY(finish(dense, ctx, nu));
     for (int64_t i = 0; i < n; i++) {
         /* Never below what rounding leaves of k_ii. */
         v[i] = fmax(v[i], DBL_EPSILON * dense->K.data[i + i * dense->K.ld]);
         mu[i] = dense->mu[i];
     }
-    dense->log_z = 0.5 * (thi_blas_dot(n, nu, mu) - dense->log_det);
-    if (!isfinite(dense->log_z)) {
-        status = thi_fail(ctx, THIELE_ERROR_NUMERIC, "the posterior could not be computed: its sites are too large");
-    }
+out:
+    return status;
+}
+
+thiele_status thi_dense_weigh(thi_dense *dense, thiele_context *ctx, const double *lambda, const double *nu)
+{
+    thiele_status status;
+    THI_TRY(begin(dense, ctx, lambda));
+    THI_TRY(weights(dense, ctx, lambda, nu, thi_tri_solve));
+    THI_TRY(finish(dense, ctx, nu));
 out:
     return status;
 }

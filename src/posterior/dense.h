@@ -70,6 +70,8 @@ thiele_status thi_dense_prior(thi_dense *dense, thiele_context *ctx, const thi_p
  */
 thiele_status thi_dense_condition(thi_dense *dense, thiele_context *ctx, const double *lambda, const double *nu,
                                   double *mu, double *v);
+/* The same of sites none of which is negative, without variances: log_z, a, and Lb in L. n^3/3 flops. */
+thiele_status thi_dense_weigh(thi_dense *dense, thiele_context *ctx, const double *lambda, const double *nu);
 /* Right after thi_dense_condition: the lower triangle of L becomes that of C. n^3/3 flops. */
 thiele_status thi_dense_precision(thi_dense *dense, thiele_context *ctx);
 /*

@@ -22,7 +22,7 @@ double thi_sparse_bytes(const thi_sparse_shape *shape, int threads)
     double desk = M * n * (1.0 + (has_blocks(shape) || more) + more + shape->gradients + 2.0 * tilts) +
                   n * n * ((1.0 + shape->sites) * has_blocks(shape) + 2.0 * tilts) + 6.0 * n;
     double lanes = THI_SPARSE_LANES * M * M * (1.0 + shape->gradients);
-    return 8.0 * (threads * desk + lanes + 5.0 * M * M);
+    return 8.0 * ((shape->twin ? 0.0 : threads * desk) + lanes + 5.0 * M * M);
 }
 
 static thiele_status desk_open(thi_sparse_desk *desk, thiele_context *ctx, const thi_sparse_shape *shape)
@@ -67,13 +67,24 @@ static void desk_close(thi_sparse_desk *desk)
     }
 }
 
-static thiele_status space_open(thi_sparse_space *space, thiele_context *ctx, const thi_sparse_shape *shape)
+static thiele_status desks_open(thi_sparse_space *space, thiele_context *ctx, const thi_sparse_shape *shape)
 {
-    thiele_status status;
     space->desks = ctx->threads > 1 ? ctx->threads : 1;
-    THI_TRY(thi_alloc(ctx, &space->desk, (size_t)space->desks, sizeof *space->desk));
-    for (int i = 0; i < space->desks; i++) {
-        THI_TRY(desk_open(&space->desk[i], ctx, shape));
+    thiele_status status = thi_alloc(ctx, &space->desk, (size_t)space->desks, sizeof *space->desk);
+    for (int i = 0; i < space->desks && status == THIELE_OK; i++) {
+        status = desk_open(&space->desk[i], ctx, shape);
+    }
+    return status;
+}
+
+static thiele_status space_open(thi_sparse_space *space, thiele_context *ctx, const thi_sparse_shape *shape,
+                                const thi_sparse_space *lender)
+{
+    thiele_status status = THIELE_OK;
+    if (lender != NULL) {
+        space->desk = lender->desk;
+    } else {
+        THI_TRY(desks_open(space, ctx, shape));
     }
     for (int i = 0; i < THI_SPARSE_LANES; i++) {
         THI_TRY(thi_natural_open(&space->lane[i].sums, ctx, shape->M));
@@ -109,7 +120,7 @@ thiele_status thi_sparse_open(thi_sparse *sparse, thiele_context *ctx, const thi
     THI_TRY(thi_matrix_alloc(&sparse->S, ctx, M, M));
     THI_TRY(thi_alloc(ctx, &sparse->m, (size_t)M, sizeof *sparse->m));
     THI_TRY(thi_alloc(ctx, &sparse->space, 1, sizeof *sparse->space));
-    THI_TRY(space_open(sparse->space, ctx, shape));
+    THI_TRY(space_open(sparse->space, ctx, shape, shape->twin ? sparse[-1].space : NULL));
 out:
     if (status != THIELE_OK) {
         thi_sparse_close(sparse);
@@ -120,7 +131,7 @@ out:
 void thi_sparse_close(thi_sparse *sparse)
 {
     thi_sparse_space *space = sparse->space;
-    for (int i = 0; space != NULL && space->desk != NULL && i < space->desks; i++) {
+    for (int i = 0; space != NULL && space->desk != NULL && i < space->desks /* none are lent */; i++) {
         desk_close(&space->desk[i]);
     }
     for (int i = 0; space != NULL && i < THI_SPARSE_LANES; i++) {
@@ -129,7 +140,7 @@ void thi_sparse_close(thi_sparse *sparse)
         thi_free(space->lane[i].numbers);
     }
     if (space != NULL) {
-        thi_free(space->desk);
+        thi_free(sparse->shape.twin ? NULL : space->desk);
         thi_free(space->work.data);
         thi_free(space);
     }

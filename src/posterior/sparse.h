@@ -66,6 +66,7 @@ typedef struct thi_sparse_shape {
     thi_penalty penalty;
     bool gradients; /* thi_sparse_pull will be called */
     bool sites;     /* the blocks have sites, all of them, and one kind, DIAGONAL or BLOCK, has weight 1 */
+    bool twin;      /* an engine of the same prior is right before it in an array and lends its work space */
 } thi_sparse_shape;
 
 /* Adjoints; each is added to. */
@@ -107,8 +108,8 @@ thiele_status thi_sparse_prepare(thi_sparse *sparse, thiele_context *ctx, const 
                                  double noise);
 /*
  * Adds scale times the sums over some blocks. For a block of n rows 2 M^2 n flops and, with kind BLOCK,
- * n^3/3 + 2 M n^2 more; with sites n^3 + 3 M n^2, and n^2 for each that is weak or negative (dense.h). Error: NUMERIC
- * when negative sites outweigh a block's prior.
+ * n^3/3 + 2 M n^2 more; where there are negative sites n^3 + 3 M n^2, and n^2 for each that is weak or negative
+ * (dense.h). Error: NUMERIC when negative sites outweigh a block's prior.
  */
 thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
                              double scale, thi_natural *sums);
@@ -139,13 +140,16 @@ thiele_status thi_sparse_pull(thi_sparse *sparse, thiele_context *ctx, int64_t c
                               double scale, double *value, const thi_sparse_bar *bar);
 /*
  * Of blocks with sites: mu and v of their rows under the present q(w). Unless part is NULL the sums over these blocks
- * are added to it, as thi_sparse_sum would: M^2 n flops. A block costs 2 M^2 n flops and, with kind BLOCK,
- * n^3 + 5 M n^2 more.
+ * are added to it, as thi_sparse_sum would. A block costs 3 M^2 n flops and, with kind BLOCK, n^3 + 5 M n^2 more.
+ *
+ * Twins are engines of one prior, each opened as the twin of the one before it in an array. They look at the same
+ * rows, each with sites of its own (block: twins x count, those of an engine side by side; part: one each), and what
+ * depends on rows and prior alone is made once for all of them: M^2 n and M n^2 flops, and k(x, x') of the block.
  */
-thiele_status thi_sparse_marginals(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
-                                   thi_natural *part);
+thiele_status thi_sparse_marginals(thi_sparse *sparse, int twins, thiele_context *ctx, int64_t count,
+                                   const thi_block *block, thi_natural *part);
 /*
- * One natural step of the sites of some blocks, at their mu, g and h:
+ * One natural step of the sites of some blocks, of twins as above, at their mu, g and h:
  *   lambda <- (1 - rho) lambda - 2 rho h,   nu <- (1 - rho) nu + rho (g - 2 h mu)
  * sums is that over all blocks of the model and part that over these (thi_sparse_marginals has it), both at the present
  * sites; sums becomes that at the new ones, and q that of sums. A block whose own posterior would be improper halves
@@ -154,7 +158,7 @@ thiele_status thi_sparse_marginals(thi_sparse *sparse, thiele_context *ctx, int6
  * *taken is the smallest rho that was taken. Sums change by differences: make them anew now and then. M^3 flops beside
  * those of thi_sparse_sum.
  */
-thiele_status thi_sparse_step(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
+thiele_status thi_sparse_step(thi_sparse *sparse, int twins, thiele_context *ctx, int64_t count, const thi_block *block,
                               double rho, const thi_natural *part, thi_natural *sums, double *taken);
 /*
  * The rows' share of the bound beside log Z: sum_n [E_n - nu mu + lambda (mu^2 + v)/2]. E NULL: zero, and the KL is

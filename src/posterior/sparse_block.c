@@ -14,11 +14,24 @@ enum { STRIP = 96 };
 
 typedef struct lanes_task {
     thi_sparse *sparse;
+    int twins;
     thiele_context *ctx;
     const thi_block *block;
+    int64_t stride;
     thi_sparse_part part;
     bool alone;
 } lanes_task;
+
+static thiele_status work_twins(const lanes_task *task, thiele_context *ctx, int64_t block, thi_sparse_desk *desk)
+{
+    thiele_status status = THIELE_OK;
+    desk->loaded = false;
+    for (int q = 0; q < task->twins && status == THIELE_OK; q++) {
+        thi_sparse *twin = &task->sparse[q];
+        status = task->part(twin, ctx, desk, &task->block[block + q * task->stride], &twin->space->lane[block]);
+    }
+    return status;
+}
 
 /* A block by itself may use all threads; of several each has one, and its messages are kept in its lane. */
 static thiele_status work_lane(void *arg, int64_t block, int thread)
@@ -28,11 +41,11 @@ static thiele_status work_lane(void *arg, int64_t block, int thread)
     thi_sparse_desk *desk = &space->desk[thread];
     thi_sparse_lane *lane = &space->lane[block];
     if (task->alone) {
-        return task->part(task->sparse, task->ctx, desk, &task->block[block], lane);
+        return work_twins(task, task->ctx, block, desk);
     }
     desk->own = *task->ctx;
     desk->own.threads = 1;
-    thiele_status status = task->part(task->sparse, &desk->own, desk, &task->block[block], lane);
+    thiele_status status = work_twins(task, &desk->own, block, desk);
     lane->failed = status != THIELE_OK;
     if (lane->failed) {
         memcpy(lane->message, desk->own.message, sizeof lane->message);
@@ -40,18 +53,18 @@ static thiele_status work_lane(void *arg, int64_t block, int thread)
     return status;
 }
 
-thiele_status thi_sparse_lanes(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
-                               thi_sparse_part part)
+thiele_status thi_sparse_lanes(thi_sparse *sparse, int twins, thiele_context *ctx, int64_t lanes,
+                               const thi_block *block, int64_t stride, thi_sparse_part part)
 {
-    lanes_task task = {sparse, ctx, block, part, count == 1};
-    for (int64_t i = 0; i < count; i++) {
+    lanes_task task = {sparse, twins, ctx, block, stride, part, lanes == 1};
+    for (int64_t i = 0; i < lanes; i++) {
         sparse->space->lane[i].failed = false;
     }
     if (task.alone) {
         return work_lane(&task, 0, 0);
     }
-    thiele_status status = thi_parallel(ctx, count, work_lane, &task);
-    for (int64_t i = 0; status != THIELE_OK && i < count; i++) {
+    thiele_status status = thi_parallel(ctx, lanes, work_lane, &task);
+    for (int64_t i = 0; status != THIELE_OK && i < lanes; i++) {
         if (sparse->space->lane[i].failed) {
             memcpy(ctx->message, sparse->space->lane[i].message, sizeof ctx->message);
             break;
@@ -185,7 +198,6 @@ thiele_status thi_sparse_sum_part(const thi_sparse *sparse, thiele_context *ctx,
     lane->sums.rows = (double)block->n;
     lane->sums.basis = sparse->basis;
     if (sparse->shape.sites) {
-        THI_TRY(thi_sparse_condition(sparse, ctx, desk, block, &lane->sums.constant));
         return thi_sparse_sum_sites(sparse, ctx, desk, block, &lane->sums);
     }
     THI_TRY(thi_sparse_load(sparse, ctx, desk, block));
@@ -204,7 +216,7 @@ thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t co
 {
     for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
         int64_t lanes = count - first < THI_SPARSE_LANES ? count - first : THI_SPARSE_LANES;
-        thiele_status status = thi_sparse_lanes(sparse, ctx, lanes, block + first, thi_sparse_sum_part);
+        thiele_status status = thi_sparse_lanes(sparse, 1, ctx, lanes, block + first, 0, thi_sparse_sum_part);
         if (status != THIELE_OK) {
             return status;
         }

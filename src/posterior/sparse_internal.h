@@ -11,10 +11,11 @@
 typedef struct thi_sparse_desk {
     thiele_context own; /* inside, everything runs on this thread */
     thi_inputs inputs;  /* of the block */
+    bool loaded;        /* with sites: V and R are those of the block */
     thi_matrix V, W;    /* M x largest; W: NULL unless needed */
     thi_matrix X, Xt;   /* M x largest, largest x M: gradients, and X with sites */
     thi_matrix G;       /* largest x largest: kind BLOCK only */
-    double *r, *k, *e;  /* largest each: y - m(x), k(x, x), work */
+    double *r, *k, *e;  /* largest each: y - m(x), k(x, x) (with sites of kind DIAGONAL: R), work */
     thi_dense dense;    /* kind BLOCK with sites: a block's posterior with R as its prior covariance */
     /* Gradients away from the fixed point of the sites, made when they are needed: M x largest, and largest x largest
      * with kind BLOCK. */
@@ -53,9 +54,12 @@ struct thi_sparse_space {
 /* What thi_sparse_sum and thi_sparse_pull do for one block, on the context of its desk. */
 typedef thiele_status (*thi_sparse_part)(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                                          const thi_block *block, thi_sparse_lane *lane);
-/* Does `part` for count <= THI_SPARSE_LANES blocks, each into its lane. */
-thiele_status thi_sparse_lanes(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
-                               thi_sparse_part part);
+/*
+ * Does `part` for lanes <= THI_SPARSE_LANES blocks, each into its lane; of twins (sparse.h) one after the other, the
+ * blocks of each `stride` after those of the one before.
+ */
+thiele_status thi_sparse_lanes(thi_sparse *sparse, int twins, thiele_context *ctx, int64_t lanes,
+                               const thi_block *block, int64_t stride, thi_sparse_part part);
 /* V, r (where there are no sites), k(x, x) of a block; and with kind BLOCK: G = chol(Gamma). */
 thiele_status thi_sparse_load(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                               const thi_block *block);
@@ -77,6 +81,7 @@ thiele_status thi_sparse_condition(const thi_sparse *sparse, thiele_context *ctx
 /* After that: W = V G'. */
 thiele_status thi_sparse_influence(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                                    const thi_block *block);
+/* The sums of a block with sites. */
 thiele_status thi_sparse_sum_sites(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                                    const thi_block *block, thi_natural *sums);
 

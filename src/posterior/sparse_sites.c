@@ -12,6 +12,42 @@
 /* --- one block -------------------------------------------------------------------------------------------------------
  */
 
+static bool is_whole(const thi_sparse *sparse)
+{
+    return sparse->shape.weight[THI_RESIDUAL_BLOCK] != 0.0;
+}
+
+static bool has_negative(const thi_block *block)
+{
+    bool negative = false;
+    for (int64_t i = 0; i < block->n; i++) {
+        negative = negative || block->at.lambda[i] < 0.0;
+    }
+    return negative;
+}
+
+/* V and R, unless a twin has made them. */
+static thiele_status load(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk, const thi_block *block)
+{
+    int64_t n = block->n, M = sparse->shape.M;
+    thi_matrix V = thi_sparse_view(desk->V, M, n);
+    thiele_status status;
+    if (desk->loaded) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_sparse_load(sparse, ctx, desk, block));
+    if (is_whole(sparse)) {
+        THI_TRY(thi_dense_residual(&desk->dense, ctx, sparse->prior.kernel, &desk->inputs, V));
+    }
+    for (int64_t j = 0; !is_whole(sparse) && j < n; j++) {
+        const double *v = V.data + j * M;
+        desk->k[j] = fmax(0.0, desk->k[j] - thi_blas_dot(M, v, v));
+    }
+    desk->loaded = true;
+out:
+    return status;
+}
+
 static thiele_status condition_whole(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                                      const thi_block *block, double *constant)
 {
@@ -19,7 +55,6 @@ static thiele_status condition_whole(const thi_sparse *sparse, thiele_context *c
     thi_matrix V = thi_sparse_view(desk->V, M, n), X = thi_sparse_view(desk->X, M, n);
     thi_dense *dense = &desk->dense;
     thiele_status status;
-    THI_TRY(thi_dense_residual(dense, ctx, sparse->prior.kernel, &desk->inputs, V));
     THI_TRY(thi_dense_condition(dense, ctx, block->at.lambda, block->at.nu, desk->e, desk->r));
     *constant = dense->log_z;
     memcpy(desk->e, dense->a, (size_t)n * sizeof *desk->e);
@@ -38,12 +73,11 @@ static thiele_status condition_columns(const thi_sparse *sparse, thiele_context 
     *constant = 0.0;
     for (int64_t j = 0; j < block->n; j++) {
         const double *v = desk->V.data + j * M;
-        double left = fmax(0.0, desk->k[j] - thi_blas_dot(M, v, v)), b = 1.0 + lambda[j] * left;
+        double left = desk->k[j], b = 1.0 + lambda[j] * left;
         if (!(b > 0.0) || !isfinite(b)) {
             return thi_fail(ctx, THIELE_ERROR_NUMERIC,
                             "the posterior is not proper: negative sites outweigh the prior");
         }
-        desk->k[j] = left;
         desk->r[j] = left / b;
         desk->e[j] = nu[j] / b;
         for (int64_t i = 0; i < M; i++) {
@@ -57,10 +91,10 @@ static thiele_status condition_columns(const thi_sparse *sparse, thiele_context 
 thiele_status thi_sparse_condition(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                                    const thi_block *block, double *constant)
 {
-    bool whole = sparse->shape.weight[THI_RESIDUAL_BLOCK] != 0.0;
-    thiele_status status = thi_sparse_load(sparse, ctx, desk, block);
-    return status == THIELE_OK ? (whole ? condition_whole : condition_columns)(sparse, ctx, desk, block, constant)
-                               : status;
+    thiele_status status = load(sparse, ctx, desk, block);
+    return status == THIELE_OK
+               ? (is_whole(sparse) ? condition_whole : condition_columns)(sparse, ctx, desk, block, constant)
+               : status;
 }
 
 /* By V G' = V - X R. */
@@ -70,7 +104,7 @@ thiele_status thi_sparse_influence(const thi_sparse *sparse, thiele_context *ctx
     int64_t n = block->n, M = sparse->shape.M;
     thi_matrix X = thi_sparse_view(desk->X, M, n), W = thi_sparse_view(desk->W, M, n);
     memcpy(W.data, desk->V.data, (size_t)(M * n) * sizeof *W.data);
-    if (sparse->shape.weight[THI_RESIDUAL_BLOCK] != 0.0) {
+    if (is_whole(sparse)) {
         return thi_multiply(ctx, THI_N, THI_N, -1.0, X, desk->dense.K, 1.0, W, false);
     }
     for (int64_t j = 0; j < n; j++) {
@@ -81,13 +115,53 @@ thiele_status thi_sparse_influence(const thi_sparse *sparse, thiele_context *ctx
     return THIELE_OK;
 }
 
-thiele_status thi_sparse_sum_sites(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
-                                   const thi_block *block, thi_natural *sums)
+/* --- sums ------------------------------------------------------------------------------------------------------------
+ */
+
+/* After thi_sparse_condition. */
+static thiele_status add_conditioned(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
+                                     const thi_block *block, thi_natural *sums)
 {
     thi_matrix V = thi_sparse_view(desk->V, sparse->shape.M, block->n);
     thi_matrix X = thi_sparse_view(desk->X, sparse->shape.M, block->n);
     thi_blas_gemv(THI_N, 1.0, V, desk->e, 1.0, sums->t);
     return thi_multiply(ctx, THI_N, THI_T, 1.0, X, V, 1.0, sums->T, true);
+}
+
+/* Of sites none of which is negative, C = s Lb^-T Lb^-1 s: by X = V s Lb^-T. */
+static thiele_status add_factored(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
+                                  const thi_block *block, thi_natural *sums)
+{
+    int64_t n = block->n, M = sparse->shape.M;
+    thi_matrix V = thi_sparse_view(desk->V, M, n), X = thi_sparse_view(desk->X, M, n);
+    thi_dense *dense = &desk->dense;
+    thiele_status status;
+    THI_TRY(thi_dense_weigh(dense, ctx, block->at.lambda, block->at.nu));
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t i = 0; i < M; i++) {
+            X.data[i + j * M] = dense->scale[j] * V.data[i + j * M];
+        }
+    }
+    THI_TRY(thi_sparse_solve_right(ctx, THI_T, dense->L, X));
+    sums->constant = dense->log_z;
+    thi_blas_gemv(THI_N, 1.0, V, dense->a, 1.0, sums->t);
+    THI_TRY(thi_multiply(ctx, THI_N, THI_T, 1.0, X, X, 1.0, sums->T, true));
+out:
+    return status;
+}
+
+thiele_status thi_sparse_sum_sites(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
+                                   const thi_block *block, thi_natural *sums)
+{
+    thiele_status status;
+    THI_TRY(load(sparse, ctx, desk, block));
+    if (is_whole(sparse) && !has_negative(block)) {
+        return add_factored(sparse, ctx, desk, block, sums);
+    }
+    THI_TRY(thi_sparse_condition(sparse, ctx, desk, block, &sums->constant));
+    THI_TRY(add_conditioned(sparse, ctx, desk, block, sums));
+out:
+    return status;
 }
 
 /* --- marginals -------------------------------------------------------------------------------------------------------
@@ -104,7 +178,7 @@ static thiele_status fill_marginals(const thi_sparse *sparse, thiele_context *ct
     thiele_status status;
     thi_blas_gemv(THI_T, -1.0, X, sparse->m, 1.0, desk->e);
     thi_blas_gemv(THI_T, 1.0, V, sparse->m, 0.0, mu);
-    if (sparse->shape.weight[THI_RESIDUAL_BLOCK] != 0.0) {
+    if (is_whole(sparse)) {
         thi_blas_gemv(THI_N, 1.0, desk->dense.K, desk->e, 1.0, mu);
     } else {
         for (int64_t j = 0; j < n; j++) {
@@ -121,30 +195,40 @@ out:
     return status;
 }
 
+/* With the sums, which are in its lane. */
 static thiele_status marginals_part(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                                     const thi_block *block, thi_sparse_lane *lane)
 {
-    thiele_status status = thi_sparse_condition(sparse, ctx, desk, block, &lane->sums.constant);
-    return status == THIELE_OK ? fill_marginals(sparse, ctx, desk, block) : status;
+    thiele_status status;
+    thi_natural_zero(&lane->sums);
+    lane->sums.rows = (double)block->n;
+    lane->sums.basis = sparse->basis;
+    THI_TRY(thi_sparse_condition(sparse, ctx, desk, block, &lane->sums.constant));
+    THI_TRY(add_conditioned(sparse, ctx, desk, block, &lane->sums));
+    THI_TRY(fill_marginals(sparse, ctx, desk, block));
+out:
+    return status;
 }
 
-static thiele_status both_parts(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
-                                const thi_block *block, thi_sparse_lane *lane)
+/* total[q] += the sums in the lanes of each twin. */
+static void add_lanes(const thi_sparse *sparse, int twins, int64_t lanes, thi_natural *total)
 {
-    thiele_status status = thi_sparse_sum_part(sparse, ctx, desk, block, lane);
-    return status == THIELE_OK ? fill_marginals(sparse, ctx, desk, block) : status;
+    for (int q = 0; q < twins; q++) {
+        for (int64_t i = 0; i < lanes; i++) {
+            thi_natural_mix(&total[q], 1.0, &sparse[q].space->lane[i].sums, 1.0);
+        }
+    }
 }
 
-thiele_status thi_sparse_marginals(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
-                                   thi_natural *part)
+thiele_status thi_sparse_marginals(thi_sparse *sparse, int twins, thiele_context *ctx, int64_t count,
+                                   const thi_block *block, thi_natural *part)
 {
-    thi_sparse_part fn = part != NULL ? both_parts : marginals_part;
     thiele_status status = THIELE_OK;
     for (int64_t first = 0; first < count && status == THIELE_OK; first += THI_SPARSE_LANES) {
-        int64_t lanes = count - first < THI_SPARSE_LANES ? count - first : THI_SPARSE_LANES;
-        status = thi_sparse_lanes(sparse, ctx, lanes, block + first, fn);
-        for (int64_t i = 0; part != NULL && status == THIELE_OK && i < lanes; i++) {
-            thi_natural_mix(part, 1.0, &sparse->space->lane[i].sums, 1.0);
+        int64_t lanes = thi_least(count - first, THI_SPARSE_LANES);
+        status = thi_sparse_lanes(sparse, twins, ctx, lanes, block + first, count, marginals_part);
+        if (status == THIELE_OK && part != NULL) {
+            add_lanes(sparse, twins, lanes, part);
         }
     }
     return status;
@@ -200,20 +284,19 @@ static thiele_status step_part(const thi_sparse *sparse, thiele_context *ctx, th
     }
 }
 
-/* total += the sums over the blocks at their new sites. */
-static thiele_status move_blocks(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
-                                 thi_sparse_move *move, thi_natural *total)
+/* total[q] += the sums over the blocks of each twin at their new sites. */
+static thiele_status move_blocks(thi_sparse *sparse, int twins, thiele_context *ctx, int64_t count,
+                                 const thi_block *block, thi_sparse_move *move, thi_natural *total)
 {
     thiele_status status = THIELE_OK;
     for (int64_t first = 0; first < count && status == THIELE_OK; first += THI_SPARSE_LANES) {
-        int64_t lanes = count - first < THI_SPARSE_LANES ? count - first : THI_SPARSE_LANES;
-        thi_sparse_lane *lane = sparse->space->lane;
-        for (int64_t i = 0; i < lanes; i++) {
-            lane[i].move = &move[first + i];
+        int64_t lanes = thi_least(count - first, THI_SPARSE_LANES);
+        for (int64_t k = 0; k < twins * lanes; k++) {
+            sparse[k / lanes].space->lane[k % lanes].move = &move[first + k % lanes + k / lanes * count];
         }
-        status = thi_sparse_lanes(sparse, ctx, lanes, block + first, step_part);
-        for (int64_t i = 0; status == THIELE_OK && i < lanes; i++) {
-            thi_natural_mix(total, 1.0, &lane[i].sums, 1.0);
+        status = thi_sparse_lanes(sparse, twins, ctx, lanes, block + first, count, step_part);
+        if (status == THIELE_OK) {
+            add_lanes(sparse, twins, lanes, total);
         }
     }
     return status;
@@ -240,15 +323,6 @@ static double smallest(int64_t count, const thi_sparse_move *move)
     return least;
 }
 
-static bool has_negative(const thi_block *block)
-{
-    bool negative = false;
-    for (int64_t i = 0; i < block->n; i++) {
-        negative = negative || block->at.lambda[i] < 0.0;
-    }
-    return negative;
-}
-
 /* Shorter steps of the blocks that have negative sites, or of all when these have none left. False: nothing moves. */
 static bool shorten(int64_t count, const thi_block *block, thi_sparse_move *move)
 {
@@ -267,50 +341,88 @@ static bool shorten(int64_t count, const thi_block *block, thi_sparse_move *move
     return false;
 }
 
-/* Moves the blocks as far as the whole posterior stays proper; total becomes the sums there. */
-static thiele_status move_all(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
+/* Sums over the blocks that do not move. */
+static void leave(const thi_natural *part, const thi_natural *sums, thi_natural *total)
+{
+    thi_natural_mix(total, 0.0, sums, 1.0);
+    thi_natural_mix(total, 1.0, part, -1.0);
+}
+
+/* The posterior that the blocks' move has made, or as much of the move as leaves it proper; total: the sums there. */
+static thiele_status settle(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
+                            thi_sparse_move *move, const thi_natural *part, const thi_natural *sums, thi_natural *total)
+{
+    thiele_status status;
+    while ((status = thi_sparse_set(sparse, ctx, total)) == THIELE_ERROR_NUMERIC && shorten(count, block, move)) {
+        thi_recover(ctx);
+        leave(part, sums, total);
+        THI_TRY(move_blocks(sparse, 1, ctx, count, block, move, total));
+    }
+out:
+    return status;
+}
+
+static thiele_status move_all(thi_sparse *sparse, int twins, thiele_context *ctx, int64_t count, const thi_block *block,
                               thi_sparse_move *move, const thi_natural *part, const thi_natural *sums,
                               thi_natural *total)
 {
-    for (;;) {
-        thi_natural_mix(total, 0.0, sums, 1.0);
-        thi_natural_mix(total, 1.0, part, -1.0);
-        thiele_status status = move_blocks(sparse, ctx, count, block, move, total);
-        bool moved = status == THIELE_OK;
-        status = moved ? thi_sparse_set(sparse, ctx, total) : status;
-        if (!moved || status != THIELE_ERROR_NUMERIC || !shorten(count, block, move)) {
-            return status;
-        }
-        thi_recover(ctx);
+    thiele_status status;
+    for (int q = 0; q < twins; q++) {
+        leave(&part[q], &sums[q], &total[q]);
     }
+    THI_TRY(move_blocks(sparse, twins, ctx, count, block, move, total));
+    for (int q = 0; q < twins; q++) {
+        THI_TRY(settle(&sparse[q], ctx, count, block + q * count, move + q * count, &part[q], &sums[q], &total[q]));
+    }
+out:
+    return status;
 }
 
-thiele_status thi_sparse_step(thi_sparse *sparse, thiele_context *ctx, int64_t count, const thi_block *block,
+static thiele_status open_totals(thi_natural **total, thiele_context *ctx, int twins, int64_t M)
+{
+    thiele_status status = thi_alloc(ctx, total, (size_t)twins, sizeof **total);
+    for (int q = 0; q < twins && status == THIELE_OK; q++) {
+        status = thi_natural_open(&(*total)[q], ctx, M);
+    }
+    return status;
+}
+
+static void close_totals(thi_natural *total, int twins)
+{
+    for (int q = 0; total != NULL && q < twins; q++) {
+        thi_natural_close(&total[q]);
+    }
+    thi_free(total);
+}
+
+thiele_status thi_sparse_step(thi_sparse *sparse, int twins, thiele_context *ctx, int64_t count, const thi_block *block,
                               double rho, const thi_natural *part, thi_natural *sums, double *taken)
 {
-    int64_t rows = 0;
+    int64_t rows = 0, all = twins * count;
     double *kept = NULL;
     thi_sparse_move *move = NULL;
-    thi_natural total = {0};
+    thi_natural *total = NULL;
     thiele_status status;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < all; i++) {
         rows += block[i].n;
     }
     THI_TRY(thi_alloc(ctx, &kept, (size_t)(2 * rows), sizeof *kept));
-    THI_TRY(thi_alloc(ctx, &move, (size_t)count, sizeof *move));
-    THI_TRY(thi_natural_open(&total, ctx, sparse->shape.M));
-    keep_sites(count, block, rho, move, kept);
-    status = move_all(sparse, ctx, count, block, move, part, sums, &total);
-    for (int64_t i = 0; status != THIELE_OK && i < count; i++) {
+    THI_TRY(thi_alloc(ctx, &move, (size_t)all, sizeof *move));
+    THI_TRY(open_totals(&total, ctx, twins, sparse->shape.M));
+    keep_sites(all, block, rho, move, kept);
+    status = move_all(sparse, twins, ctx, count, block, move, part, sums, total);
+    for (int64_t i = 0; status != THIELE_OK && i < all; i++) {
         move[i].rho = 0.0;
         move_sites(&block[i], &move[i]);
     }
     if (status == THIELE_OK) {
-        thi_natural_mix(sums, 0.0, &total, 1.0);
-        *taken = smallest(count, move);
+        for (int q = 0; q < twins; q++) {
+            thi_natural_mix(&sums[q], 0.0, &total[q], 1.0);
+        }
+        *taken = smallest(all, move);
     }
 out:
-    thi_natural_close(&total);
+    close_totals(total, twins);
     thi_free(kept);
     thi_free(move);
     return status;

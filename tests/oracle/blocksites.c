@@ -223,7 +223,7 @@ out:
 static thiele_status check_posterior(oracle_case *c, scene *s)
 {
     thiele_status status = THIELE_OK;
-    THI_TRY(thi_sparse_marginals(&s->sparse, c->ctx, s->blocks, s->block, NULL));
+    THI_TRY(thi_sparse_marginals(&s->sparse, 1, c->ctx, s->blocks, s->block, NULL));
     THI_TRY(check_rows(c, s, "mu", s->mu));
     THI_TRY(check_rows(c, s, "v", s->v));
     THI_TRY(oracle_check_number(c, "log_z", thi_sparse_evidence(&s->sparse, &s->sums)));
@@ -249,7 +249,7 @@ out:
 static thiele_status look(oracle_case *c, scene *s)
 {
     thi_natural_zero(&s->part);
-    thiele_status status = thi_sparse_marginals(&s->sparse, c->ctx, s->blocks, s->block, &s->part);
+    thiele_status status = thi_sparse_marginals(&s->sparse, 1, c->ctx, s->blocks, s->block, &s->part);
     return status == THIELE_OK ? thi_expect_block(&s->expect, c->ctx, 0, s->X.cols, s->y.data, s->mu.data, s->v.data,
                                                   s->E.data, s->g.data, s->h.data, NULL)
                                : status;
@@ -262,7 +262,7 @@ static thiele_status converge(oracle_case *c, scene *s)
     for (int i = 0; i < STEPS; i++) {
         THI_TRY(look(c, s));
         thi_natural_mix(&s->sums, 0.0, &s->part, 1.0);
-        THI_TRY(thi_sparse_step(&s->sparse, c->ctx, s->blocks, s->block, RHO, &s->part, &s->sums, &taken));
+        THI_TRY(thi_sparse_step(&s->sparse, 1, c->ctx, s->blocks, s->block, RHO, &s->part, &s->sums, &taken));
     }
     THI_TRY(look(c, s));
 out:

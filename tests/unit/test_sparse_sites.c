@@ -237,9 +237,9 @@ static void check_some_blocks(thi_residual kind)
     sited_sum(&s, ctx);
     sited_look(&s, ctx);
     thi_natural_zero(&s.part);
-    assert_ok(ctx, thi_sparse_marginals(&s.w.sparse, ctx, 2, s.block + 1, &s.part));
+    assert_ok(ctx, thi_sparse_marginals(&s.w.sparse, 1, ctx, 2, s.block + 1, &s.part));
     assert_near(s.part.rows, (double)(s.block[1].n + s.block[2].n), 0.0, 0.0);
-    assert_ok(ctx, thi_sparse_step(&s.w.sparse, ctx, 2, s.block + 1, 0.3, &s.part, &s.w.sums, &taken));
+    assert_ok(ctx, thi_sparse_step(&s.w.sparse, 1, ctx, 2, s.block + 1, 0.3, &s.part, &s.w.sums, &taken));
     double moved = thi_sparse_evidence(&s.w.sparse, &s.w.sums);
     sited_sum(&s, ctx);
     assert_near(thi_sparse_evidence(&s.w.sparse, &s.w.sums), moved, 1e-10, 1e-10);
@@ -253,6 +253,73 @@ static void test_some_blocks(void **state)
     (void)state;
     check_some_blocks(THI_RESIDUAL_DIAGONAL);
     check_some_blocks(THI_RESIDUAL_BLOCK);
+}
+
+/* Twins have the marginals, steps and sums that each has by itself, to the last bit: positive sites, and others. */
+static void check_twins(thi_residual kind)
+{
+    enum { TWINS = 2 };
+    thiele_context *ctx = test_context(2);
+    sited s;
+    thi_sparse twin[TWINS] = {0};
+    thi_natural part[TWINS], sums[TWINS];
+    thi_block block[TWINS * BLOCKS];
+    double sites[TWINS][2][ROWS], at[TWINS][2][ROWS], taken;
+    sited_open(&s, ctx, &(sited_setting){SMOOTH, "bernoulli", THI_MEAN_ZERO, kind, BLOCKS, INDUCING});
+    sited_scatter(&s);
+    sited_sum(&s, ctx);
+    sited_look(&s, ctx); /* g and h of both */
+    thi_prior prior = world_prior(&s.w);
+    thi_sparse_shape shape = s.w.sparse.shape;
+    for (int q = 0; q < TWINS; q++) {
+        shape.twin = q > 0;
+        assert_ok(ctx, thi_sparse_open(&twin[q], ctx, &shape, DIMS));
+        assert_ok(ctx, thi_sparse_prepare(&twin[q], ctx, &prior, s.w.Z, 0.0));
+        assert_ok(ctx, thi_natural_open(&part[q], ctx, INDUCING));
+        assert_ok(ctx, thi_natural_open(&sums[q], ctx, INDUCING));
+        for (int i = 0; i < ROWS; i++) {
+            sites[q][0][i] = q == 0 ? fabs(s.lambda[i]) : s.lambda[i];
+            sites[q][1][i] = s.nu[i] + q;
+        }
+        for (int64_t b = 0, first = 0; b < BLOCKS; first += s.block[b++].n) {
+            block[q * BLOCKS + b] = s.block[b];
+            block[q * BLOCKS + b].at = (thi_block_sites){&sites[q][0][first], &sites[q][1][first], &at[q][0][first],
+                                                         &at[q][1][first],    s.g + first,         s.h + first};
+        }
+        assert_ok(ctx, thi_sparse_sum(&twin[q], ctx, BLOCKS, block + q * BLOCKS, 1.0, &sums[q]));
+        assert_ok(ctx, thi_sparse_set(&twin[q], ctx, &sums[q]));
+    }
+    double kept[TWINS][2][ROWS];
+    memcpy(kept, sites, sizeof kept);
+    assert_ok(ctx, thi_sparse_marginals(twin, TWINS, ctx, BLOCKS, block, part));
+    assert_ok(ctx, thi_sparse_step(twin, TWINS, ctx, BLOCKS, block, 0.1, part, sums, &taken));
+    for (int q = 0; q < TWINS; q++) {
+        memcpy(s.lambda, kept[q][0], sizeof s.lambda);
+        memcpy(s.nu, kept[q][1], sizeof s.nu);
+        sited_sum(&s, ctx);
+        thi_natural_zero(&s.part);
+        assert_ok(ctx, thi_sparse_marginals(&s.w.sparse, 1, ctx, BLOCKS, s.block, &s.part));
+        assert_memory_equal(s.mu, at[q][0], sizeof s.mu);
+        assert_memory_equal(s.v, at[q][1], sizeof s.v);
+        assert_ok(ctx, thi_sparse_step(&s.w.sparse, 1, ctx, BLOCKS, s.block, 0.1, &s.part, &s.w.sums, &taken));
+        assert_memory_equal(s.lambda, sites[q][0], sizeof s.lambda);
+        assert_memory_equal(s.w.sums.t, sums[q].t, INDUCING * sizeof(double));
+        assert_memory_equal(s.w.sums.T.data, sums[q].T.data, INDUCING * INDUCING * sizeof(double));
+    }
+    for (int q = 0; q < TWINS; q++) {
+        thi_natural_close(&part[q]);
+        thi_natural_close(&sums[q]);
+        thi_sparse_close(&twin[q]);
+    }
+    sited_close(&s);
+    thiele_context_destroy(ctx);
+}
+
+static void test_twins(void **state)
+{
+    (void)state;
+    check_twins(THI_RESIDUAL_DIAGONAL);
+    check_twins(THI_RESIDUAL_BLOCK);
 }
 
 /* Targets with lambda = -2 h far below zero: of one row, which its own block refuses while the others go all the way,
@@ -269,7 +336,7 @@ static void check_improper(thi_residual kind, bool all)
         s.h[i] = all ? 0.4 : i == 7 ? 1e4 : s.h[i];
     }
     double others = -2.0 * s.h[ROWS - 1];
-    assert_ok(ctx, thi_sparse_step(&s.w.sparse, ctx, BLOCKS, s.block, 1.0, &s.part, &s.w.sums, &taken));
+    assert_ok(ctx, thi_sparse_step(&s.w.sparse, 1, ctx, BLOCKS, s.block, 1.0, &s.part, &s.w.sums, &taken));
     assert_true(taken > 0.0 && taken < 1.0);
     sited_look(&s, ctx);
     for (int i = 0; i < ROWS; i++) {
@@ -281,7 +348,7 @@ static void check_improper(thi_residual kind, bool all)
     /* A target that is not finite moves nothing. */
     memcpy(before, s.lambda, sizeof before);
     s.h[3] = NAN;
-    assert_ok(ctx, thi_sparse_step(&s.w.sparse, ctx, 1, s.block, 1.0, &s.part, &s.w.sums, &taken));
+    assert_ok(ctx, thi_sparse_step(&s.w.sparse, 1, ctx, 1, s.block, 1.0, &s.part, &s.w.sums, &taken));
     assert_true(taken == 0.0);
     assert_memory_equal(before, s.lambda, sizeof before);
     sited_close(&s);
@@ -399,9 +466,9 @@ static thiele_status attempt(sited *s, thiele_context *ctx)
     THI_TRY(thi_sparse_prepare(&sparse, ctx, &prior, s->w.Z, 0.0));
     THI_TRY(thi_sparse_sum(&sparse, ctx, BLOCKS, s->block, 1.0, &s->w.sums));
     THI_TRY(thi_sparse_set(&sparse, ctx, &s->w.sums));
-    THI_TRY(thi_sparse_marginals(&sparse, ctx, BLOCKS, s->block, &s->part));
+    THI_TRY(thi_sparse_marginals(&sparse, 1, ctx, BLOCKS, s->block, &s->part));
     THI_TRY(thi_sparse_pull(&sparse, ctx, BLOCKS, s->block, 1.0, &value, &bar));
-    THI_TRY(thi_sparse_step(&sparse, ctx, BLOCKS, s->block, 0.1, &s->part, &s->w.sums, &taken));
+    THI_TRY(thi_sparse_step(&sparse, 1, ctx, BLOCKS, s->block, 0.1, &s->part, &s->w.sums, &taken));
     THI_TRY(thi_sparse_freeze(&sparse, ctx, THI_CONDITIONAL_FULL, &p));
     THI_TRY(thi_local_attach(&p, ctx, &s->w.partition, s->w.X, s->w.y, 0.0));
     THI_TRY(thi_local_hold_sites(p.local, ctx));
@@ -447,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_algebra),
         cmocka_unit_test(test_gaussian),
         cmocka_unit_test(test_some_blocks),
+        cmocka_unit_test(test_twins),
         cmocka_unit_test(test_improper),
         cmocka_unit_test(test_improper_sites),
         cmocka_unit_test(test_threads),
