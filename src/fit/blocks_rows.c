@@ -6,7 +6,13 @@
 #include "fit/blocks_state.h"
 #include "fit/budget.h"
 
-enum { ROWS_A_BLOCK = 500, ROWS_A_SMALL_BLOCK = 125, PROBES = 64, FEWEST_TO_HOLD = 2000 };
+enum {
+    ROWS_A_BLOCK = 500,
+    ROWS_OF_MANY = 250 /* latent functions */,
+    ROWS_A_SMALL_BLOCK = 125,
+    PROBES = 64,
+    FEWEST_TO_HOLD = 2000
+};
 
 /* --- the kernel's own distances --------------------------------------------------------------------------------------
  */
@@ -115,7 +121,8 @@ static int64_t choose_blocks(const thi_bfit *fit)
 {
     /* Where there was time for few inducing inputs only, blocks are smaller too: they cost about as much. */
     bool hurried = fit->problem.driver->deadline > 0.0 && fit->sparse->inducing == 0 && fit->sparse->Z == NULL;
-    int64_t least = hurried && 2 * fit->M < ROWS_A_BLOCK ? 2 * fit->M : ROWS_A_BLOCK;
+    int64_t usual = fit->latents > 2 ? ROWS_OF_MANY : ROWS_A_BLOCK;
+    int64_t least = hurried && 2 * fit->M < usual ? 2 * fit->M : usual;
     int64_t rows = fit->small ? ROWS_A_SMALL_BLOCK : fit->M > least ? fit->M : least;
     int64_t blocks =
         fit->settings->blocks > 0 && !fit->small ? fit->settings->blocks : (fit->problem.source->n + rows - 1) / rows;

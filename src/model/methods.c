@@ -80,7 +80,8 @@ static thiele_status check_groups(const thi_fitting *f)
 /* --- which one -------------------------------------------------------------------------------------------------------
  */
 
-enum { BLOCK_LATENTS = 2 }; /* that auto takes blocks for */
+/* That auto takes blocks for: two latent functions, or so many rows of all of them. */
+enum { BLOCK_LATENTS = 2, BLOCK_LATENT_ROWS = 400000 };
 
 /* Whether the noise is Gaussian around one function, or around one for each target. */
 static bool has_gaussian_noise(const thi_fitting *f)
@@ -139,8 +140,9 @@ static bool suits_noise(const thi_fitting *f, int i, int64_t n)
     bool blocks = (method->takes & THI_TAKES_BLOCKS) != 0;
     if (blocks && !gaussian) {
         /* Small tables are for dense methods, and each latent function more costs as much again. */
-        return !is_gaussian_only(method) && n > most_rows(f, &thi_method_dense) &&
-               f->spec.lik->latents <= BLOCK_LATENTS;
+        int latents = f->spec.lik->latents;
+        bool light = (double)latents * (double)n <= thi_budget_work(f->driver, BLOCK_LATENT_ROWS);
+        return !is_gaussian_only(method) && n > most_rows(f, &thi_method_dense) && (latents <= BLOCK_LATENTS || light);
     }
     return blocks || is_gaussian_only(method) ? gaussian : !gaussian || i + 1 == thi_method_count;
 }
