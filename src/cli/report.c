@@ -146,7 +146,7 @@ static const char *stop_words(const char *stop, bool sampled)
         {"iterations", "stopped at the iteration limit"},
         {"deadline", "stopped at the deadline"},
         {"cancelled", "cancelled: stopped before it had converged"},
-        {"fixed", "none: all values were given, or the first guesses kept"},
+        {"fixed", "none: values were given or chosen before, or first guesses kept"},
     };
     if (sampled && strcmp(stop, "cancelled") == 0) {
         return "cancelled: stopped before all draws were taken";

@@ -31,6 +31,22 @@ thiele_status thi_beside_end(thi_beside *choice, char **out);
 /* --- choose_kernel.c --- */
 /* Kernels, means and hyperparameters by the kernel that suits the rows best of a few. */
 thiele_status thi_choose_kernel(thi_fitting *f);
+/* Its parts: rows, at most so many, that so many searches can learn from in their share of the time. */
+int64_t thi_choice_rows(const thi_fitting *f, int climbs, int64_t most);
+/* All kernels on these rows, each from where the first ended. f->kernels: the best; winner: its values, the caller's.
+ */
+thiele_status thi_compare_kernels(thi_fitting *f, const thi_rows *rows, thi_named *winner);
+/* Learns by the exact evidence from these values; what has none begins at its guess. */
+thiele_status thi_climb_exact(thi_fitting *f, const thi_rows *rows, const thi_named *base, double *value);
+/* f has the prior of f->kernels, with these values. */
+thiele_status thi_take_kernels(thi_fitting *f, const thi_named *winner);
+
+/* --- choose_labels.c --- */
+/* Whether the only target is a label of several classes. */
+bool thi_has_labels(const thi_fitting *f);
+/* The same as thi_choose_kernel for them, with so many rows to compare kernels on. */
+thiele_status thi_choose_for_labels(thi_fitting *f, const thi_source *source, int64_t count);
+
 /* --- choose_noise.c --- */
 /* Whether it is one that may be asked for by --noise. */
 bool thi_is_noise(const char *name);

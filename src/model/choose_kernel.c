@@ -120,8 +120,7 @@ void thi_named_load(const thi_named *values, thi_hypers *hypers)
     }
 }
 
-/* From where the first kernel ended: what is new begins at its guess. */
-static thiele_status climb(thi_fitting *f, const thi_rows *rows, const thi_named *base, double *value)
+thiele_status thi_climb_exact(thi_fitting *f, const thi_rows *rows, const thi_named *base, double *value)
 {
     thi_problem problem = thi_fitting_problem(f, NULL);
     const thi_objective *objective = &thi_objective_exact;
@@ -163,7 +162,7 @@ static thiele_status judge(thi_fitting *f, const char *kernel, const thi_rows *r
     thiele_status status;
     *score = -INFINITY;
     THI_TRY(thi_make_candidate(f, kernel));
-    THI_TRY(base->count > 0 ? climb(f, rows, base, &value) : search(f, rows, &value));
+    THI_TRY(base->count > 0 ? thi_climb_exact(f, rows, base, &value) : search(f, rows, &value));
     THI_TRY(thi_named_keep(own, f->ctx, &f->hypers));
     *score = value - 0.5 * thi_hypers_free(&f->hypers) * log((double)rows->n);
 out:
@@ -175,19 +174,19 @@ out:
     return status;
 }
 
-/* Rows that all candidates can be learned from in their share of the time. */
-static int64_t affordable(const thi_fitting *f)
+int64_t thi_choice_rows(const thi_fitting *f, int climbs, int64_t most)
 {
     double flops = thi_budget_flops(f->driver, THI_SHARE_KERNEL);
-    double rows = cbrt(flops / (CANDIDATES * EVALUATIONS * thi_objective_exact.cubes));
-    return (int64_t)fmin(rows, thi_budget_rows(f->driver, ROWS));
+    double rows = cbrt(flops / (climbs * EVALUATIONS * thi_objective_exact.cubes));
+    return (int64_t)fmin(rows, thi_budget_rows(f->driver, (double)most));
 }
 
 /* How the others did beside the one that was taken. */
 static thiele_status give_reason(thi_fitting *f, const double *score, int best, int64_t rows)
 {
     thi_beside choice;
-    thi_beside_begin(&choice, f->ctx, "the evidence", rows);
+    thi_beside_begin(&choice, f->ctx, f->shared_kernel ? "regression of the labels: the evidence" : "the evidence",
+                     rows);
     for (int k = 0; k < CANDIDATES; k++) {
         if (k != best) {
             thi_beside_add(&choice, candidates[k], (score[k] - score[best]) / (double)rows);
@@ -196,13 +195,13 @@ static thiele_status give_reason(thi_fitting *f, const double *score, int best, 
     return thi_beside_end(&choice, &f->model->kernel_why);
 }
 
-/* All of them on these rows, each from where the first ended; f has the prior of the best. */
-static thiele_status choose(thi_fitting *f, const thi_rows *rows)
+thiele_status thi_compare_kernels(thi_fitting *f, const thi_rows *rows, thi_named *winner)
 {
     thi_named own[CANDIDATES] = {0};
     double score[CANDIDATES];
     int best = 0;
     thiele_status status = THIELE_OK;
+    forget(f);
     for (int k = 0; k < CANDIDATES; k++) {
         double all = thi_budget_split(f->driver, CANDIDATES - k);
         status = judge(f, candidates[k], rows, &own[0], &own[k], &score[k]);
@@ -211,12 +210,8 @@ static thiele_status choose(thi_fitting *f, const thi_rows *rows)
         best = score[k] > score[best] ? k : best;
     }
     f->kernels = candidates[best];
-    THI_TRY(thi_make_candidate(f, candidates[best]));
-    thi_named_load(&own[best], &f->hypers);
-    for (int i = 0; i < f->hypers.count; i++) {
-        f->hypers.hyper[i].given = true; /* searches go on from here */
-    }
-    THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
+    *winner = own[best];
+    own[best] = (thi_named){0};
     THI_TRY(give_reason(f, score, best, rows->n));
 out:
     for (int k = 0; k < CANDIDATES; k++) {
@@ -225,29 +220,54 @@ out:
     return status;
 }
 
+thiele_status thi_take_kernels(thi_fitting *f, const thi_named *winner)
+{
+    thiele_status status;
+    THI_TRY(thi_make_candidate(f, f->kernels));
+    thi_named_load(winner, &f->hypers);
+    for (int i = 0; i < f->hypers.count; i++) {
+        f->hypers.hyper[i].given = true; /* searches go on from here */
+    }
+    THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
+out:
+    return status;
+}
+
+static thiele_status choose(thi_fitting *f, const thi_source *source, int64_t count)
+{
+    thi_rows rows = {0};
+    thi_named winner = {0};
+    thiele_status status;
+    THI_TRY(thi_sample_near(f->ctx, source, count, THI_CHOICE_ANCHORS, &rows));
+    THI_TRY(thi_compare_kernels(f, &rows, &winner));
+    THI_TRY(thi_take_kernels(f, &winner));
+out:
+    thi_rows_free(&rows);
+    thi_named_clear(&winner);
+    return status;
+}
+
 bool thi_has_choice(const thi_fitting *f)
 {
     const thiele_fit_options *o = f->options;
-    return o->set == NULL && o->prior == NULL && o->iterations == 0 && f->hypers.noise >= 0 && !f->each;
+    return o->set == NULL && o->prior == NULL && o->iterations == 0 && !f->each &&
+           (f->hypers.noise >= 0 || thi_has_labels(f));
 }
 
 thiele_status thi_choose_kernel(thi_fitting *f)
 {
     thi_source memory;
-    thi_rows rows = {0};
     double deadline = thi_budget_lend(f->driver, THI_SHARE_KERNEL);
-    int64_t count = affordable(f);
+    int64_t count = thi_choice_rows(f, CANDIDATES, ROWS);
     thiele_status status;
     f->kernels = candidates[0];
     THI_TRY(thi_make_prior(f, f->kernels));
     const thi_source *source = thi_fitting_source(f, &f->rows, &memory);
-    if (thi_has_choice(f) && source->n > 1 && (count >= LEAST || count >= source->n)) {
-        forget(f);
-        THI_TRY(thi_sample_near(f->ctx, source, count, THI_CHOICE_ANCHORS, &rows));
-        THI_TRY(choose(f, &rows));
+    bool labels = f->hypers.noise < 0;
+    if (thi_has_choice(f) && source->n > 1 && (count >= LEAST || count >= source->n) && !(labels && source->offset)) {
+        THI_TRY((labels ? thi_choose_for_labels : choose)(f, source, count));
     }
 out:
     thi_budget_restore(f->driver, deadline);
-    thi_rows_free(&rows);
     return status;
 }

@@ -32,7 +32,7 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
     const thi_objective *objective = f->method->objective;
     thi_problem problem = thi_fitting_problem(f, NULL);
     thi_fit_settings settings = {.restarts = f->options->restarts,
-                                 .iterations = f->options->iterations == 0 ? ITERATIONS : f->options->iterations};
+                                 .iterations = f->settings.iterations == 0 ? ITERATIONS : f->settings.iterations};
     return learn ? thi_search(&problem, objective, rows, &settings, &f->result, fitted)
                  : thi_freeze(f->ctx, objective, &f->spec, rows, fitted);
 }

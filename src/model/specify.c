@@ -494,7 +494,7 @@ thiele_status thi_make_prior(thi_fitting *f, const char *kernels)
     thiele_status status;
     THI_TRY(thi_kernel_columns_make(&columns, ctx, encoder));
     THI_TRY(thi_latents_make(latents, ctx, kernels, mean, &columns.view, f->spec.lik->latents,
-                             options->shared_kernel != 0));
+                             f->shared_kernel || options->shared_kernel != 0));
     for (int g = 0; g < latents->groups; g++) {
         thi_kernel_fix_redundant(latents->kernel[g]);
     }

@@ -34,6 +34,7 @@ struct thi_fitting {
     const thi_method *method;
     bool open_noise;     /* Gaussian noise is a guess that may be changed */
     const char *kernels; /* their text, borrowed */
+    bool shared_kernel;  /* one for all latent functions, with its parameters */
     thi_rival rival[THI_RIVALS];
     int rivals;
     const thi_named *begins;      /* of a rival: where it begins; NULL: it is none. Borrowed */

@@ -90,6 +90,17 @@ expect_out '^kernel +matern52\(ard\)$'
 run fit line.csv --target y --compact -o k4.thiele
 expect_status 0
 
+# Labels of several classes: one kernel for all, by regression of the labels.
+awk 'BEGIN {srand(5); print "a,b,c"; for (i = 0; i < 300; i++) {a = 6 * rand() - 3; b = 6 * rand() - 3
+    print a "," b "," (a * a + b * b < 3 ? "in" : a > 0 ? "right" : "left")}}' >ring.csv
+run fit ring.csv --target c --likelihood softmax -o ring.thiele
+expect_done
+expect_out '^likelihood +softmax'
+expect_out 'chosen by the evidence of 300 rows'
+expect_out '^ +matern52.lengthscale\[a\]'
+run score ring.thiele ring.csv
+expect_out '^error rate +0\.0[0-4]'
+
 # The noise is what the rows say: Gaussian unless another kind surely predicts better; and what was asked for.
 awk 'BEGIN {srand(3); print "x,y"; for (i = 0; i < 240; i++) {x = i / 24; u = sqrt(-2 * log(1 - rand())) * cos(6.28318530718 * rand()); printf "%.4f,%.6f\n", x, sin(x) + (x < 5 ? 0.02 : 0.6) * u}}' >varied.csv
 run fit varied.csv --target y -o varied.thiele

@@ -1,0 +1,174 @@
+/*
+ * Kernels for labels of several classes. The labels are numbers at first: one column per class, 1 where it is the row's
+ * and 0 elsewhere, less its mean and all in one unit. Regression of them with one kernel has a closed evidence, from
+ * which kernels and length-scales are learned in a fraction of the time that the likelihood's own bound takes, and
+ * better: that bound favours functions so flat that it is tight. (Rifkin and Klautau 2004 show how well such regression
+ * tells classes apart.) Only the scale of f is the likelihood's: the one by which some rows predict others best.
+ */
+#include <math.h>
+
+#include "fit/explore.h"
+#include "fit/judge.h"
+#include "model/choose.h"
+
+enum { ROWS = 1500, MORE = 2 /* times those that kernels are compared on, or not worth it */ };
+/* Variances of f beside those of its columns, in equal steps of their logs. */
+enum { SCALES = 6 };
+static const double LEAST_SCALE = 1.0, MOST_SCALE = 100.0;
+
+bool thi_has_labels(const thi_fitting *f)
+{
+    const thiele_likelihood *lik = f->spec.lik;
+    return lik->outputs == 1 && lik->latents > 1 && lik->spec == NULL && lik->ops->support == THI_SUPPORT_CLASS;
+}
+
+/* --- numbers ------------------------------------------------------------------------------------------------------ */
+
+/* Less its mean; returns the sum of squares. */
+static double centre(thi_rows *rows, int column)
+{
+    double mean = 0.0, squares = 0.0;
+    for (int64_t i = 0; i < rows->n; i++) {
+        mean += rows->y[i * rows->outputs + column] / (double)rows->n;
+    }
+    for (int64_t i = 0; i < rows->n; i++) {
+        double *y = &rows->y[i * rows->outputs + column];
+        *y -= mean;
+        squares += *y * *y;
+    }
+    return squares;
+}
+
+/* The labels of some rows become numbers, one target per class. */
+static thiele_status code(thiele_context *ctx, int classes, thi_rows *rows)
+{
+    double squares = 0.0, *label = rows->y, *number;
+    int64_t numbers = rows->n * classes;
+    thiele_status status = thi_alloc(ctx, &number, (size_t)numbers, sizeof *number);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    for (int64_t k = 0; k < numbers; k++) {
+        number[k] = label[k / classes] == (double)(k % classes) ? 1.0 : 0.0;
+    }
+    rows->y = number;
+    rows->outputs = classes;
+    thi_free(label);
+    for (int p = 0; p < classes; p++) {
+        squares += centre(rows, p);
+    }
+    double unit = squares > 0.0 ? sqrt(squares / (double)numbers) : 1.0;
+    for (int64_t k = 0; k < numbers; k++) {
+        rows->y[k] /= unit;
+    }
+    return THIELE_OK;
+}
+
+static thiele_status take_coded(thi_fitting *f, const thi_source *source, int classes, int64_t count, thi_rows *rows)
+{
+    thiele_status status = thi_sample_near(f->ctx, source, count, THI_CHOICE_ANCHORS, rows);
+    return status == THIELE_OK ? code(f->ctx, classes, rows) : status;
+}
+
+/* The winner learns from more rows, where there is time for that. */
+static thiele_status learn_more(thi_fitting *f, const thi_source *source, int classes, int64_t seen, thi_named *winner)
+{
+    int64_t count = thi_least(thi_choice_rows(f, 1, ROWS), source->n);
+    thi_rows rows = {0};
+    double value;
+    thiele_status status = THIELE_OK;
+    if (count < MORE * seen) {
+        return THIELE_OK;
+    }
+    THI_TRY(take_coded(f, source, classes, count, &rows));
+    THI_TRY(thi_make_candidate(f, f->kernels));
+    THI_TRY(thi_climb_exact(f, &rows, winner, &value));
+    THI_TRY(thi_named_keep(winner, f->ctx, &f->hypers));
+out:
+    thi_rows_free(&rows);
+    thi_hypers_clear(&f->hypers);
+    thi_latents_clear(&f->spec.latents);
+    return status;
+}
+
+/* All that the numbers say, by one kernel for all classes. */
+static thiele_status regress(thi_fitting *f, const thi_source *source, int64_t count, thi_named *winner)
+{
+    thiele_likelihood *lik = f->spec.lik, *gaussian = NULL;
+    thi_rows rows = {0};
+    thiele_status status;
+    THI_TRY(thiele_likelihood_parse(&gaussian, f->ctx, "gaussian", 1, 0));
+    THI_TRY(take_coded(f, source, lik->latents, count, &rows));
+    f->spec.lik = gaussian;
+    f->shared_kernel = true;
+    THI_TRY(thi_compare_kernels(f, &rows, winner));
+    THI_TRY(learn_more(f, source, lik->latents, rows.n, winner));
+out:
+    f->spec.lik = lik;
+    thiele_likelihood_destroy(gaussian);
+    thi_rows_free(&rows);
+    return status;
+}
+
+/* --- the scale of f ----------------------------------------------------------------------------------------------- */
+
+/* All variances times exp(log_scale), beside those of the columns. */
+static thiele_status scale_to(thi_fitting *f, const double *column, double log_scale)
+{
+    thi_hypers_load(&f->hypers, column);
+    for (int g = 0; g < f->hypers.groups; g++) {
+        const thiele_kernel *kernel = f->spec.latents.kernel[g];
+        for (int l = 0; l < kernel->leaves; l++) {
+            const thi_leaf *leaf = &kernel->leaf[l];
+            f->hypers.hyper[f->hypers.first[g] + leaf->first + leaf->lengthscales].value += log_scale;
+        }
+    }
+    return thi_hypers_apply(&f->hypers, f->ctx, &f->spec);
+}
+
+/* That by which `train` predicts the others best. */
+static thiele_status scale(thi_fitting *f, const thi_rows *train, const thi_rows *others)
+{
+    double *column = NULL, best = -INFINITY, at = 0.0, score;
+    thiele_status status;
+    THI_TRY(thi_alloc(f->ctx, &column, (size_t)f->hypers.count, sizeof *column));
+    thi_hypers_keep(&f->hypers, column);
+    for (int k = 0; k < SCALES; k++) {
+        double log_scale = log(LEAST_SCALE) + k * log(MOST_SCALE / LEAST_SCALE) / (SCALES - 1);
+        THI_TRY(scale_to(f, column, log_scale));
+        THI_TRY(thi_judge_objective(f->ctx, &f->spec, &thi_objective_dense, train, others, &score));
+        at = score > best ? log_scale : at;
+        best = fmax(best, score);
+    }
+    THI_TRY(scale_to(f, column, at));
+out:
+    thi_free(column);
+    return status;
+}
+
+/* A view of some of the rows, which have no offsets. */
+static thi_rows part(const thi_rows *rows, int64_t first, int64_t count)
+{
+    thi_rows view = *rows;
+    view.n = count;
+    view.X = rows->X + first * rows->dims;
+    view.y = rows->y + first * rows->outputs;
+    return view;
+}
+
+thiele_status thi_choose_for_labels(thi_fitting *f, const thi_source *source, int64_t count)
+{
+    thi_rows all = {0};
+    thi_named winner = {0};
+    thiele_status status;
+    THI_TRY(regress(f, source, count, &winner));
+    THI_TRY(thi_take_kernels(f, &winner));
+    THI_TRY(thi_source_sample(source, f->ctx, 2 * count, THI_SAMPLE_JUDGE, &all));
+    thi_rows train = part(&all, 0, all.n / 2), others = part(&all, train.n, all.n - train.n);
+    THI_TRY(scale(f, &train, &others));
+    f->settings.iterations = -1; /* that is all that is learned */
+out:
+    thi_rows_free(&all);
+    thi_named_clear(&winner);
+    return status;
+}
