@@ -29,63 +29,102 @@ typedef struct side {
     double sum;
 } side;
 
-/* Adds the sum over the nodes of a cell, or over counts that are no more than its nodes. */
-static thiele_status add_nodes(const side *s, double low, double high, bool between, double *sum)
+/* On one side of m and of y. */
+typedef struct cell {
+    double low, high, sum;
+    double missed; /* what steps at its ends, nearer than any node, may be worth */
+} cell;
+
+/* The integrand at a place on the axis. */
+static thiele_status integrand(const side *s, double x, bool between, double *value)
 {
-    thi_support support = s->law->support;
+    double y = thi_to_support(s->law->support, x), F = 0;
+    thiele_status status = s->law->cdf(s->law->law, s->ctx, y, &F);
+    double tail = s->sign > 0 ? 1 - F : F;
+    *value = thi_support_slope(s->law->support, y) * tail * (tail - (between ? 2 : 0));
+    return status;
+}
+
+/* The polynomial through the nodes at an end of the cell, barycentric (Wang and Xiang 2012). */
+static double extrapolated(const thi_cell_rule *rule, const double *value, const cell *c, double end)
+{
+    double sum = 0, weights = 0;
+    for (int j = 0; j < rule->count; j++) {
+        double weight = sqrt((rule->x[j] - c->low) * (c->high - rule->x[j]) * rule->w[j]) / (rule->x[j] - end);
+        weight = j % 2 == 0 ? weight : -weight;
+        sum += weight * value[j];
+        weights += weight;
+    }
+    return sum / weights;
+}
+
+/* Adds the sum over the nodes; of counts no more than there are nodes, or many. */
+static thiele_status add_nodes(const side *s, cell *c, double low, double high, bool between)
+{
+    double value[THI_CELL_NODES], at_end;
+    bool counts = s->law->support == THI_SUPPORT_COUNT;
     thiele_status status = THIELE_OK;
     thi_cell_rule rule;
-    thi_cell_rule_make(&rule, support, low, high);
-    for (int j = 0; j < rule.count && status == THIELE_OK; j++) {
-        double y = thi_to_support(support, rule.x[j]), F = 0;
-        status = s->law->cdf(s->law->law, s->ctx, y, &F);
-        double tail = s->sign > 0 ? 1 - F : F;
-        *sum += rule.w[j] * thi_support_slope(support, y) * tail * (tail - (between ? 2 : 0));
+    thi_cell_rule_make(&rule, s->law->support, low, high);
+    for (int j = 0; j < rule.count; j++) {
+        THI_TRY(integrand(s, rule.x[j], between, &value[j]));
+        c->sum += rule.w[j] * value[j];
     }
+    for (int e = 0; e < 2 && !counts; e++) {
+        double end = e == 0 ? low : high, gap = fabs(rule.x[e == 0 ? 0 : rule.count - 1] - end);
+        if (gap > 0) {
+            THI_TRY(integrand(s, end, between, &at_end));
+            c->missed += gap * fabs(at_end - extrapolated(&rule, value, c, end));
+        }
+    }
+out:
     return status;
 }
 
-static bool has_few(const side *s, double low, double high)
+static bool has_few(const side *s, const cell *c)
 {
-    return s->law->support == THI_SUPPORT_COUNT && high - low < FEW_COUNTS;
+    return s->law->support == THI_SUPPORT_COUNT && c->high - c->low < FEW_COUNTS;
 }
 
-/* The cell from low to high, on one side of m and of y. */
-static thiele_status cell_sum(const side *s, double low, double high, double *sum)
+/* Fills in sum and missed. */
+static thiele_status evaluate(const side *s, cell *c)
 {
-    bool between = s->sign > 0 ? high <= s->mark : low >= s->mark;
-    double step = has_few(s, low, high) ? THI_CELL_NODES : high - low;
+    bool between = s->sign > 0 ? c->high <= s->mark : c->low >= s->mark;
+    bool few = has_few(s, c);
     thiele_status status = THIELE_OK;
-    *sum = 0;
-    for (double at = low; at < high && status == THIELE_OK; at += step) {
-        status = add_nodes(s, at, fmin(at + step, high), between, sum);
+    c->sum = c->missed = 0;
+    for (double at = c->low, end; at < c->high && status == THIELE_OK; at = end) {
+        end = few ? fmin(at + THI_CELL_NODES, c->high) : c->high;
+        status = add_nodes(s, c, at, end, between);
     }
     return status;
 }
 
-static double middle_of(const side *s, double low, double high)
+static bool matters(const side *s, const cell *c)
 {
-    double middle = low + 0.5 * (high - low);
-    return s->law->support == THI_SUPPORT_COUNT ? floor(middle) : middle;
+    return fabs(c->sum) + c->missed > NEGLIGIBLE * s->scale;
 }
 
 /* Adds the cell to the sum: its halves, or theirs. */
-static thiele_status add_cell(side *s, double low, double high, double whole, int halvings)
+static thiele_status add_cell(side *s, const cell *whole, int halvings)
 {
-    double half[2], middle = middle_of(s, low, high);
-    if (has_few(s, low, high) || fabs(whole) <= NEGLIGIBLE * s->scale) {
-        s->sum += whole;
+    double middle = whole->low + 0.5 * (whole->high - whole->low);
+    middle = s->law->support == THI_SUPPORT_COUNT ? floor(middle) : middle;
+    cell half[2] = {{.low = whole->low, .high = middle}, {.low = middle, .high = whole->high}};
+    thiele_status status = THIELE_OK;
+    if (has_few(s, whole) || !matters(s, whole)) {
+        s->sum += whole->sum;
         return THIELE_OK;
     }
-    thiele_status status;
-    THI_TRY(cell_sum(s, low, middle, &half[0]));
-    THI_TRY(cell_sum(s, middle, high, &half[1]));
-    if (halvings == 0 || fabs(half[0] + half[1] - whole) <= TOLERANCE * s->scale) {
-        s->sum += half[0] + half[1];
-        goto out;
+    THI_TRY(evaluate(s, &half[0]));
+    THI_TRY(evaluate(s, &half[1]));
+    double off = fabs(half[0].sum + half[1].sum - whole->sum) + half[0].missed + half[1].missed;
+    if (halvings == 0 || off <= TOLERANCE * s->scale) {
+        s->sum += half[0].sum + half[1].sum;
+        return THIELE_OK;
     }
-    THI_TRY(add_cell(s, low, middle, half[0], halvings - 1));
-    THI_TRY(add_cell(s, middle, high, half[1], halvings - 1));
+    THI_TRY(add_cell(s, &half[0], halvings - 1));
+    THI_TRY(add_cell(s, &half[1], halvings - 1));
 out:
     return status;
 }
@@ -105,16 +144,17 @@ static thiele_status add_side(side *s, double width)
 {
     double near = s->middle;
     thiele_status status = THIELE_OK;
-    for (int k = 0; k < CELLS && status == THIELE_OK; k++) {
-        double far = far_end(s, near, width), low = fmin(near, far), high = fmax(near, far), whole = 0;
+    for (int k = 0; k < CELLS; k++) {
+        double far = far_end(s, near, width);
+        cell c = {.low = fmin(near, far), .high = fmax(near, far)};
         bool past = s->sign * (near - s->mark) >= 0;
         if (near == far) {
             break;
         }
-        THI_TRY(cell_sum(s, low, high, &whole));
-        THI_TRY(add_cell(s, low, high, whole, HALVINGS));
+        THI_TRY(evaluate(s, &c));
+        THI_TRY(add_cell(s, &c, HALVINGS));
         s->scale = fmax(s->scale, fabs(s->sum));
-        if (past && fabs(whole) <= NEGLIGIBLE * s->scale) {
+        if (past && !matters(s, &c)) {
             break;
         }
         width *= far == s->mark ? 1 : GROWTH;

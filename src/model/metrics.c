@@ -108,6 +108,7 @@ thiele_status thiele_score_gaussian(thiele_context *ctx, int64_t n, const double
     *scores = (thiele_scores){.rows = n,
                               .error_rate = NAN,
                               .nlp = NAN,
+                              .brier = NAN,
                               .rmse = sqrt(mse),
                               .mae = mean_of(absolute, n),
                               .smse = spread > 0.0 ? mse / spread : NAN,
@@ -181,4 +182,14 @@ thiele_status thiele_score_classes(thiele_context *ctx, int64_t n, int classes, 
     *error_rate = (double)wrong / (double)n;
     *nlp = mean_of(sum, n);
     return THIELE_OK;
+}
+
+double thiele_brier(int classes, int label, const double *probability)
+{
+    double sum = 0.0;
+    for (int c = 0; c < classes; c++) {
+        double off = probability[c] - (c == label);
+        sum += off * off;
+    }
+    return sum;
 }

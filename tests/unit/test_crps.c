@@ -131,7 +131,7 @@ static double mixture_form(const double *mu, const double *v, double y)
 static void mixtures_of_normals(void **state)
 {
     (void)state;
-    static const double noise = 0.01, mus[][2] = {{0.4, 0.4}, {-1, 3}, {0, 40}}, vs[][2] = {{1, 1}, {1e-4, 2}, {0, 0}};
+    static const double noise = 0.01, mus[][2] = {{0.4, 0.4}, {-1, 3}, {0, 1e4}}, vs[][2] = {{1, 1}, {1e-4, 2}, {0, 0}};
     static const double ys[] = {0.4, -1.02, 2, -1e6};
     thiele_likelihood *lik = make("gaussian(noise=0.01)", 1);
     for (int i = 0; i < 36; i++) {
