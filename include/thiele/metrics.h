@@ -20,7 +20,8 @@ typedef struct thiele_scores {
         smse; /* mean squared error over the population variance of the test targets: 1 is no better than their mean */
     double nlpd; /* mean of -log p(y), nats: lower is better */
     double msll; /* nlpd less that of a Gaussian with the training targets' mean and variance: below 0 beats it */
-    double crps; /* continuous ranked probability score, in the units of the target; of ordered classes in their steps */
+    double
+        crps; /* continuous ranked probability score, in the units of the target; of ordered classes in their steps */
     double
         coverage50; /* fraction of targets inside the central 50%, 90%, 95% interval: should be near 0.5, 0.9, 0.95 */
     double coverage90;

@@ -12,7 +12,7 @@
 typedef struct thi_known_law {
     thiele_status (*cdf)(void *law, thiele_context *ctx, double y, double *p); /* P(Y <= y) */
     void *law;
-    thi_support support;  /* no classes, whose probabilities say it all */
+    thi_support support;   /* no classes, whose probabilities say it all */
     double low, mid, high; /* y at its 16%, 50% and 84% quantiles: where it lies and how wide it is, roughly */
 } thi_known_law;
 

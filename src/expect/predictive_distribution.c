@@ -348,7 +348,8 @@ thiele_status thi_law_quantile(thi_law *law, double p, double *y)
     return THIELE_OK;
 }
 
-/* --- the distribution function ------------------------------------------------------------------------------------- */
+/* --- the distribution function -------------------------------------------------------------------------------------
+ */
 
 /* Of a cell of counts, those below `end`: by themselves where they are few. */
 static thiele_status counts_below(thi_law *law, const thi_cell *cell, double end, double *mass)

@@ -37,12 +37,10 @@ double thi_support_slope(thi_support support, double y)
 
 void thi_support_ends(thi_support support, double *low, double *high)
 {
-    static const double ends[THI_SUPPORTS][2] = {[THI_SUPPORT_REAL] = {-DBL_MAX, DBL_MAX},
-                                                 [THI_SUPPORT_POSITIVE] = {-LOG_REACH, LOG_REACH},
-                                                 [THI_SUPPORT_UNIT] = {-LOG_REACH, THI_UNIT_REACH},
-                                                 [THI_SUPPORT_COUNT] = {0, COUNT_REACH},
-                                                 [THI_SUPPORT_BINARY] = {-DBL_MAX, DBL_MAX},
-                                                 [THI_SUPPORT_CLASS] = {-DBL_MAX, DBL_MAX}};
+    static const double ends[THI_SUPPORTS][2] = {
+        [THI_SUPPORT_REAL] = {-DBL_MAX, DBL_MAX},          [THI_SUPPORT_POSITIVE] = {-LOG_REACH, LOG_REACH},
+        [THI_SUPPORT_UNIT] = {-LOG_REACH, THI_UNIT_REACH}, [THI_SUPPORT_COUNT] = {0, COUNT_REACH},
+        [THI_SUPPORT_BINARY] = {-DBL_MAX, DBL_MAX},        [THI_SUPPORT_CLASS] = {-DBL_MAX, DBL_MAX}};
     *low = ends[support][0];
     *high = ends[support][1];
 }

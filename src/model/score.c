@@ -20,8 +20,7 @@ thiele_status thi_scorer_open(thi_scorer *s, thiele_context *ctx, const thiele_m
 {
     bool classes = thi_model_has_classes(model);
     size_t numbers = (size_t)capacity * (size_t)model->encoder.targets;
-    *s = (thi_scorer){
-        .model = model, .options = THIELE_PREDICT_OPTIONS_INIT, .capacity = capacity, .quick = quick};
+    *s = (thi_scorer){.model = model, .options = THIELE_PREDICT_OPTIONS_INIT, .capacity = capacity, .quick = quick};
     bool exact = thi_model_is_gaussian(model) && model->components == 1 && model->calibration.rows == 0;
     s->densities = !classes && !exact;
     if (s->densities && !quick) {
@@ -212,8 +211,8 @@ static double average(int64_t n, int stride, const double *value)
 }
 
 /* Drops the rows where target p is missing; returns how many are left, contiguous in the first places of each array. */
-static int64_t compact(thi_scorer *s, int p, double *y, double *mean, double *variance, double *loss,
-                       double *crps, unsigned char *inside)
+static int64_t compact(thi_scorer *s, int p, double *y, double *mean, double *variance, double *loss, double *crps,
+                       unsigned char *inside)
 {
     int P = s->outputs.outputs;
     int64_t n = 0;

@@ -110,7 +110,8 @@ static void known_latents(void **state)
     }
 }
 
-/* A(mu, s^2) = E|X| of a normal; CRPS = sum w A(y - mu, s^2) - 1/2 sum sum w w A(mu - mu', s^2 + s'^2) (Grimit 2006). */
+/* A(mu, s^2) = E|X| of a normal; CRPS = sum w A(y - mu, s^2) - 1/2 sum sum w w A(mu - mu', s^2 + s'^2) (Grimit 2006).
+ */
 static double distance(double mu, double variance)
 {
     return thi_normal_crps(mu, variance) + sqrt(variance) * THI_ONE_OVER_SQRT_PI;
@@ -316,9 +317,9 @@ static void allocations_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_latents),    cmocka_unit_test(mixtures_of_normals),
-        cmocka_unit_test(points),           cmocka_unit_test(every_likelihood),
-        cmocka_unit_test(density_alone),    cmocka_unit_test(allocations_may_fail),
+        cmocka_unit_test(known_latents), cmocka_unit_test(mixtures_of_normals),
+        cmocka_unit_test(points),        cmocka_unit_test(every_likelihood),
+        cmocka_unit_test(density_alone), cmocka_unit_test(allocations_may_fail),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
