@@ -66,6 +66,9 @@ static thiele_status add_nodes(const side *s, cell *c, double low, double high, 
     thiele_status status = THIELE_OK;
     thi_cell_rule rule;
     thi_cell_rule_make(&rule, s->law->support, low, high);
+    if (s->law->anew != NULL) {
+        s->law->anew(s->law->law);
+    }
     for (int j = 0; j < rule.count; j++) {
         THI_TRY(integrand(s, rule.x[j], between, &value[j]));
         c->sum += rule.w[j] * value[j];
@@ -186,9 +189,13 @@ out:
 
 static thiele_status row_cdf(void *law, thiele_context *ctx, double y, double *p)
 {
-    thi_row_cdf *cdf = law;
-    cdf->again = false; /* far from the last value another number of nodes may be right */
-    return thi_row_cdf_at(cdf, ctx, y, p);
+    return thi_row_cdf_at(law, ctx, y, p);
+}
+
+/* Each cell finds its own number of nodes over f. */
+static void row_anew(void *law)
+{
+    ((thi_row_cdf *)law)->again = false;
 }
 
 /* quantile: three of each output. */
@@ -199,7 +206,7 @@ static thiele_status row_crps(thi_expect *expect, thiele_context *ctx, const thi
     for (int p = 0; p < expect->lik->outputs && status == THIELE_OK; p++) {
         const double *own = quantile + 3 * (int64_t)p;
         thi_row_cdf cdf = {.expect = expect, .row = *row, .output = p};
-        thi_known_law law = {row_cdf, &cdf, expect->lik->ops->support, own[0], own[1], own[2]};
+        thi_known_law law = {row_cdf, row_anew, &cdf, expect->lik->ops->support, own[0], own[1], own[2]};
         out[p] = NAN;
         if (!isnan(y[p])) {
             THI_TRY(thi_row_cdf_prepare(&cdf, ctx));

@@ -11,6 +11,7 @@
 /* A law by its distribution function. */
 typedef struct thi_known_law {
     thiele_status (*cdf)(void *law, thiele_context *ctx, double y, double *p); /* P(Y <= y) */
+    void (*anew)(void *law); /* called before the values of another cell; NULL: nothing is kept from value to value */
     void *law;
     thi_support support;   /* no classes, whose probabilities say it all */
     double low, mid, high; /* y at its 16%, 50% and 84% quantiles: where it lies and how wide it is, roughly */

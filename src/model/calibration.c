@@ -306,6 +306,7 @@ thiele_status thi_calibrated_crps(const thi_residual_law *law, const thi_spread 
     }
     calibrated_law own = {law, s, support};
     const thi_known_law known = {calibrated_cdf,
+                                 NULL,
                                  &own,
                                  support,
                                  thi_calibrated_value(law, s, support, -1.0),
