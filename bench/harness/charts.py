@@ -144,9 +144,10 @@ def beside(groups, path):
     """A dot for each rival and table: its NLPD less thiele's, its RMSE and CRPS over thiele's; to the right of the line
     thiele is ahead. What is farther than the axis goes stands at its end."""
     rivals = list(dict.fromkeys(name for sides in groups.values() for name in default_rules.rivals(sides, True)))
+    share = (1.0, 1.0 - 1.0 / default_rules.SHARE)
     panels = (("NLPD", "NLPD less thiele's", lambda own, other: other - own, (-0.3, 1.0), (0.0, default_rules.NEAR)),
-              ("RMSE", "RMSE over thiele's", lambda own, other: other / own, (0.7, 2.0), (1.0, 1.0 - 1.0 / default_rules.SHARE)),
-              ("CRPS", "CRPS over thiele's", lambda own, other: other / own, (0.7, 2.0), (1.0, 1.0 - 1.0 / default_rules.SHARE)))
+              ("RMSE", "RMSE over thiele's", lambda own, other: other / max(own, 1e-300), (0.7, 2.0), share),
+              ("CRPS", "CRPS over thiele's", lambda own, other: other / max(own, 1e-300), (0.7, 2.0), share))
     figure_, axes = plot.subplots(1, 3, sharey=True, figsize=(10, 1.4 + 0.24 * len(groups)))
     for axis, (what, title, compare, (low, high), (even, near)) in zip(axes, panels):
         axis.axvspan(even - near, even, color=COLORS[OWN], alpha=0.15, lw=0)

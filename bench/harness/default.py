@@ -139,7 +139,8 @@ def thiele(bench, plan, table):
     if text is None:
         return figures | {"failed": f"score: {said[-300:]}"}
     found = json.loads(text)
-    return figures | {name: finite(found[own]) for name, own in (SCORES_OF_CLASSES if table.classes else SCORES).items()}
+    names = SCORES_OF_CLASSES if table.classes else SCORES
+    return figures | {name: finite(found[own]) for name, own in names.items()}
 
 
 @contextmanager

@@ -7,8 +7,8 @@
   seconds  no fit takes longer than a minute
 
 CRPS (classes: the Brier score) is compared as RMSE is, without a rule. Two sides are compared by means over the splits
-that both have; beside that stands the median of their distances, split by split. lightgbm-early, whose number of trees is chosen and not
-1000, is shown, and counted apart.
+that both have; beside that stands the median of their distances, split by split. lightgbm-early, whose number of trees
+is chosen and not 1000, is shown, and counted apart.
 """
 
 import statistics
@@ -105,8 +105,8 @@ def whole(groups, wanted):
     missing = gaps(groups, wanted)
     count = sum(len(sides) for sides in wanted.values())
     own = [f"{name} ({there})" for name, side, there in missing if side == OWN]
-    return (f"{count - len(missing)} of {count} pairs of a table and a side have their {SPLITS} splits; of {OWN} lack some: "
-            f"{', '.join(own) or 'none'}", not missing)
+    return (f"{count - len(missing)} of {count} pairs of a table and a side have their {SPLITS} splits; of {OWN} lack "
+            f"some: {', '.join(own) or 'none'}", not missing)
 
 
 def verdicts(groups, wanted, extra=False):

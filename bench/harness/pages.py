@@ -224,7 +224,7 @@ def default_page(machine, lines, out):
     means = f"Below: means over splits, as many as were measured: {default_rules.splits_text(groups)}."
     return page("The default beside its rivals", default, machine, default_rules.latest(groups), "## The rules",
                 "\n".join([*rules, f"- {default_rules.crps_text(groups)}"]),
-                picture(charts.beside(groups, out / "default.svg"), "NLPD, RMSE and CRPS of the rivals beside thiele's"),
+                picture(charts.beside(groups, out / "default.svg"), "the rivals' NLPD, RMSE and CRPS beside thiele's"),
                 beside, table(*default_rules.against(groups)), means, *parts)
 
 

@@ -17,7 +17,7 @@ typedef struct thi_known_law {
     double low, mid, high; /* y at its 16%, 50% and 84% quantiles: where it lies and how wide it is, roughly */
 } thi_known_law;
 
-/* Some 150 to 300 values of F, to 1e-7 or better of the result. */
+/* Some 200 to 400 values of F; to 1e-7 of the result where F can be told that well. */
 thiele_status thi_crps(const thi_known_law *law, thiele_context *ctx, double y, double *crps);
 
 /*
