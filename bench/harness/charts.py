@@ -8,13 +8,15 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plot  # noqa: E402
 from matplotlib.ticker import NullFormatter  # noqa: E402
 
+from . import default_rules  # noqa: E402
 from .ahead import OWN, figure, peers_of, ratio  # noqa: E402
 from .lines import median, text_of  # noqa: E402
 
 matplotlib.rcParams.update({"svg.hashsalt": "thiele", "svg.fonttype": "none", "font.size": 9, "axes.grid": True,
                             "grid.alpha": 0.3, "axes.spines.top": False, "axes.spines.right": False})
 COLORS = {"thiele": "#1b6ca8", "gpytorch": "#e07b39", "gpflow": "#7a9e3f", "sklearn": "#8c6bb1", "gpboost": "#b5483a",
-          "gpy": "#7f7f7f"}
+          "gpy": "#7f7f7f", "lightgbm": "#4c8c4a"}
+MARKS = "osD^v"  # of the predictions of one peer
 
 
 def save(figure_, path):
@@ -135,4 +137,30 @@ def start_bars(sides, path):
     axis.invert_yaxis()
     axis.set_xscale("log")
     axis.set_xlabel("ms until the first prediction")
+    return save(figure_, path)
+
+
+def beside(groups, path):
+    """A dot for each rival and table: its NLPD less thiele's, its RMSE and CRPS over thiele's; to the right of the line
+    thiele is ahead. What is farther than the axis goes stands at its end."""
+    rivals = list(dict.fromkeys(name for sides in groups.values() for name in default_rules.rivals(sides, True)))
+    share = (1.0, 1.0 - 1.0 / default_rules.SHARE)
+    panels = (("NLPD", "NLPD less thiele's", lambda own, other: other - own, (-0.3, 1.0), (0.0, default_rules.NEAR)),
+              ("RMSE", "RMSE over thiele's", lambda own, other: other / max(own, 1e-300), (0.7, 2.0), share),
+              ("CRPS", "CRPS over thiele's", lambda own, other: other / max(own, 1e-300), (0.7, 2.0), share))
+    figure_, axes = plot.subplots(1, 3, sharey=True, figsize=(10, 1.4 + 0.24 * len(groups)))
+    for axis, (what, title, compare, (low, high), (even, near)) in zip(axes, panels):
+        axis.axvspan(even - near, even, color=COLORS[OWN], alpha=0.15, lw=0)
+        axis.axvline(even, color=COLORS[OWN], lw=1.5)
+        for k, name in enumerate(rivals):
+            found = [(at, default_rules.pair(sides, OWN, name, what)) for at, sides in enumerate(groups.values())]
+            dots = [(min(max(compare(*both), low), high), at) for at, both in found if both and both[0] > -1e200]
+            peer = name.split("-")[0]
+            if dots:
+                axis.plot(*zip(*dots), MARKS[k % len(MARKS)], ms=4, alpha=0.8, color=COLORS[peer], label=name)
+        axis.set_xlim(low - 0.02 * (high - low), high + 0.02 * (high - low))
+        axis.set_xlabel(title)
+    axes[0].set_yticks(range(len(groups)), list(groups), fontsize=7)
+    axes[0].invert_yaxis()
+    legend(axes[-1])
     return save(figure_, path)

@@ -7,10 +7,11 @@ Adam for at most 160 s), and the constant predictor; what each does exactly is i
 bench/peers. All have the same rows; inputs and targets are standardised for the peers and in the units of the data for
 thiele. Scores are of the test rows, by the same definitions (scores.py). Seconds are those of thiele's whole command,
 reading the table and writing the model included, and of the peers' fits alone. A fit that takes longer than --limit is
-ended.
+ended. What is quick comes first, of all splits (default_order.py).
 
     bench/run default --tables wine,yacht --sides thiele,lightgbm --splits 1 --threads 2
     bench/run default --check            tables and rules (default_rules.py) on what is there; nothing is fitted
+    bench/report default                 docs/results/default.md and its picture
     bench/run default --validate --label NAME --fit "OPTIONS"
 
 The last is what settings are chosen by: it deals the training rows of a split 80 to 20 and never reads the test rows;
@@ -31,13 +32,16 @@ from pathlib import Path
 
 import numpy as np
 
-from . import default_rules, default_tables
+from . import default_order, default_rules, default_tables
 from .ladder import finite, numbers, ran, words
 from .lines import Kept
 from .scores import scores
 from .sides import PeerError, clocked, installed
 
 LIMIT, ADAM, SKLEARN_ROWS = 600.0, 160.0, 2000
+# Names of scores in the lines, and those that thiele has for them.
+SCORES = {"rmse": "rmse", "nlpd": "nlpd", "crps": "crps", "coverage50": "coverage50", "coverage": "coverage90"}
+SCORES_OF_CLASSES = {"error": "error_rate", "nlp": "nlp", "brier": "brier"}
 CHOSEN = ("method", "kernel", "stop", "iterations")  # what a line keeps of what the fit says of itself
 
 
@@ -135,10 +139,8 @@ def thiele(bench, plan, table):
     if text is None:
         return figures | {"failed": f"score: {said[-300:]}"}
     found = json.loads(text)
-    if table.classes:
-        return figures | {"nlp": finite(found["nlp"]), "error": finite(found["error_rate"])}
-    return figures | {name: finite(found[own]) for name, own in
-                      (("rmse", "rmse"), ("nlpd", "nlpd"), ("crps", "crps"), ("coverage", "coverage90"))}
+    names = SCORES_OF_CLASSES if table.classes else SCORES
+    return figures | {name: finite(found[own]) for name, own in names.items()}
 
 
 @contextmanager
@@ -191,9 +193,15 @@ def measure(bench, plan, table, name):
     return ask(bench, plan, table, SIDES[name])
 
 
-def applies(name, table):
-    side = SIDES.get(name)
-    return side is None or (len(table.train) <= side.rows and (side.classes or not table.classes))
+def applies(who, name):
+    side, rows, classes = SIDES.get(who), default_tables.SIZES[name][0], name in default_tables.CLASSES
+    return side is None or (rows <= side.rows and (side.classes or not classes))
+
+
+def expected(tables=default_tables.NAMES, sides=EVERY):
+    """By table: the names that a whole run has lines of."""
+    return {name: [own for who in sides if applies(who, name) for own in (SIDES[who].names if who in SIDES else [who])]
+            for name in tables}
 
 
 def wanted(plan, kept, name, split, who):
@@ -203,18 +211,17 @@ def wanted(plan, kept, name, split, who):
 
 
 def fit_all(bench, kept, plan):
-    """Splits first, then sides, then tables: whatever ends it early leaves whole columns."""
-    for split in plan.splits:
-        for who in plan.sides:
-            for name in plan.tables:
-                if wanted(plan, kept, name, split, who):
-                    fit_one(bench, kept, plan, name, split, who)
+    """The quick ones first (default_order.py)."""
+    jobs = [(split, who, name) for split in plan.splits for who in plan.sides for name in plan.tables
+            if applies(who, name) and wanted(plan, kept, name, split, who)]
+    jobs = default_order.ordered(Kept.lines_of(plan.path()), plan.limit, jobs)
+    print(f"{len(jobs)} fits, some {sum(jobs.values()) / 60:.0f} minutes", flush=True)
+    for split, who, name in jobs:
+        fit_one(bench, kept, plan, name, split, who)
 
 
 def fit_one(bench, kept, plan, name, split, who):
     table = default_tables.load(bench, name, split, plan.validate)
-    if not applies(who, table):
-        return
     for own, figures in measure(bench, plan, table, who).items():
         peer = SIDES[who].peer if who in SIDES else who
         kept.add("fit", {"table": name, "split": split, "side": own}, peer, rows=len(table.train),
@@ -239,4 +246,4 @@ def run(bench):
         fit_all(bench, kept, plan)
         kept.close()
     lines = [line for line in Kept.lines_of(plan.path()) if plan.has(line["case"])]
-    return default_rules.report(lines, plan.validate)
+    return default_rules.report(lines, expected(), plan.validate)

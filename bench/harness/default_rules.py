@@ -1,21 +1,27 @@
 """What the default fit must show, as rules on the lines of `default`:
 
+  whole    every table has five splits of thiele, none of them failed or ended, and of each rival that it is for
   nlpd     on at least 18 of 22 tables its NLPD (classes: NLP) is the best of all or within 0.02 of it
   worst    it is nowhere more than 0.1 behind
   rmse     on at least 16 tables its RMSE (classes: error) is within 3% of the best
   seconds  no fit takes longer than a minute
 
-Two sides are compared by means over the splits that both have. lightgbm-early, whose number of trees is chosen and not
-1000, is shown, and counted apart.
+CRPS (classes: the Brier score) is compared as RMSE is, without a rule. Two sides are compared by means over the splits
+that both have; beside that stands the median of their distances, split by split. lightgbm-early, whose number of trees
+is chosen and not 1000, is shown, and counted apart.
 """
 
+import statistics
 from collections import defaultdict
 
 NEAR, BEHIND, SHARE, MINUTE = 0.02, 0.1, 1.03, 60.0
-TABLES, NLPD_TABLES, RMSE_TABLES = 22, 18, 16
+TABLES, SPLITS, NLPD_TABLES, RMSE_TABLES = 22, 5, 18, 16
 OWN, EXTRA, IDLE = "thiele", "lightgbm-early", "constant"
-FIGURES = {"NLPD": ("nlpd", "nlp"), "RMSE": ("rmse", "error"), "CRPS": ("crps",), "90% intervals": ("coverage",),
-           "seconds": ("seconds",)}
+FIGURES = {"NLPD": ("nlpd", "nlp"), "RMSE": ("rmse", "error"), "CRPS": ("crps", "brier"),
+           "50% intervals": ("coverage50",), "90% intervals": ("coverage",), "seconds": ("seconds",)}
+TITLES = {"NLPD": "NLPD (classes: NLP)", "RMSE": "RMSE (classes: error)", "CRPS": "CRPS (classes: Brier score)",
+          "50% intervals": "Share inside 50% intervals", "90% intervals": "Share inside 90% intervals",
+          "seconds": "Seconds of a fit"}
 
 
 def figure(line, what):
@@ -63,36 +69,76 @@ def distance(sides, extra=False, own=OWN):
     return max(((both[0] - both[1], name) for both, name in found if both), default=None)
 
 
-def ratio(sides, extra=False, own=OWN):
-    """(RMSE over the best rival's, who that is), or None."""
-    found = [(pair(sides, own, name, "RMSE"), name) for name in rivals(sides, extra)]
+def ratio(sides, extra=False, own=OWN, what="RMSE"):
+    """(RMSE or CRPS over the best rival's, who that is), or None."""
+    found = [(pair(sides, own, name, what), name) for name in rivals(sides, extra)]
     return max(((both[0] / max(both[1], 1e-300), name) for both, name in found if both), default=None)
 
 
+def median_distance(sides, other):
+    """The median over splits of the NLPD above another's."""
+    ours, theirs = values(sides.get(OWN, {}), "NLPD"), values(sides.get(other, {}), "NLPD")
+    return statistics.median(ours[k] - theirs[k] for k in ours.keys() & theirs.keys())
+
+
 def slowest(sides):
-    return max(values(sides.get(OWN, {}), "seconds").values(), default=None)
+    """A fit that was ended took as long as it was given."""
+    own = sides.get(OWN, {})
+    ended = [line["over"] for line in own.values() if "over" in line]
+    return max([*values(own, "seconds").values(), *ended], default=0.0)
 
 
-def verdicts(groups, extra=False):
+def gaps(groups, wanted):
+    """What is missing of a whole run: (table, side, splits that are there), failed fits of thiele among it. wanted: the
+    sides that each table is to have."""
+    out = []
+    for name, sides in wanted.items():
+        for side in sides:
+            found = groups.get(name, {}).get(side, {})
+            there = len(values(found, "NLPD")) if side == OWN else len(found)
+            if there < SPLITS:
+                out.append((name, side, there))
+    return out
+
+
+def whole(groups, wanted):
+    missing = gaps(groups, wanted)
+    count = sum(len(sides) for sides in wanted.values())
+    own = [f"{name} ({there})" for name, side, there in missing if side == OWN]
+    return (f"{count - len(missing)} of {count} pairs of a table and a side have their {SPLITS} splits; of {OWN} lack "
+            f"some: {', '.join(own) or 'none'}", not missing)
+
+
+def verdicts(groups, wanted, extra=False):
     """(sentence, whether it holds) of each rule."""
-    own = {name: sides for name, sides in groups.items() if values(sides.get(OWN, {}), "NLPD")}
-    behind = {name: distance(sides, extra) for name, sides in own.items()}
-    behind = {name: found for name, found in behind.items() if found}
-    ratios = [found for found in (ratio(sides, extra) for sides in own.values()) if found]
+    own = {name: sides for name, sides in groups.items() if sides.get(OWN)}
+    behind = {name: found for name, found in ((name, distance(sides, extra)) for name, sides in own.items()) if found}
     if not behind:
         return [("nothing to compare yet", False)]
     near = sum(found[0] <= NEAR for found in behind.values())
     worst = max(behind, key=lambda name: behind[name][0])
-    good = sum(found[0] <= SHARE for found in ratios)
     slow = {name: slowest(sides) for name, sides in own.items()}
     late = [name for name, seconds in slow.items() if seconds > MINUTE]
+    good, count = within_share(own, "RMSE", extra)
     return [(f"NLPD best or within {NEAR} of it on {near} of {len(behind)} tables ({NLPD_TABLES} of {TABLES} needed)",
              near >= NLPD_TABLES),
             (f"farthest behind: {behind[worst][0]:+.3f} on {worst} ({behind[worst][1]}); at most {BEHIND} allowed",
              behind[worst][0] <= BEHIND),
-            (f"RMSE or error within 3% of the best on {good} of {len(ratios)} tables ({RMSE_TABLES} needed)",
+            (f"RMSE or error within 3% of the best on {good} of {count} tables ({RMSE_TABLES} of {TABLES} needed)",
              good >= RMSE_TABLES),
-            (f"longest fit {max(slow.values()):.0f} s; over a minute: {', '.join(late) or 'none'}", not late)]
+            (f"longest fit {max(slow.values()):.0f} s; over a minute: {', '.join(late) or 'none'}", not late),
+            whole(groups, wanted)]
+
+
+def within_share(groups, what, extra=False):
+    """On how many tables RMSE or CRPS is within 3% of the best, and of how many."""
+    found = [own for own in (ratio(sides, extra, what=what) for sides in groups.values()) if own]
+    return sum(own[0] <= SHARE for own in found), len(found)
+
+
+def crps_text(groups):
+    good, count = within_share(groups, "CRPS")
+    return f"CRPS or Brier score within 3% of the best on {good} of {count} tables (no rule)"
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------
@@ -115,7 +161,7 @@ def matrix(groups, what):
     """(head, rows): a row a table, a column a side."""
     names, rows = sides_of(groups), []
     for name, sides in groups.items():
-        if any(values(by_split, what) for by_split in sides.values()):  # classes have no CRPS
+        if any(values(by_split, what) for by_split in sides.values()):  # classes have no intervals
             rows.append([name, *(cell(sides.get(side, {}), what) for side in names)])
     return ["table", *names], rows
 
@@ -126,14 +172,24 @@ def shown(head, rows):
                                for k, (text, width) in enumerate(zip(row, widths))) for row in [head, *rows])
 
 
+def share(sides, what):
+    found = values(sides.get(OWN, {}), what)
+    return f"{mean(found.values()):.2f}" if found else ""
+
+
 def against(groups):
-    """(head, rows): thiele's distances by table."""
+    """(head, rows): thiele beside the best of its rivals, a line a table."""
     rows = []
     for name, sides in groups.items():
-        far, times = distance(sides), ratio(sides)
+        far, rmse, crps = distance(sides), ratio(sides), ratio(sides, what="CRPS")
         if far:
-            rows.append([name, f"{far[0]:+.3f}", far[1], f"{times[0]:.3f}", times[1], f"{slowest(sides):.1f}"])
-    return ["table", "NLPD behind", "best", "RMSE ratio", "best", "seconds"], rows
+            seconds = values(sides[OWN], "seconds")
+            rows.append([name, str(len(values(sides[OWN], "NLPD"))), f"{far[0]:+.3f}",
+                         f"{median_distance(sides, far[1]):+.3f}", far[1], f"{rmse[0]:.3f}", rmse[1],
+                         f"{crps[0]:.3f}" if crps else "", crps[1] if crps else "", share(sides, "50% intervals"),
+                         share(sides, "90% intervals"), f"{mean(seconds.values()):.1f}", f"{slowest(sides):.1f}"])
+    return ["table", "splits", "NLPD behind", "median", "the best", "RMSE ratio", "the best", "CRPS ratio", "the best",
+            "in 50%", "in 90%", "seconds", "longest"], rows
 
 
 def splits_text(groups):
@@ -154,20 +210,21 @@ def gains(groups):
     return ["label", "mean", "best", "worst", "tables"], rows
 
 
-def report(lines, validate=False):
+def report(lines, wanted, validate=False):
     """Prints all tables, then the rules; whether they hold. Of validation: what labels gain, no rules."""
     groups = grouped(lines)
     for what in FIGURES:
-        print(f"\n{what} (means over splits)\n{shown(*matrix(groups, what))}")
+        print(f"\n{TITLES[what]} (means over splits)\n{shown(*matrix(groups, what))}")
     if validate:
         print(f"\nNLPD beside the unlabelled fit\n{shown(*gains(groups))}")
         return True
     print(f"\n{shown(*against(groups))}\n")
-    found = verdicts(groups)
+    found = verdicts(groups, wanted)
     for text, holds in found:
         print(f"{'PASS' if holds else 'FAIL'}: {text}")
+    print(crps_text(groups))
     if any(EXTRA in sides for sides in groups.values()):
-        print(f"with {EXTRA}: {'; '.join(text for text, _ in verdicts(groups, True)[:3])}")
+        print(f"with {EXTRA}: {'; '.join(text for text, _ in verdicts(groups, wanted, True)[:3])}")
     failed = [line for line in lines if "failed" in line]
     for line in failed:
         print(f"{line['case']['table']}, split {line['case']['split']}, {line['case']['side']}: {line['failed']}")

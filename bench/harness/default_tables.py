@@ -114,7 +114,13 @@ READERS = {**{name: (uci, "uci") for name in UCI}, **{name: (folders, name) for 
            "arm-y4": (arm, "."), "airline": (airline, "airline"), "mnist": (digits, "mnist"),
            "covtype15k": (single, "covtype15k")}
 CLASSES = {"mnist": 2, "covtype15k": 7}
-NAMES = tuple(READERS)
+# Training rows and inputs, about.
+SIZES = {"yacht": (277, 6), "boston": (300, 13), "autompg": (353, 7), "stock": (482, 11), "energy": (691, 8),
+         "creep": (800, 30), "abalone": (1000, 10), "airfoil": (1353, 5), "wine": (1439, 11), "gas": (2309, 128),
+         "skillcraft": (3004, 19), "sml": (3723, 26), "sarcos-y1": (4000, 21), "sarcos-y4": (4000, 21),
+         "parkinsons": (5288, 20), "pumadyn32nm": (7373, 32), "covtype15k": (12096, 54), "arm-y4": (40000, 21),
+         "protein": (41157, 9), "tamielectric": (41203, 3), "airline": (50000, 8), "mnist": (60000, 784)}
+NAMES = tuple(SIZES)
 
 
 def available(bench, name):

@@ -69,8 +69,8 @@ def brief(line):
     parts = []
     if "seconds" in line:
         parts.append(duration(median(line["seconds"])))
-    for name in ("rmse", "nlpd", "nlp", "error", "crps", "coverage", "gap", "value", "reached", "rows_per_second",
-                 "bytes"):
+    for name in ("rmse", "nlpd", "nlp", "error", "crps", "brier", "coverage50", "coverage", "gap", "value", "reached",
+                 "rows_per_second", "bytes"):
         if line.get(name) is not None:
             parts.append(f"{name} {line[name]:.6g}")
     if "agreement" in line:

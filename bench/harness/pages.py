@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from . import charts, default, default_rules, exact, growth, nlpd, papers, predict, robust, start, step
+from . import charts, default, default_rules, default_tables, exact, growth, nlpd, papers, predict, robust, start, step
 from .ahead import OWN, figure, peers_of, ratio, side_by_side
 from .lines import duration, median, text_of
 from .machine import BUSY
@@ -212,14 +212,20 @@ def start_page(machine, lines, out):
                 picture(charts.start_bars(cases[0][1], out / "start.svg"), "first prediction") if cases else "")
 
 
-def default_page(machine, lines, _):
-    groups = default_rules.grouped(line for line in lines if not line["case"]["side"].startswith(f"{OWN} "))
-    rules = [f"- {'PASS' if holds else 'FAIL'}: {text}" for text, holds in default_rules.verdicts(groups)]
+def default_page(machine, lines, out):
+    lines = [line for line in lines if not line["case"]["side"].startswith(f"{OWN} ")]
+    groups = default_rules.grouped(sorted(lines, key=lambda line: default_tables.NAMES.index(line["case"]["table"])))
+    rules = [f"- {'PASS' if holds else 'FAIL'}: {text}" for text, holds in
+             default_rules.verdicts(groups, default.expected())]
+    beside = ("Beside the best of its rivals by table, the constant and lightgbm-early left out: means over the splits "
+              "that both have, the median over splits of the distance in NLPD, and thiele's own intervals and seconds.")
     parts = [part for what in default_rules.FIGURES
-             for part in (f"## {what}", table(*default_rules.matrix(groups, what)))]
+             for part in (f"## {default_rules.TITLES[what]}", table(*default_rules.matrix(groups, what)))]
     means = f"Below: means over splits, as many as were measured: {default_rules.splits_text(groups)}."
     return page("The default beside its rivals", default, machine, default_rules.latest(groups), "## The rules",
-                "\n".join(rules), table(*default_rules.against(groups)), means, *parts)
+                "\n".join([*rules, f"- {default_rules.crps_text(groups)}"]),
+                picture(charts.beside(groups, out / "default.svg"), "the rivals' NLPD, RMSE and CRPS beside thiele's"),
+                beside, table(*default_rules.against(groups)), means, *parts)
 
 
 PAGES = {"step": step_page, "nlpd": nlpd_page, "exact": exact_page, "robust": robust_page, "predict": predict_page,

@@ -10,7 +10,7 @@ extern "C" {
 
 /*
  * NaN marks a score that there is none of (SMSE of constant targets, MSLL without training statistics, anything but the
- * last two for classes and those two for numbers).
+ * last three for classes, and those for numbers; classes with an order have a CRPS too).
  */
 typedef struct thiele_scores {
     int64_t rows;
@@ -20,13 +20,15 @@ typedef struct thiele_scores {
         smse; /* mean squared error over the population variance of the test targets: 1 is no better than their mean */
     double nlpd; /* mean of -log p(y), nats: lower is better */
     double msll; /* nlpd less that of a Gaussian with the training targets' mean and variance: below 0 beats it */
-    double crps; /* continuous ranked probability score, in the units of the target */
+    double
+        crps; /* continuous ranked probability score, in the units of the target; of ordered classes in their steps */
     double
         coverage50; /* fraction of targets inside the central 50%, 90%, 95% interval: should be near 0.5, 0.9, 0.95 */
     double coverage90;
     double coverage95;
     double error_rate; /* of class targets: the fraction whose most probable class is wrong */
     double nlp;        /* of class targets: mean of -log p(class), nats */
+    double brier;      /* of class targets: mean of the Brier score, from 0 to 2 */
 } thiele_scores;
 
 /*
@@ -46,6 +48,8 @@ THIELE_API double thiele_crps_gaussian(double y, double mean, double variance);
  */
 THIELE_API thiele_status thiele_score_classes(thiele_context *ctx, int64_t n, int classes, const int *label,
                                               const double *probability, double *error_rate, double *nlp);
+/* The Brier score of one row: the sum over classes of (probability - [class is the label])^2. */
+THIELE_API double thiele_brier(int classes, int label, const double *probability);
 
 #ifdef __cplusplus
 }

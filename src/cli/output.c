@@ -207,10 +207,11 @@ static const struct {
     {"coverage95", "in 95%", "should be near 0.95", offsetof(thiele_scores, coverage95)},
     {"error_rate", "error rate", "fraction of wrong labels", offsetof(thiele_scores, error_rate)},
     {"nlp", "NLP", "nats a row; lower is better", offsetof(thiele_scores, nlp)},
+    {"brier", "Brier score", "from 0 to 2; lower is better", offsetof(thiele_scores, brier)},
 };
 enum { SCORE_FIELDS = sizeof score_fields / sizeof *score_fields };
 
-enum { FIRST_OF_CLASSES = SCORE_FIELDS - 2, FIRST_COVERAGE = SCORE_FIELDS - 5 };
+enum { FIRST_OF_CLASSES = SCORE_FIELDS - 3, FIRST_COVERAGE = SCORE_FIELDS - 6 };
 
 static double score_value(const thiele_scores *scores, int field)
 {

@@ -250,13 +250,11 @@ static void polynomials(double t, double *P)
     }
 }
 
-/*
- * Where the integral of the polynomial through the nodes, from the left end, is `mass`: with g = sum_i c_i P_i on
- * (-1, 1), the integral of P_i from -1 is (P_{i+1} - P_{i-1})/(2i + 1). Newton, bisection where it leaves the bracket.
- */
-static double within(const thi_cell *cell, double mass)
+/* The polynomial through the nodes of a cell: g = sum_i c_i P_i on (-1, 1). */
+static void coefficients(const thi_cell *cell, double *c)
 {
-    double c[N] = {0}, P[N + 1], half = 0.5 * (cell->high - cell->low), low = -1, high = 1, t = 0;
+    double P[N + 1];
+    memset(c, 0, N * sizeof *c);
     for (int j = 0; j < N; j++) {
         const double *node = thi_legendre[j < N / 2 ? j : N - 1 - j];
         polynomials(j < N / 2 ? -node[0] : node[0], P);
@@ -264,14 +262,28 @@ static double within(const thi_cell *cell, double mass)
             c[i] += (i + 0.5) * node[1] * P[i] * cell->value[j];
         }
     }
+}
+
+/* Its integral from -1 to t, that of P_i being (P_{i+1} - P_{i-1})/(2i + 1), and its value there. */
+static double integral_to(const double *c, double t, double *value)
+{
+    double P[N + 1], integral = c[0] * (1 + t);
+    polynomials(t, P);
+    *value = c[0];
+    for (int i = 1; i < N; i++) {
+        integral += c[i] * (P[i + 1] - P[i - 1]) / (2 * i + 1);
+        *value += c[i] * P[i];
+    }
+    return integral;
+}
+
+/* Where that integral is `mass`: Newton, bisection where it leaves the bracket. */
+static double within(const thi_cell *cell, double mass)
+{
+    double c[N], half = 0.5 * (cell->high - cell->low), low = -1, high = 1, t = 0;
+    coefficients(cell, c);
     for (int step = 0; step < 100 && high - low > 1e-15; step++) {
-        polynomials(t, P);
-        double integral = c[0] * (1 + t), slope = c[0];
-        for (int i = 1; i < N; i++) {
-            integral += c[i] * (P[i + 1] - P[i - 1]) / (2 * i + 1);
-            slope += c[i] * P[i];
-        }
-        double excess = half * integral - mass;
+        double slope, excess = half * integral_to(c, t, &slope) - mass;
         low = excess < 0 ? t : low;
         high = excess < 0 ? high : t;
         double next = t - excess / (half * slope);
@@ -334,6 +346,56 @@ thiele_status thi_law_quantile(thi_law *law, double p, double *y)
     }
     *y = thi_to_support(law->support, within(cell, target - cell->before));
     return THIELE_OK;
+}
+
+/* --- the distribution function -------------------------------------------------------------------------------------
+ */
+
+/* Of a cell of counts, those below `end`: by themselves where they are few. */
+static thiele_status counts_below(thi_law *law, const thi_cell *cell, double end, double *mass)
+{
+    thi_cell part = *cell;
+    bool few = end - cell->low < FEW_COUNTS;
+    thiele_status status = THIELE_OK;
+    *mass = 0;
+    for (double low = cell->low; low < end && status == THIELE_OK; low = part.high) {
+        part.low = low;
+        part.high = few ? fmin(low + N, end) : end;
+        status = thi_law_evaluate(law, 1, &part);
+        *mass += part.sum[0];
+    }
+    return status;
+}
+
+/* The last cell that begins at or before a place; the first one where there is none. */
+static const thi_cell *cell_at(const thi_law *law, double x)
+{
+    int low = 0, high = law->cells - 1;
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        *(law->cell[middle].low <= x ? &low : &high) = law->cell[middle].low <= x ? middle : middle - 1;
+    }
+    return &law->cell[low];
+}
+
+thiele_status thi_law_cdf(thi_law *law, double y, double *p)
+{
+    const thi_cell *last = &law->cell[law->cells - 1];
+    double total = last->before + last->sum[0], x = thi_from_support(law->support, y), mass = 0;
+    const thi_cell *cell = cell_at(law, x);
+    bool counts = law->support == THI_SUPPORT_COUNT, all = counts ? x + 1 >= cell->high : x >= cell->high;
+    thiele_status status = THIELE_OK;
+    if (all) {
+        mass = cell->sum[0];
+    } else if (x >= cell->low && counts) {
+        status = counts_below(law, cell, floor(x) + 1, &mass);
+    } else if (x >= cell->low) {
+        double c[N], value, half = 0.5 * (cell->high - cell->low);
+        coefficients(cell, c);
+        mass = half * integral_to(c, (x - cell->low) / half - 1, &value);
+    }
+    *p = fmin(fmax((cell->before + mass) / total, 0), 1);
+    return status;
 }
 
 thiele_status thi_space_law(thi_expect *expect, thiele_context *ctx, thi_law **law)

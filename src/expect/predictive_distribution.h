@@ -26,6 +26,17 @@ enum {
 /* predictive_nodes.c. The axis: from its places to values of y and back. */
 double thi_to_support(thi_support support, double x);
 double thi_from_support(thi_support support, double y);
+/* dy/dx of the axis, at a value of y. */
+double thi_support_slope(thi_support support, double y);
+/* The first and the last place where y is neither an end of its support nor infinite in doubles. */
+void thi_support_ends(thi_support support, double *low, double *high);
+
+/* Where a cell of the axis, or of the counts low, ..., high - 1, is looked at, and the weights of a sum over it. */
+typedef struct thi_cell_rule {
+    int count;
+    double x[THI_CELL_NODES], w[THI_CELL_NODES];
+} thi_cell_rule;
+void thi_cell_rule_make(thi_cell_rule *rule, thi_support support, double low, double high);
 
 /* The axis from low to high, or the counts low, ..., high - 1. Densities are relative to that at the highest peak. */
 typedef struct thi_cell {
@@ -72,6 +83,8 @@ thiele_status thi_law_fit(thi_law *law, thiele_context *ctx, const thi_marginals
                           bool moments);
 /* The y with P(Y <= y) = p, or the smallest count with P(Y <= y) >= p. */
 thiele_status thi_law_quantile(thi_law *law, double p, double *y);
+/* P(Y <= y). */
+thiele_status thi_law_cdf(thi_law *law, double y, double *p);
 
 /*
  * conditional.c: mean and variance of an output of a row with one latent function. Not found: the moments do not vary

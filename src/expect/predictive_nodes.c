@@ -12,7 +12,8 @@
 
 enum { N = THI_CELL_NODES };
 /* Beyond these y is 0, 1 or infinite in doubles. */
-static const double LOG_REACH = 700, COUNT_REACH = 0x1p52;
+#define LOG_REACH   700.0
+#define COUNT_REACH 0x1p52
 
 /* --- the axis ----------------------------------------------------------------------------------------------------- */
 
@@ -29,18 +30,26 @@ double thi_from_support(thi_support support, double y)
     return support == THI_SUPPORT_POSITIVE ? log(y) : support == THI_SUPPORT_UNIT ? log(y / (1 - y)) : y;
 }
 
+double thi_support_slope(thi_support support, double y)
+{
+    return support == THI_SUPPORT_POSITIVE ? y : support == THI_SUPPORT_UNIT ? y * (1 - y) : 1;
+}
+
+void thi_support_ends(thi_support support, double *low, double *high)
+{
+    static const double ends[THI_SUPPORTS][2] = {
+        [THI_SUPPORT_REAL] = {-DBL_MAX, DBL_MAX},          [THI_SUPPORT_POSITIVE] = {-LOG_REACH, LOG_REACH},
+        [THI_SUPPORT_UNIT] = {-LOG_REACH, THI_UNIT_REACH}, [THI_SUPPORT_COUNT] = {0, COUNT_REACH},
+        [THI_SUPPORT_BINARY] = {-DBL_MAX, DBL_MAX},        [THI_SUPPORT_CLASS] = {-DBL_MAX, DBL_MAX}};
+    *low = ends[support][0];
+    *high = ends[support][1];
+}
+
 static bool on_axis(thi_support support, double x)
 {
-    switch (support) {
-    case THI_SUPPORT_POSITIVE:
-        return fabs(x) <= LOG_REACH;
-    case THI_SUPPORT_UNIT:
-        return x >= -LOG_REACH && x <= THI_UNIT_REACH;
-    case THI_SUPPORT_COUNT:
-        return x >= 0 && x <= COUNT_REACH;
-    default:
-        return isfinite(x);
-    }
+    double low, high;
+    thi_support_ends(support, &low, &high);
+    return x >= low && x <= high;
 }
 
 static double log_slope(thi_support support, double x)
@@ -118,11 +127,6 @@ thiele_status thi_law_densities(thi_law *law, int count, const double *x, double
 
 /* --- nodes and weights of a cell ---------------------------------------------------------------------------------- */
 
-typedef struct rule {
-    int count;
-    double x[N], w[N];
-} rule;
-
 /*
  * w with sum_j w_j u_i(x_j) = m for i = 0 and 0 for i = 1, ..., N - 1: u_i are the discrete Chebyshev polynomials over
  * 0, ..., m - 1 divided by m^i, (i + 1) u_{i+1} = (2i + 1) (2x - m + 1)/m u_i - i (1 - i^2/m^2) u_{i-1}. By
@@ -165,9 +169,9 @@ static void count_weights(double m, const double *x, double *w)
     }
 }
 
-static void continuous_rule(const thi_cell *cell, rule *r)
+static void continuous_rule(thi_cell_rule *r, double low, double high)
 {
-    double middle = 0.5 * (cell->low + cell->high), half = 0.5 * (cell->high - cell->low);
+    double middle = 0.5 * (low + high), half = 0.5 * (high - low);
     r->count = N;
     for (int j = 0; j < N; j++) {
         const double *node = thi_legendre[j < N / 2 ? j : N - 1 - j];
@@ -176,9 +180,9 @@ static void continuous_rule(const thi_cell *cell, rule *r)
     }
 }
 
-static void count_rule(const thi_cell *cell, rule *r)
+static void count_rule(thi_cell_rule *r, double low, double high)
 {
-    double m = cell->high - cell->low;
+    double m = high - low;
     r->count = m < N ? (int)m : N;
     for (int j = 0; j < r->count; j++) {
         double side = j < N / 2 ? -thi_legendre[j][0] : thi_legendre[N - 1 - j][0];
@@ -189,7 +193,16 @@ static void count_rule(const thi_cell *cell, rule *r)
         count_weights(m, r->x, r->w);
     }
     for (int j = 0; j < r->count; j++) {
-        r->x[j] += cell->low;
+        r->x[j] += low;
+    }
+}
+
+void thi_cell_rule_make(thi_cell_rule *r, thi_support support, double low, double high)
+{
+    if (support == THI_SUPPORT_COUNT) {
+        count_rule(r, low, high);
+    } else {
+        continuous_rule(r, low, high);
     }
 }
 
@@ -200,15 +213,11 @@ bool thi_cell_exact(const thi_law *law, const thi_cell *cell)
 
 thiele_status thi_law_evaluate(thi_law *law, int count, thi_cell *cell)
 {
-    rule r[THI_CELL_BATCH];
+    thi_cell_rule r[THI_CELL_BATCH];
     double x[THI_EXPECT_BLOCK] = {0}, log_p[THI_EXPECT_BLOCK];
     int points = 0;
     for (int c = 0; c < count; c++) {
-        if (law->support == THI_SUPPORT_COUNT) {
-            count_rule(&cell[c], &r[c]);
-        } else {
-            continuous_rule(&cell[c], &r[c]);
-        }
+        thi_cell_rule_make(&r[c], law->support, cell[c].low, cell[c].high);
         memcpy(x + points, r[c].x, (size_t)r[c].count * sizeof *x);
         points += r[c].count;
     }

@@ -1,6 +1,6 @@
 /*
  * Quantiles of y, an output by itself. Where the likelihood has them in closed form, that; else the distribution
- * function of y, exact or the average over f of the one given f and added up over the components of a mixture, is
+ * function of y (predictive_cdf.h) is
  * inverted on a scale where its argument is unbounded (log for positive y, log odds for y in (0, 1)) by bracketing and
  * the Illinois form of the secant rule, some ten averages a quantile. Counts are searched by doubling and halving,
  * classes by adding up; without a distribution function the density is integrated over y (predictive_distribution.h).
@@ -8,90 +8,24 @@
 #include <math.h>
 #include <string.h>
 
-#include "expect/integrate.h"
-#include "expect/predictive_distribution.h"
+#include "expect/predictive_cdf.h"
 #include "likelihood/normal_quantile.h"
 
-static void evaluate_cdf(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value)
-{
-    const double *at = in->extra;
-    (void)y;
-    for (int64_t i = 0; i < n; i++) {
-        value[i] = in->lik->ops->cdf(in->lik, *at, f + i * in->lik->latents);
-    }
-}
-
-static void reduce_cdf(const thi_integrand *in, const thi_points *p, double *result)
-{
-    (void)in;
-    for (int64_t k = 0; k < p->count; k++) {
-        result[0] += p->w[k] * p->value[p->at + k];
-    }
-}
-
-static bool settled_cdf(const thi_integrand *in, double tolerance, const double *centre, const double *before,
-                        const double *now)
-{
-    (void)in;
-    (void)centre;
-    return fabs(now[0] - before[0]) <= 100 * tolerance * fmin(now[0], 1 - now[0]) + 0.1 * tolerance;
-}
-
-/* The rows of the search are the components of one row of data: Q x components. */
 typedef struct search {
-    thi_expect *expect;
+    thi_row_cdf cdf;
     thiele_context *ctx;
-    thi_marginals row;
-    int output;
     double p;
-    bool again; /* at the levels of the ladder where the first average settled */
     thiele_status status;
 } search;
-
-/* P(Y <= y) of each component, by averages over f. */
-static void component_cdfs(search *s, double y, double *cdf)
-{
-    thi_space *space = s->expect->space;
-    thi_integrand in = {.lik = s->expect->lik, .values = 1, .results = 1, .extra = &y, .evaluate = evaluate_cdf};
-    in.reduce = reduce_cdf;
-    in.settled = settled_cdf;
-    thi_block_rows rows = {s->row.components, space->row, NULL, s->row.mu, space->sd, NULL};
-    if (space->Q <= 3) {
-        s->status = thi_ladder(space, s->ctx, &in, &rows, cdf, space->level, s->again);
-        /* The distribution function of a large count is nearly a step in f: each value needs its own number of nodes.
-         */
-        s->again = s->expect->lik->ops->support != THI_SUPPORT_COUNT;
-    } else {
-        s->status = thi_average(space, s->ctx, &in, &rows, cdf);
-    }
-}
-
-/* What averages over f need, and others overwrite. */
-static thiele_status prepare(const search *s)
-{
-    thi_space_rows(s->expect->space, s->row.components, NULL);
-    return thi_space_spread(s->expect->space, s->ctx, s->row.components, s->row.mu, s->row.v);
-}
 
 /* P(Y <= y) - p */
 static double excess(search *s, double y)
 {
-    const thiele_likelihood *lik = s->expect->lik;
-    double cdf[THI_EXPECT_BLOCK] = {0}, sum = 0;
-    int K = s->row.components;
-    s->status = s->status == THIELE_OK ? thi_stop_ask(s->ctx) : s->status;
-    if (s->status == THIELE_OK && lik->ops->predictive_cdf != NULL) {
-        for (int k = 0; k < K; k++) {
-            cdf[k] =
-                lik->ops->predictive_cdf(lik, s->output, y, s->row.mu + k * lik->latents, s->row.v + k * lik->latents);
-        }
-    } else if (s->status == THIELE_OK) {
-        component_cdfs(s, y, cdf);
+    double below = 0;
+    if (s->status == THIELE_OK) {
+        s->status = thi_row_cdf_at(&s->cdf, s->ctx, y, &below);
     }
-    for (int k = 0; k < K; k++) {
-        sum += K == 1 ? cdf[k] : s->row.weight[k] * cdf[k];
-    }
-    return sum - s->p;
+    return below - s->p;
 }
 
 /* --- continuous y ------------------------------------------------------------------------------------------------- */
@@ -127,7 +61,7 @@ static thiele_status find_bracket(search *s, thi_support support, double centre,
     return s->status != THIELE_OK
                ? s->status
                : thi_fail(s->ctx, THIELE_ERROR_NUMERIC, "likelihood '%s': no quantile %g was found around %g",
-                          thiele_likelihood_name(s->expect->lik), s->p, thi_to_support(support, centre));
+                          thiele_likelihood_name(s->cdf.expect->lik), s->p, thi_to_support(support, centre));
 }
 
 /* The end that stays twice has its value halved, so that the other one comes over (Illinois). */
@@ -164,21 +98,21 @@ static double secant(search *s, thi_support support, bracket b)
  */
 static double first_place(search *s, thi_support support, double *width)
 {
-    const thiele_likelihood *lik = s->expect->lik;
-    double place = s->row.mu[0];
+    const thiele_likelihood *lik = s->cdf.expect->lik;
+    double place = s->cdf.row.mu[0];
     *width = 1;
     if (lik->ops->predictive == NULL && lik->ops->conditional == NULL) {
         return place;
     }
-    double *mean = s->expect->space->gathered + s->row.components * 2 * (int64_t)lik->latents;
+    double *mean = s->cdf.expect->space->gathered + s->cdf.row.components * 2 * (int64_t)lik->latents;
     double *variance = mean + lik->outputs;
-    s->status = thi_mixture_predict(s->expect, s->ctx, &s->row, mean, variance);
-    double at = thi_from_support(support, mean[s->output]), spread = variance[s->output];
+    s->status = thi_mixture_predict(s->cdf.expect, s->ctx, &s->cdf.row, mean, variance);
+    double at = thi_from_support(support, mean[s->cdf.output]), spread = variance[s->cdf.output];
     place = isfinite(at) ? at : place;
     if (lik->ops->conditional != NULL) {
-        lik->ops->conditional(lik, 1, s->row.mu, mean, variance);
+        lik->ops->conditional(lik, 1, s->cdf.row.mu, mean, variance);
     }
-    double usual = variance[s->output];
+    double usual = variance[s->cdf.output];
     if (support == THI_SUPPORT_REAL && spread > 0 && spread < 1e6 * usual) {
         place += sqrt(spread) * thi_normal_quantile(s->p);
         *width = 0.1 * sqrt(spread);
@@ -194,17 +128,17 @@ static double first_place(search *s, thi_support support, double *width)
  */
 static thiele_status continuous(search *s, double *out)
 {
-    thi_support support = s->expect->lik->ops->support;
+    thi_support support = s->cdf.expect->lik->ops->support;
     double width, centre = first_place(s, support, &width), x = centre;
-    s->status = s->status == THIELE_OK ? prepare(s) : s->status;
+    s->status = s->status == THIELE_OK ? thi_row_cdf_prepare(&s->cdf, s->ctx) : s->status;
     for (int round = 0; round < 3 && s->status == THIELE_OK; round++) {
         bracket b;
-        s->again = false;
+        s->cdf.again = false;
         s->status = find_bracket(s, support, centre, width, &b);
         if (s->status == THIELE_OK) {
             x = secant(s, support, b);
         }
-        s->again = false;
+        s->cdf.again = false;
         if (fabs(excess(s, thi_to_support(support, x))) <= 1e-5 * fmin(s->p, 1 - s->p)) {
             break;
         }
@@ -232,7 +166,7 @@ static thiele_status bracket_count(search *s, count_bracket *b)
         b->high = b->low < 2 ? b->low + 1 : b->low * b->low;
         if (b->high > 1e300) {
             return thi_fail(s->ctx, THIELE_ERROR_NUMERIC, "likelihood '%s': the quantile %g is beyond 1e300",
-                            thiele_likelihood_name(s->expect->lik), s->p);
+                            thiele_likelihood_name(s->cdf.expect->lik), s->p);
         }
         b->at_high = excess(s, b->high);
     }
@@ -320,8 +254,8 @@ static thiele_status search_row(thi_expect *expect, thiele_context *ctx, const t
     bool counts = expect->lik->ops->support == THI_SUPPORT_COUNT;
     thiele_status status = THIELE_OK;
     for (int k = 0; k < expect->lik->outputs * count && status == THIELE_OK; k++) {
-        search s = {expect, ctx, *row, k / count, p[k % count], false, THIELE_OK};
-        status = prepare(&s);
+        search s = {{.expect = expect, .row = *row, .output = k / count}, ctx, p[k % count], THIELE_OK};
+        status = thi_row_cdf_prepare(&s.cdf, ctx);
         if (status == THIELE_OK) {
             status = counts ? count_at(&s, &out[k]) : continuous(&s, &out[k]);
         }
@@ -365,7 +299,7 @@ thiele_status thi_mixture_quantiles(thi_expect *expect, thiele_context *ctx, con
 {
     const thiele_likelihood *lik = expect->lik;
     bool classes = lik->ops->support == THI_SUPPORT_BINARY || lik->ops->support == THI_SUPPORT_CLASS;
-    bool known = lik->ops->predictive_cdf != NULL || (lik->ops->cdf != NULL && lik->outputs == 1);
+    bool known = thi_has_cdf(lik);
     thi_marginals row;
     thiele_status status = check(expect, ctx, m, count, p);
     if (status != THIELE_OK || classes) {

@@ -101,6 +101,13 @@ static double gaussian_predictive_cdf(const thiele_likelihood *lik, int output, 
     return thi_normal_cdf((y - mu[0]) / sqrt(v[0] + lik->value[0]));
 }
 
+static double gaussian_predictive_crps(const thiele_likelihood *lik, int output, double y, const double *mu,
+                                       const double *v)
+{
+    (void)output;
+    return thi_normal_crps(y - mu[0], v[0] + lik->value[0]);
+}
+
 static void gaussian_quantiles(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, int count,
                                const double *z, double *out)
 {
@@ -148,6 +155,7 @@ const thi_likelihood_ops thi_lik_gaussian = {
     .predictive = gaussian_predictive,
     .log_predictive = gaussian_log_predictive,
     .predictive_cdf = gaussian_predictive_cdf,
+    .predictive_crps = gaussian_predictive_crps,
     .quantiles = gaussian_quantiles,
     .cdf = gaussian_cdf,
     .sample = gaussian_sample,

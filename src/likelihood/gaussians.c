@@ -105,6 +105,11 @@ static double predictive_cdf(const thiele_likelihood *lik, int output, double y,
     return thi_normal_cdf((y - mu[output]) / sqrt(v[output] + lik->value[output]));
 }
 
+static double predictive_crps(const thiele_likelihood *lik, int output, double y, const double *mu, const double *v)
+{
+    return thi_normal_crps(y - mu[output], v[output] + lik->value[output]);
+}
+
 static void quantiles(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, int count,
                       const double *z, double *out)
 {
@@ -162,6 +167,7 @@ const thi_likelihood_ops thi_lik_gaussians = {
     .predictive = predictive,
     .log_predictive = add_densities,
     .predictive_cdf = predictive_cdf,
+    .predictive_crps = predictive_crps,
     .quantiles = quantiles,
     .sample = sample,
     .guess = guess,

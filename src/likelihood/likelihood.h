@@ -81,6 +81,11 @@ typedef struct thi_likelihood_ops {
     /* Optional: P(Y_output <= y) under f ~ N(mu, diag v), exact. Default: the average of the one given f. */
     double (*predictive_cdf)(const thiele_likelihood *lik, int output, double y, const double *mu, const double *v);
     /*
+     * Optional: the continuous ranked probability score of y under the same, exact. Default: an integral of the
+     * distribution function.
+     */
+    double (*predictive_crps)(const thiele_likelihood *lik, int output, double y, const double *mu, const double *v);
+    /*
      * Optional, where each output is a monotone function of a normal variable under f ~ N(mu, diag v): its values at
      * z[j] standard deviations of that variable, count x P x n. Default: the distribution function is inverted.
      */

@@ -335,6 +335,13 @@ static double mixing_cdf(const thiele_likelihood *lik, int output, double y, con
     return thi_normal_cdf((y - mean) / sqrt(variance + lik->value[NOISE]));
 }
 
+static double mixing_crps(const thiele_likelihood *lik, int output, double y, const double *mu, const double *v)
+{
+    network row = row_of(lik, 0, mu, v);
+    double variance, mean = output_of(&row, output, &variance);
+    return thi_normal_crps(y - mean, variance + lik->value[NOISE]);
+}
+
 static void mixing_quantiles(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, int count,
                              const double *z, double *out)
 {
@@ -360,6 +367,7 @@ const thi_likelihood_ops thi_lik_mixing = {
     .predictive = predictive,
     .log_predictive = mixing_log_predictive,
     .predictive_cdf = mixing_cdf,
+    .predictive_crps = mixing_crps,
     .quantiles = mixing_quantiles,
     .sample = sample,
     .guess = guess,

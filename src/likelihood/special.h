@@ -42,6 +42,19 @@ THI_POINTWISE double thi_normal_cdf(double x)
     return 0.5 * erfc(-x * M_SQRT1_2);
 }
 
+/*
+ * The CRPS of a Gaussian at `error` from its mean: sd [z (2 Phi(z) - 1) + 2 phi(z) - 1/sqrt(pi)], z = error/sd
+ * (Gneiting and Raftery 2007, eq. 21).
+ */
+THI_POINTWISE double thi_normal_crps(double error, double variance)
+{
+    if (variance == 0.0) {
+        return fabs(error);
+    }
+    double sd = sqrt(variance), z = error / sd;
+    return error * erf(z * M_SQRT1_2) + sd * (THI_SQRT_2_OVER_PI * exp(-0.5 * z * z) - THI_ONE_OVER_SQRT_PI);
+}
+
 /* log(Phi(x) exp(x^2/2)) for x <= 0 */
 THI_POINTWISE double thi_log_scaled_tail(double x)
 {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "expect/crps.h"
 #include "expect/predictive_distribution.h"
 #include "likelihood/normal_quantile.h"
 #include "likelihood/special.h"
@@ -277,4 +278,39 @@ double thi_find_temperature(int64_t n, int classes, const int *label, const doub
         }
     }
     return exp(-0.5 * (low + high));
+}
+
+/* --- CRPS ------------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct calibrated_law {
+    const thi_residual_law *law;
+    const thi_spread *spread;
+    thi_support support;
+} calibrated_law;
+
+static thiele_status calibrated_cdf(void *arg, thiele_context *ctx, double y, double *p)
+{
+    const calibrated_law *own = arg;
+    (void)ctx;
+    *p = thi_normal_cdf(thi_residual_score(own->law, thi_spread_residual(own->spread, own->support, y)));
+    return THIELE_OK;
+}
+
+thiele_status thi_calibrated_crps(const thi_residual_law *law, const thi_spread *s, thi_support support,
+                                  thiele_context *ctx, double y, double *crps)
+{
+    if (support == THI_SUPPORT_REAL && s->below == s->above && s->above > 0.0) {
+        *crps = s->above * thi_residual_crps(law, (y - s->centre) / s->above);
+        return THIELE_OK;
+    }
+    calibrated_law own = {law, s, support};
+    const thi_known_law known = {calibrated_cdf,
+                                 NULL,
+                                 &own,
+                                 support,
+                                 thi_calibrated_value(law, s, support, -1.0),
+                                 thi_calibrated_value(law, s, support, 0.0),
+                                 thi_calibrated_value(law, s, support, 1.0)};
+    return thi_crps(&known, ctx, y, crps);
 }

@@ -62,6 +62,10 @@ double thi_calibrated_log_density(const thi_residual_law *law, const thi_spread 
 double thi_calibrated_variance(const thi_residual_law *law, const thi_spread *spread, thi_support support,
                                double variance);
 
+/* The continuous ranked probability score of y under the calibrated law, in closed form where its sides are equal. */
+thiele_status thi_calibrated_crps(const thi_residual_law *law, const thi_spread *spread, thi_support support,
+                                  thiele_context *ctx, double y, double *crps);
+
 /* Probabilities (classes x n) to those at a temperature, in place. */
 void thi_temper(double temperature, int64_t n, int classes, double *probability);
 /*

@@ -25,6 +25,7 @@ const thi_score_field thi_score_fields[THI_SCORE_FIELDS] = {
     {"coverage95", offsetof(thiele_scores, coverage95)},
     {"error_rate", offsetof(thiele_scores, error_rate)},
     {"nlp", offsetof(thiele_scores, nlp)},
+    {"brier", offsetof(thiele_scores, brier)},
 };
 
 /* A number, or null for one that JSON cannot hold. */
@@ -55,9 +56,9 @@ bool thi_scores_from_json(const json_t *json, thiele_scores *scores)
     bool fits = json_is_integer(rows) && scores->rows >= 0;
     for (int i = 0; i < THI_SCORE_FIELDS; i++) {
         const json_t *value = json_object_get(json, thi_score_fields[i].name);
-        fits = fits && (json_is_real(value) || json_is_null(value));
-        *(double *)(void *)((char *)scores + thi_score_fields[i].offset) =
-            json_is_null(value) ? NAN : json_real_value(value);
+        bool none = value == NULL || json_is_null(value); /* files of older versions lack the newer scores */
+        fits = fits && (none || json_is_real(value));
+        *(double *)(void *)((char *)scores + thi_score_fields[i].offset) = none ? NAN : json_real_value(value);
     }
     return fits;
 }

@@ -23,7 +23,6 @@ static const double SNAPSHOT_EVERY = 10.0; /* seconds */
 static const double BATCH_SHARE = 0.25;
 
 static const thiele_update_options defaults = THIELE_UPDATE_OPTIONS_INIT;
-static const thiele_scores no_scores = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 
 struct thiele_learner {
     thiele_model *model; /* a copy; its posterior is that of the last refresh */
@@ -142,9 +141,9 @@ static thiele_status open_scores(thiele_learner *l, thiele_context *ctx)
     THI_TRY(thi_alloc(ctx, &l->part, targets, sizeof *l->part));
     THI_TRY(thi_alloc(ctx, &l->filling, targets, sizeof *l->filling));
     for (size_t p = 0; p < targets; p++) {
-        l->filling[p] = no_scores;
+        l->filling[p] = thi_no_scores;
         if (first) {
-            s->all[p] = s->recent[p] = no_scores;
+            s->all[p] = s->recent[p] = thi_no_scores;
         }
     }
     THI_TRY(thi_scorer_open(&l->scorer, ctx, l->model, l->batch, true));
@@ -377,7 +376,7 @@ static thiele_status score_batch(thiele_learner *l, thiele_context *ctx)
         memcpy(s->recent, l->filling, (size_t)targets * sizeof *s->recent);
     }
     for (int p = 0; whole && p < targets; p++) {
-        l->filling[p] = no_scores;
+        l->filling[p] = thi_no_scores;
     }
     l->filled = l->filled || whole;
 out:

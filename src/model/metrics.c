@@ -1,6 +1,5 @@
 /*
  * Scores of Gaussian and class predictions: include/thiele/metrics.h has the definitions.
- * CRPS of a Gaussian: Gneiting and Raftery (2007), "Strictly proper scoring rules, prediction, and estimation", eq. 21.
  * MSLL and SMSE: Rasmussen and Williams (2006), section 2.5. Two passes over the targets and one over the predictions,
  * O(n); all sums are compensated, so that the error does not grow with n.
  */
@@ -8,12 +7,10 @@
 
 #include <math.h>
 
+#include "likelihood/special.h"
 #include "model/score.h"
 
-#define LOG_TWO_PI   1.8378770664093454836
-#define INV_SQRT_PI  0.56418958354775628695
-#define SQRT_HALF    0.70710678118654752440
-#define SQRT_2_BY_PI 0.79788456080286535588
+#define LOG_TWO_PI 1.8378770664093454836
 
 /* Quantiles of the standard normal: the central interval is mean +- z sd. */
 #define Z_50 0.67448975019608171
@@ -61,12 +58,7 @@ static double gaussian_nlp(double z, double variance)
 
 double thiele_crps_gaussian(double y, double mean, double variance)
 {
-    double error = y - mean;
-    if (variance == 0.0) {
-        return fabs(error);
-    }
-    double sd = sqrt(variance), z = error / sd;
-    return error * erf(z * SQRT_HALF) + sd * (SQRT_2_BY_PI * exp(-0.5 * z * z) - INV_SQRT_PI);
+    return thi_normal_crps(y - mean, variance);
 }
 
 static thiele_status check_gaussian(thiele_context *ctx, int64_t n, const double *y, const double *mean,
@@ -116,6 +108,7 @@ thiele_status thiele_score_gaussian(thiele_context *ctx, int64_t n, const double
     *scores = (thiele_scores){.rows = n,
                               .error_rate = NAN,
                               .nlp = NAN,
+                              .brier = NAN,
                               .rmse = sqrt(mse),
                               .mae = mean_of(absolute, n),
                               .smse = spread > 0.0 ? mse / spread : NAN,
@@ -189,4 +182,14 @@ thiele_status thiele_score_classes(thiele_context *ctx, int64_t n, int classes, 
     *error_rate = (double)wrong / (double)n;
     *nlp = mean_of(sum, n);
     return THIELE_OK;
+}
+
+double thiele_brier(int classes, int label, const double *probability)
+{
+    double sum = 0.0;
+    for (int c = 0; c < classes; c++) {
+        double off = probability[c] - (c == label);
+        sum += off * off;
+    }
+    return sum;
 }

@@ -1,12 +1,14 @@
 /*
  * Scores against what was observed: of Gaussian predictions by thiele_score_gaussian, of labels by
- * thiele_score_classes, of others from their log predictive densities and quantiles.
+ * thiele_brier and their probabilities, of others from their log predictive densities, distribution functions and
+ * quantiles.
  */
 #include "model/score.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "expect/crps.h"
 #include "expect/parallel.h"
 
 /* Ends of the central 50%, 90% and 95% intervals. */
@@ -18,7 +20,7 @@ thiele_status thi_scorer_open(thi_scorer *s, thiele_context *ctx, const thiele_m
 {
     bool classes = thi_model_has_classes(model);
     size_t numbers = (size_t)capacity * (size_t)model->encoder.targets;
-    *s = (thi_scorer){.model = model, .options = THIELE_PREDICT_OPTIONS_INIT, .capacity = capacity};
+    *s = (thi_scorer){.model = model, .options = THIELE_PREDICT_OPTIONS_INIT, .capacity = capacity, .quick = quick};
     bool exact = thi_model_is_gaussian(model) && model->components == 1 && model->calibration.rows == 0;
     s->densities = !classes && !exact;
     if (s->densities && !quick) {
@@ -31,6 +33,7 @@ thiele_status thi_scorer_open(thi_scorer *s, thiele_context *ctx, const thiele_m
     THI_TRY(thi_alloc(ctx, &s->mean, numbers, sizeof *s->mean));
     THI_TRY(thi_alloc(ctx, &s->variance, numbers, sizeof *s->variance));
     THI_TRY(thi_alloc(ctx, &s->loss, numbers, sizeof *s->loss));
+    THI_TRY(thi_alloc(ctx, &s->crps, numbers, sizeof *s->crps));
     THI_TRY(thi_alloc(ctx, &s->inside, numbers, sizeof *s->inside));
 out:
     return status;
@@ -43,6 +46,7 @@ void thi_scorer_close(thi_scorer *s)
     thi_free(s->mean);
     thi_free(s->variance);
     thi_free(s->loss);
+    thi_free(s->crps);
     thi_free(s->inside);
     *s = (thi_scorer){0};
 }
@@ -50,35 +54,52 @@ void thi_scorer_close(thi_scorer *s)
 /* --- one block -------------------------------------------------------------------------------------------------------
  */
 
-/* loss (P x n) = -log p of each target by itself. */
+/* P x n, of each target by itself: loss = -log p; crps in the units of the model, NaN where it is not asked for. */
 typedef struct density_job {
     thi_scorer *s;
     int64_t n;
     const double *y, *mu, *v;
-    double *loss;
+    double *loss, *crps;
 } density_job;
+
+/* The block's loss; one has room for its targets, density for its rows. */
+static thiele_status losses(const density_job *j, thi_expect *expect, thiele_context *ctx, const thi_marginals *part,
+                            int64_t first, double *one, double *density)
+{
+    const thiele_model *model = j->s->model;
+    int P = model->encoder.targets;
+    thiele_status status = THIELE_OK;
+    for (int p = 0; p < P && status == THIELE_OK; p++) {
+        for (int64_t i = 0; i < part->n * P; i++) {
+            one[i] = i % P == p ? j->y[first * P + i] : NAN;
+        }
+        status = thi_mixture_log_predictive(expect, ctx, part, one, density);
+        for (int64_t i = 0; i < part->n && status == THIELE_OK; i++) {
+            j->loss[(first + i) * P + p] = log(model->encoder.target[p].scale) - density[i];
+        }
+    }
+    return status;
+}
 
 static thiele_status densities(thi_expect *expect, thiele_context *ctx, int64_t first, int64_t n, const void *arg)
 {
     const density_job *j = arg;
     const thiele_model *model = j->s->model;
     int P = model->encoder.targets;
-    double *gathered = thi_gathered_part(&j->s->outputs, first);
     double *one = NULL;
     double *density = NULL;
     thi_marginals part;
-    thi_marginals_part(&part, model, j->n, j->mu, j->v, first, n, gathered);
+    thi_marginals_part(&part, model, j->n, j->mu, j->v, first, n, thi_gathered_part(&j->s->outputs, first));
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &one, (size_t)(n * P), sizeof *one));
     THI_TRY(thi_alloc(ctx, &density, (size_t)n, sizeof *density));
-    for (int p = 0; p < P; p++) {
-        for (int64_t i = 0; i < n * P; i++) {
-            one[i] = i % P == p ? j->y[first * P + i] : NAN;
+    THI_TRY(losses(j, expect, ctx, &part, first, one, density));
+    if (j->s->quick) {
+        for (int64_t i = first * P; i < (first + n) * P; i++) {
+            j->crps[i] = NAN;
         }
-        THI_TRY(thi_mixture_log_predictive(expect, ctx, &part, one, density));
-        for (int64_t i = 0; i < n; i++) {
-            j->loss[(first + i) * P + p] = log(model->encoder.target[p].scale) - density[i];
-        }
+    } else {
+        THI_TRY(thi_mixture_crps(expect, ctx, &part, j->y + first * P, j->crps + first * P));
     }
 out:
     thi_free(one);
@@ -87,15 +108,23 @@ out:
 }
 
 /* The same after calibration, whose law is known by its spread. */
-static void calibrated_densities(const thi_scorer *s, int64_t n, const double *y, double *loss)
+static thiele_status calibrated_densities(const density_job *j, thiele_context *ctx)
 {
-    const thiele_model *model = s->model;
+    const thiele_model *model = j->s->model;
     int P = model->encoder.targets;
-    for (int64_t i = 0; i < n * P; i++) {
-        double density = thi_calibrated_log_density(&model->calibration.law[i % P], &s->outputs.spread[i],
-                                                    model->lik->ops->support, y[i]);
-        loss[i] = log(model->encoder.target[i % P].scale) - density;
+    thi_support support = model->lik->ops->support;
+    thiele_status status = THIELE_OK;
+    for (int64_t i = 0; i < j->n * P && status == THIELE_OK; i++) {
+        const thi_residual_law *law = &model->calibration.law[i % P];
+        const thi_spread *spread = &j->s->outputs.spread[i];
+        double density = thi_calibrated_log_density(law, spread, support, j->y[i]);
+        j->loss[i] = log(model->encoder.target[i % P].scale) - density;
+        j->crps[i] = NAN;
+        if (!isnan(j->y[i])) {
+            status = thi_calibrated_crps(law, spread, support, ctx, j->y[i], &j->crps[i]);
+        }
     }
+    return status;
 }
 
 static void keep_number(thi_scorer *s, int64_t from, int64_t at, double y)
@@ -106,13 +135,27 @@ static void keep_number(thi_scorer *s, int64_t from, int64_t at, double y)
     s->y[at] = target->center + target->scale * y;
     s->mean[at] = o->mean[from];
     s->variance[at] = o->variance[from];
+    s->crps[at] *= target->scale;
     for (int i = 0; i < INTERVALS && s->options.quantile_count > 0; i++) {
         bool inside = s->y[at] >= quantile[2 * i] && s->y[at] <= quantile[2 * i + 1];
         s->inside[at] |= (unsigned char)(inside << i);
     }
 }
 
-/* Of a label: mean holds whether the guess is wrong. */
+/* The CRPS of the number of a class: the sum over classes of (P(Y <= c) - [c >= label])^2. */
+static double ranked(int classes, int label, const double *probability)
+{
+    double below = 0.0;
+    double sum = 0.0;
+    for (int c = 0; c < classes - 1; c++) {
+        below += probability[c];
+        double off = below - (c >= label);
+        sum += off * off;
+    }
+    return sum;
+}
+
+/* Of a label: mean holds whether the guess is wrong, variance its Brier score. */
 static void keep_label(thi_scorer *s, int64_t from, int64_t at, double y)
 {
     const thi_outputs *o = &s->outputs;
@@ -123,6 +166,8 @@ static void keep_label(thi_scorer *s, int64_t from, int64_t at, double y)
         best = probability[c] > probability[best] ? c : best;
     }
     s->mean[at] = best != label;
+    s->variance[at] = thiele_brier(o->classes, label, probability);
+    s->crps[at] = thi_model_has_order(s->model) ? ranked(o->classes, label, probability) : NAN;
     s->loss[at] = -log(probability[label]);
 }
 
@@ -132,11 +177,11 @@ thiele_status thi_scorer_add(thi_scorer *s, thiele_context *ctx, int64_t n, cons
     const thi_outputs *o = &s->outputs;
     int P = o->outputs;
     int64_t first = s->rows * P;
-    density_job job = {s, n, y, mu, v, s->loss + first};
+    density_job job = {s, n, y, mu, v, s->loss + first, s->crps + first};
     thiele_status status = thi_outputs_make(&s->outputs, ctx, n, NULL, mu, v);
     bool calibrated = s->densities && thi_outputs_calibrated(o);
     if (status == THIELE_OK && calibrated) {
-        calibrated_densities(s, n, y, s->loss + first);
+        status = calibrated_densities(&job, ctx);
     } else if (status == THIELE_OK && s->densities) {
         status = thi_expect_rows(s->model->lik, ctx, NULL, n, densities, &job);
     }
@@ -154,7 +199,7 @@ thiele_status thi_scorer_add(thi_scorer *s, thiele_context *ctx, int64_t n, cons
 /* --- all of them -----------------------------------------------------------------------------------------------------
  */
 
-static const thiele_scores no_scores = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+const thiele_scores thi_no_scores = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 
 static double average(int64_t n, int stride, const double *value)
 {
@@ -166,7 +211,7 @@ static double average(int64_t n, int stride, const double *value)
 }
 
 /* Drops the rows where target p is missing; returns how many are left, contiguous in the first places of each array. */
-static int64_t compact(thi_scorer *s, int p, double *y, double *mean, double *variance, double *loss,
+static int64_t compact(thi_scorer *s, int p, double *y, double *mean, double *variance, double *loss, double *crps,
                        unsigned char *inside)
 {
     int P = s->outputs.outputs;
@@ -178,6 +223,7 @@ static int64_t compact(thi_scorer *s, int p, double *y, double *mean, double *va
             mean[n] = s->mean[at];
             variance[n] = s->variance[at];
             loss[n] = s->loss[at];
+            crps[n] = s->crps[at];
             inside[n++] = s->inside[at];
         }
     }
@@ -190,18 +236,6 @@ static bool continuous(const thiele_model *model)
     return model->lik->ops->support <= THI_SUPPORT_UNIT;
 }
 
-/* The variance after calibration is that of the residuals' law times the squared spread. */
-static double calibrated_crps(const thi_residual_law *law, int64_t n, const double *y, const double *mean,
-                              const double *variance)
-{
-    double sum = 0.0;
-    for (int64_t i = 0; i < n; i++) {
-        double spread = sqrt(variance[i] / law->square);
-        sum += spread * thi_residual_crps(law, (y[i] - mean[i]) / spread);
-    }
-    return sum / (double)n;
-}
-
 static thiele_status score_numbers(thi_scorer *s, thiele_context *ctx, int p, thiele_scores *scores)
 {
     size_t rows = (size_t)s->rows;
@@ -209,28 +243,26 @@ static thiele_status score_numbers(thi_scorer *s, thiele_context *ctx, int p, th
     double *block = NULL;
     unsigned char *inside = NULL;
     thiele_status status;
-    THI_TRY(thi_alloc(ctx, &block, 4 * rows, sizeof *block));
+    THI_TRY(thi_alloc(ctx, &block, 5 * rows, sizeof *block));
     THI_TRY(thi_alloc(ctx, &inside, rows, sizeof *inside));
     double *y = block;
     double *mean = block + rows;
     double *variance = block + 2 * rows;
     double *loss = block + 3 * rows;
-    int64_t n = compact(s, p, y, mean, variance, loss, inside);
-    *scores = no_scores;
+    double *crps = block + 4 * rows;
+    int64_t n = compact(s, p, y, mean, variance, loss, crps, inside);
+    *scores = thi_no_scores;
     if (n == 0) {
         goto out;
     }
     if (!s->densities) {
         status = thiele_score_gaussian(ctx, n, y, mean, variance, target->mean, target->variance, scores);
-        scores->error_rate = scores->nlp = NAN;
         goto out;
     }
     thi_score_errors(n, y, mean, target->mean, continuous(s->model) ? target->variance : NAN, scores);
     scores->nlpd = average(n, 1, loss);
     scores->msll += scores->nlpd;
-    if (thi_outputs_calibrated(&s->outputs) && thi_model_is_normal(s->model)) {
-        scores->crps = calibrated_crps(&s->model->calibration.law[p], n, y, mean, variance);
-    }
+    scores->crps = average(n, 1, crps);
     double *coverage[INTERVALS] = {&scores->coverage50, &scores->coverage90, &scores->coverage95};
     for (int i = 0; i < INTERVALS && s->options.quantile_count > 0; i++) {
         int64_t count = 0;
@@ -251,10 +283,12 @@ thiele_status thi_scorer_finish(thi_scorer *s, thiele_context *ctx, thiele_score
         return thi_fail(ctx, THIELE_ERROR_DATA, "no row is left to score");
     }
     if (s->outputs.classes > 0) {
-        *scores = no_scores;
+        *scores = thi_no_scores;
         scores->rows = s->rows;
         scores->error_rate = average(s->rows, 1, s->mean);
         scores->nlp = average(s->rows, 1, s->loss);
+        scores->brier = average(s->rows, 1, s->variance);
+        scores->crps = average(s->rows, 1, s->crps);
         return THIELE_OK;
     }
     thiele_status status = THIELE_OK;

@@ -10,12 +10,13 @@ typedef struct thi_scorer {
     bool densities;                 /* scores of numbers come from densities: the predictions are no Gaussians */
     thi_outputs outputs;
     int64_t rows, capacity;
-    /* Of all rows, P x rows each; of classes the probability of the label and whether the guess is wrong. */
-    double *y, *mean, *variance, *loss;
+    bool quick;
+    /* Of all rows, P x rows each; of classes as keep_label says. */
+    double *y, *mean, *variance, *loss, *crps;
     unsigned char *inside; /* bit i: in the i-th of the central intervals */
 } thi_scorer;
 
-/* quick: without the coverage of intervals where that takes quantiles. */
+/* quick: without the coverage of intervals where that takes quantiles, and CRPS where that takes integrals. */
 thiele_status thi_scorer_open(thi_scorer *scorer, thiele_context *ctx, const thiele_model *model, int64_t capacity,
                               bool quick);
 void thi_scorer_close(thi_scorer *scorer);
@@ -24,6 +25,9 @@ thiele_status thi_scorer_add(thi_scorer *scorer, thiele_context *ctx, int64_t n,
                              const double *v);
 /* scores: one of each target. Error: DATA when there are no rows. */
 thiele_status thi_scorer_finish(thi_scorer *scorer, thiele_context *ctx, thiele_scores *scores);
+
+/* No rows, and NaN for each score. */
+extern const thiele_scores thi_no_scores;
 
 /*
  * metrics.c: what is known of errors without the density: rmse, mae, smse, and in msll minus the loss of a Gaussian

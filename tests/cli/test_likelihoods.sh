@@ -39,28 +39,44 @@ fits() { # TARGET LIKELIHOOD COLUMNS-OF-THE-PREDICTION [OPTIONS]
     run score m.thiele d.csv --json --drop-missing
     expect_done
 }
+# CRPS of numbers, of each target by itself: that of a point is the absolute error, of a law that is too wide somewhat more.
+crps='all(0 < s["crps"] < 2 * s["mae"] and "brier" not in s for s in (d["t"], d["u"])) if "t" in d else 0 < d["crps"] < 2 * d["mae"]'
 fits yes bernoulli 'label,p.no,p.yes'
-expect_that "$out" '0 <= d["error_rate"] < 0.4 and 0 < d["nlp"] < 0.7 and "rmse" not in d'
+expect_that "$out" '0 <= d["error_rate"] < 0.4 and 0 < d["nlp"] < 0.7 and 0 < d["brier"] < 0.5 and "rmse" not in d and "crps" not in d'
 fits yes bernoulli-probit 'label,p.no,p.yes'
 fits yes svm 'label,p.no,p.yes'
 fits colour softmax 'label,p.blue,p.green,p.red'
 expect_that "$out" '0 <= d["error_rate"] < 0.6'
 fits grade ordinal 'label,p.low,p.mid,p.high' --classes low,mid,high
+expect_that "$out" '0 < d["crps"] < 2 and 0 < d["brier"] < 2'
 fits count poisson 'mean,sd'
 expect_that "$out" 'd["nlpd"] > 0 and "error_rate" not in d'
+expect_that "$out" "$crps"
 fits count negative-binomial 'mean,sd' --exposure hours
+expect_that "$out" "$crps"
 fits count 'binomial(trials=50)' 'mean,sd'
+expect_that "$out" "$crps"
 fits amount gamma 'mean,sd'
+expect_that "$out" "$crps"
 fits amount exponential 'mean,sd'
+expect_that "$out" "$crps"
 fits amount warped 'mean,sd'
+expect_that "$out" "$crps"
 fits share beta 'mean,sd'
+expect_that "$out" "$crps"
 fits t student-t 'mean,sd'
+expect_that "$out" "$crps"
 fits t laplace 'mean,sd'
+expect_that "$out" "$crps"
 fits t matern32 'mean,sd'
+expect_that "$out" "$crps"
 fits t heteroscedastic 'mean,sd'
+expect_that "$out" "$crps"
 fits t,u 'mixing(latents=2)' 'mean.t,sd.t,mean.u,sd.u'
 expect_that "$out" 'd["t"]["rows"] == 60 and d["u"]["rows"] == 48'
+expect_that "$out" "$crps"
 fits t,u 'gprn(nodes=1)' 'mean.t,sd.t,mean.u,sd.u'
+expect_that "$out" "$crps"
 
 # The way of expectation is what was asked for; one that is not offered is refused.
 # shellcheck disable=SC2086

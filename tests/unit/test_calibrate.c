@@ -4,6 +4,7 @@
  */
 #include "model_testing.h"
 
+#include "likelihood/special.h"
 #include "model/calibration.h"
 
 static double draw(uint64_t seed, uint64_t row, uint64_t index)
@@ -90,6 +91,39 @@ static void test_law_moments(void **state)
     assert_true(thi_residual_law_finish(&normal));
     assert_near(normal.square, 1.0, 1e-14, 0);
     assert_near(thi_residual_crps(&normal, t), thiele_crps_gaussian(t, 0.0, 1.0), 1e-12, 0);
+}
+
+/*
+ * CRPS on each axis: of a law that is log-normal its closed form; of one with knots and two sides, which has none,
+ * dCRPS/dy = 2 F(y) - 1.
+ */
+static void test_crps_of_axes(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    static const thi_spread even = {0.7, 0.4, 0.7}, sides = {0.2, 0.1, 0.9};
+    thi_residual_law normal = {0}, law = heavy_law(3, 2000);
+    double got, crps[2], h = 1e-4;
+    assert_true(thi_residual_law_finish(&normal));
+    for (int i = 0; i < 4; i++) {
+        double y = exp(0.9 * i - 1.0), z = (log(y) - 0.4) / 0.7;
+        double want = y * (2.0 * thi_normal_cdf(z) - 1.0) -
+                      2.0 * exp(0.4 + 0.245) * (thi_normal_cdf(z - 0.7) + thi_normal_cdf(0.7 / sqrt(2.0)) - 1.0);
+        assert_ok(ctx, thi_calibrated_crps(&normal, &even, THI_SUPPORT_POSITIVE, ctx, y, &got));
+        assert_near(got, want, 2e-7, 0);
+    }
+    for (int support = THI_SUPPORT_REAL; support <= THI_SUPPORT_UNIT; support++) {
+        for (double y = 0.2; y < 1.0; y += 0.3) {
+            double t = thi_spread_residual(&sides, (thi_support)support, y);
+            for (int k = 0; k < 2; k++) {
+                double at = y + (k == 0 ? -h : h);
+                assert_ok(ctx, thi_calibrated_crps(&law, &sides, (thi_support)support, ctx, at, &crps[k]));
+            }
+            assert_near((crps[1] - crps[0]) / (2.0 * h), 2.0 * thi_normal_cdf(thi_residual_score(&law, t)) - 1.0, 0,
+                        1e-3);
+        }
+    }
+    thiele_context_destroy(ctx);
 }
 
 /* The density integrates to 1 on each support, also with sides of different spread. */
@@ -446,6 +480,7 @@ int main(void)
         cmocka_unit_test(test_law_is_monotone_and_inverts),
         cmocka_unit_test(test_law_of_ties),
         cmocka_unit_test(test_law_moments),
+        cmocka_unit_test(test_crps_of_axes),
         cmocka_unit_test(test_density),
         cmocka_unit_test(test_finite_sample_coverage),
         cmocka_unit_test(test_temperature),

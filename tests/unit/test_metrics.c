@@ -239,6 +239,16 @@ static void known_classes(void **state)
     assert_true(error_rate == 0.0 && nlp == 0.0);
 }
 
+/* Squares of what is off, over all classes: 0 when it is certain and right, 2 when wrong. */
+static void brier_scores(void **state)
+{
+    (void)state;
+    static const double sure[] = {0.0, 1.0, 0.0}, even[] = {0.25, 0.25, 0.25, 0.25}, two[] = {0.3, 0.7};
+    assert_true(thiele_brier(3, 1, sure) == 0.0 && thiele_brier(3, 2, sure) == 2.0);
+    assert_true(thiele_brier(4, 2, even) == 0.75);
+    assert_near(thiele_brier(2, 1, two), 2.0 * 0.3 * 0.3, 4 * DBL_EPSILON, 0.0);
+}
+
 static void classes_refuse(void **state)
 {
     thiele_context *ctx = *state;
@@ -277,6 +287,7 @@ int main(void)
         cmocka_unit_test(calibrated_draws),       cmocka_unit_test(sums_keep_their_digits),
         cmocka_unit_test(no_training_statistics), cmocka_unit_test(gaussian_refuses),
         cmocka_unit_test(known_classes),          cmocka_unit_test(classes_refuse),
+        cmocka_unit_test(brier_scores),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
