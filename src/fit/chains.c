@@ -96,7 +96,7 @@ double thi_chains_bytes(int64_t n, int groups, const thi_chains_settings *settin
     int chains = settings->chains > 0 ? settings->chains : 4;
     const thi_sampler *sampler = find_sampler(settings->sampler);
     bool own = sampler != NULL && sampler->needs_augmentation;
-    return 8.0 * (double)n * (double)n * (2.0 * groups + (own ? chains : 0)) + 160.0 * (double)n * chains;
+    return 8.0 * (double)n * (double)n * (2.0 * groups + (own ? chains * (1.0 + 0.5 * groups) : 0.0)) + 160.0 * (double)n * chains;
 }
 
 /* --- starts ---------------------------------------------------------------------------------------------------------

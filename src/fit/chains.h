@@ -36,7 +36,8 @@ typedef struct thi_chains_result {
     double *f;           /* n x Q x S, owned: thi_chains_clear; a chain's draws lie together, in their order */
     thi_mixing mixing;   /* over the f that were watched; NaN with fewer than 4 draws */
     int64_t watched;     /* n Q, or fewer evenly spread ones where all draws of all would take too much memory */
-    double acceptance;   /* accepted share of the proposals after burn-in; 1 of gibbs */
+    double acceptance;   /* accepted share of the proposals after burn-in; of gibbs: of its split draws (gibbs_split.h),
+                            or 1 */
     int64_t divergences; /* of hmc, after burn-in: steps whose energy was lost */
     double step;         /* in use at the end, mean over the chains; 0: the sampler has none */
     double seconds;      /* of one draw of one chain on its thread */
