@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "linalg/vector.h"
+
 /* --- the model ------------------------------------------------------------------------------------------------------
  */
 
@@ -43,12 +45,6 @@ static void fill_rows(thi_chain_model *model, const thi_latents *latents, const 
             o[i] += rows->offset[i];
         }
     }
-    for (int64_t i = 0; i < rows->n; i++) {
-        model->missing[i] = true;
-        for (int p = 0; p < rows->outputs; p++) {
-            model->missing[i] = model->missing[i] && isnan(rows->y[i * rows->outputs + p]);
-        }
-    }
 }
 
 thiele_status thi_chain_model_open(thi_chain_model *model, thiele_context *ctx, const thi_spec *spec,
@@ -65,7 +61,6 @@ thiele_status thi_chain_model_open(thi_chain_model *model, thiele_context *ctx, 
     THI_TRY(thi_alloc(ctx, &model->K, (size_t)latents->groups, sizeof *model->K));
     THI_TRY(thi_alloc(ctx, &model->L, (size_t)latents->groups, sizeof *model->L));
     THI_TRY(thi_alloc(ctx, &model->o, (size_t)(rows->n * latents->count), sizeof *model->o));
-    THI_TRY(thi_alloc(ctx, &model->missing, (size_t)rows->n, sizeof *model->missing));
     for (int g = 0; g < latents->groups; g++) {
         THI_TRY(fill_group(model, ctx, &latents->prior[g], rows, g));
     }
@@ -86,7 +81,6 @@ void thi_chain_model_close(thi_chain_model *model)
     thi_free(model->K);
     thi_free(model->L);
     thi_free(model->o);
-    thi_free(model->missing);
     *model = (thi_chain_model){0};
 }
 
@@ -176,11 +170,22 @@ thi_stream thi_chain_row_stream(const thi_chain *chain, int64_t row)
     return (thi_stream){chain->ctx->seed, THI_RANDOM_CHAIN, (uint64_t)chain->number * CHAIN_ROWS + (uint64_t)row};
 }
 
+/* Pairs of them, at most PAIRS at a time: the first of all pairs, then the second ones. */
 void thi_chain_normals(thi_chain *chain, int64_t count, double *out)
 {
+    enum { PAIRS = 128 };
+    double u[PAIRS], v[PAIRS], x[PAIRS], y[PAIRS], four[4];
     thi_stream stream = own_stream(chain);
-    for (int64_t i = 0; i < count; i++) {
-        out[i] = thi_random_normal(stream, chain->next++);
+    for (int64_t done = 0; done < count; done += 2 * PAIRS) {
+        int64_t left = count - done < 2 * PAIRS ? count - done : 2 * PAIRS, pairs = (left + 1) / 2;
+        for (int64_t k = 0; k < pairs; k += 2) {
+            thi_random_uniforms(stream, chain->next++, four);
+            memcpy(u + k, four, 2 * sizeof *u);
+            memcpy(v + k, four + 2, 2 * sizeof *v);
+        }
+        thi_vector()->normals(pairs, u, v, x, y);
+        memcpy(out + done, x, (size_t)pairs * sizeof *out);
+        memcpy(out + done + pairs, y, (size_t)(left - pairs) * sizeof *out);
     }
 }
 

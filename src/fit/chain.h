@@ -17,7 +17,6 @@ typedef struct thi_chain_model {
     int groups;
     thi_matrix *K, *L; /* one a group: K + jitter, full symmetric, and its factor */
     double *o;         /* n x Q */
-    bool *missing;     /* n: no output was observed */
     double jitter;     /* the most that was added to a diagonal */
 } thi_chain_model;
 /* spec and rows outlive it. n^3/3 flops a group. */

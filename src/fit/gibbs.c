@@ -26,7 +26,7 @@ typedef struct gibbs {
     double *typical;             /* n x Q: see look_at */
     double *s, *a, *z;           /* n each */
     double *lambda, *nu;         /* n x Q: sites of r = f - o */
-    double *row_lambda, *row_nu; /* Q */
+    double *row_lambda, *row_nu; /* Q x n: sites of f */
     int latents;                 /* Q */
 } gibbs;
 
@@ -58,8 +58,9 @@ static thiele_status gibbs_open(void **state, thi_chain *chain)
     const struct {
         double **vector;
         size_t count;
-    } all[] = {{&g->s, n},      {&g->a, n},          {&g->z, n},      {&g->lambda, n * Q},
-               {&g->nu, n * Q}, {&g->row_lambda, Q}, {&g->row_nu, Q}, {&g->typical, n * Q}};
+    } all[] = {{&g->s, n},          {&g->a, n},          {&g->z, n},
+               {&g->lambda, n * Q}, {&g->nu, n * Q},     {&g->row_lambda, n * Q},
+               {&g->row_nu, n * Q}, {&g->typical, n * Q}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         THI_TRY(thi_alloc(chain->ctx, all[i].vector, all[i].count, sizeof(double)));
     }
@@ -171,20 +172,16 @@ static thiele_status look(thi_chain *chain, gibbs *g)
 /* --- the sites given f, and a step ----------------------------------------------------------------------------------
  */
 
-/* Rows without an observation keep their zeros. */
 static void draw_sites(thi_chain *chain, gibbs *g)
 {
     const thi_chain_model *m = chain->model;
-    int64_t n = m->n, Q = m->latents, P = m->lik->outputs;
-    for (int64_t i = 0; i < n; i++) {
-        if (m->missing[i]) {
-            continue;
-        }
-        thi_augmented_site(m->lik, thi_chain_row_stream(chain, i), (uint64_t)chain->steps, m->y + i * P,
-                           chain->f + i * Q, g->row_lambda, g->row_nu);
-        for (int64_t q = 0; q < Q; q++) {
-            g->lambda[i + q * n] = g->row_lambda[q];
-            g->nu[i + q * n] = g->row_nu[q] - g->row_lambda[q] * m->o[i + q * n];
+    int64_t n = m->n, Q = m->latents;
+    thi_augmented_sites(m->lik, n, thi_chain_row_stream(chain, 0), (uint64_t)chain->steps, m->y, chain->f,
+                        g->row_lambda, g->row_nu);
+    for (int64_t q = 0; q < Q; q++) {
+        for (int64_t i = 0; i < n; i++) {
+            g->lambda[i + q * n] = g->row_lambda[q + i * Q];
+            g->nu[i + q * n] = g->row_nu[q + i * Q] - g->row_lambda[q + i * Q] * m->o[i + q * n];
         }
     }
 }
