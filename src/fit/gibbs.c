@@ -17,8 +17,10 @@
 /* A site is weak when it brings less than this share of the prior's precision. */
 static const double WEAK = 1e-6;
 
-/* Dense draws from which typical sites are taken, and the burn-in that is long enough for it. */
-enum { LOOK = 20, LONG = 3 * LOOK };
+/* Dense draws from which typical sites are taken; split draws after which it is judged whether they move. */
+enum { LOOK = 20, JUDGE = 40 };
+/* The least share of proposals that a split draw must accept: data that no f explains have few taken. */
+static const double TAKEN = 0.3;
 
 typedef struct gibbs {
     thi_matrix B;
@@ -159,12 +161,18 @@ static void look_at(const thi_chain *chain, gibbs *g)
 static thiele_status look(thi_chain *chain, gibbs *g)
 {
     thiele_status status = THIELE_OK;
-    if (chain->steps > LOOK || chain->settings->burn_in < LONG) {
+    if (chain->steps > LOOK + JUDGE || chain->settings->burn_in < LOOK + JUDGE) {
         return status;
     }
-    look_at(chain, g);
-    for (int q = 0; q < g->latents && chain->steps == LOOK && status == THIELE_OK; q++) {
-        status = thi_split_open(&g->split[q], chain, q, g->typical + q * chain->model->n, g->B);
+    if (chain->steps <= LOOK) {
+        look_at(chain, g);
+    }
+    for (int q = 0; q < g->latents && status == THIELE_OK; q++) {
+        if (chain->steps == LOOK) {
+            status = thi_split_open(&g->split[q], chain, q, g->typical + q * chain->model->n, g->B);
+        } else if (chain->steps == LOOK + JUDGE && (double)g->split[q].moved < TAKEN * JUDGE) {
+            thi_split_close(&g->split[q]);
+        }
     }
     return status;
 }

@@ -14,6 +14,12 @@ enum { SWEEPS = 4 };
  * ten are accepted. Of d, that is: a moves at every turn.
  */
 static const double LEFT = 0.25;
+/*
+ * a is drawn by this share on the other side of its mean from where it was (over-relaxation: Adler 1981; Neal 1998):
+ * about what the auxiliary variables carry over from turn to turn (0.04 to 0.25 of the lag-1 autocorrelation of f in
+ * table 2 of augmented-aaci), which cancels it; squares of f see its square.
+ */
+static const double BEYOND = 0.125;
 /* A row is heavy when its square would tilt its own variance by more than this share. */
 static const double HEAVY = 0.1;
 /* Of a direction's length: what two passes of Gram and Schmidt still make orthogonal. */
@@ -192,7 +198,10 @@ out:
 /* --- a given d ------------------------------------------------------------------------------------------------------
  */
 
-/* U'Lambda U + I = P P' in place; a = P^-T (P^-1 U'(nu - lambda d) + e). */
+/*
+ * With U'Lambda U + I = P P', mean = P^-T P^-1 U'(nu - lambda d) and b = BEYOND,
+ *   a = mean - b (a - mean) + sqrt(1 - b^2) P^-T e
+ */
 static thiele_status draw_a(thi_split *split, thi_chain *chain, const double *lambda, const double *nu, thi_matrix work)
 {
     int64_t n = split->K.rows, rank = split->rank;
@@ -216,11 +225,14 @@ static thiele_status draw_a(thi_split *split, thi_chain *chain, const double *la
     if (status != THIELE_OK) {
         return status;
     }
-    thi_blas_gemv(THI_T, 1.0, split->U, split->x, 0.0, split->a);
-    thi_blas_trsv(THI_N, P, split->a);
-    thi_chain_normals(chain, rank, split->z);
-    thi_blas_axpy(rank, 1.0, split->z, split->a);
-    thi_blas_trsv(THI_T, P, split->a);
+    thi_blas_gemv(THI_T, 1.0 + BEYOND, split->U, split->x, 0.0, split->z);
+    thi_blas_trsv(THI_N, P, split->z);
+    thi_chain_normals(chain, rank, split->x);
+    thi_blas_axpy(rank, sqrt(1.0 - BEYOND * BEYOND), split->x, split->z);
+    thi_blas_trsv(THI_T, P, split->z);
+    for (int64_t j = 0; j < rank; j++) {
+        split->a[j] = split->z[j] - BEYOND * split->a[j];
+    }
     return THIELE_OK;
 }
 
@@ -332,6 +344,7 @@ static thiele_status draw_d(thi_split *split, thi_chain *chain, const double *la
     double worse = light_squares(split, lambda, h, split->trial) - light_squares(split, lambda, h, split->d);
     *accepted = log(thi_chain_uniform(chain)) < -0.5 * worse;
     if (*accepted > 0.0) {
+        split->moved++;
         double *d = split->d;
         split->d = split->trial;
         split->trial = d;

@@ -3,7 +3,7 @@
  * Q (n x m) in the whitened space, K = L L' and U = L Q,
  *   r = U a + d,   a ~ N(0, I),  d ~ N(0, K - U U'),
  * and the two take turns, both under the sites exp(nu r - lambda r^2/2):
- *   a given d: Gaussian of precision I + U'Lambda U, drawn as it is; n m^2 + m^3/3 flops.
+ *   a given d: Gaussian of precision I + U'Lambda U, drawn beyond its mean by a little; n m^2 + m^3/3.
  *   d given a: proposed from the prior tilted by the linear part of the sites and by the squares of the heavy ones,
  *              accepted by the squares of the others (Metropolis and Hastings), which are small; 2 n^2 + 8 n m flops.
  * Q spans the leading directions of L'Lambda L at typical sites, so that little of d is accepted or refused and neither
@@ -23,6 +23,7 @@ typedef struct thi_split {
     double *x, *z;   /* n each: work */
     double *trial;   /* n */
     int64_t *heavy;  /* n: rows */
+    int64_t moved;   /* how often d did so far */
 } thi_split;
 
 /*
