@@ -130,7 +130,8 @@ double thi_draw_polya_gamma_again(thi_stream stream, uint64_t first, double z, d
  * Any b: 2 pi^2 PG(b, c) = sum_k g_k w_k, w_k = 1/((k - 1/2)^2 + c^2/(4 pi^2)), g_k ~ Gamma(b, 1) (Polson, Scott and
  * Windle 2013, equation 1). The sum ends after SUMMED terms, more for a small b; an inverse Gaussian variable of the
  * same mean and variance stands for the rest. Its third cumulant, 3 variance^2/mean, is that of the rest for a large c
- * and 3/3.6 of it at c = 0: where the rest has 1e-4 of the variance, as here, no 1e9 draws tell the difference.
+ * and 3/3.6 of it at c = 0, where the rest has 1e-4 of the variance. A million draws do not show the difference for b
+ * from 0.05 to 200 and c up to 200; at b = 0.02 and c = 200 the distribution function is off by 0.003.
  */
 static double sum_of_gammas(thi_stream stream, uint64_t first, double b, double c)
 {
