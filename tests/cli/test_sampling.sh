@@ -135,7 +135,7 @@ cp m.thiele one.thiele
 class --method gibbs --inducing 20 --draws 50 --threads 2
 check "threads change no bit" cmp m.thiele one.thiele
 class --method gibbs --inducing 20 --draws 100000 --deadline 0.02
-expect_done
+expect_err 'stopped before their first draw'
 class --method hmc --inducing 20
 expect_refusal 2 'no inducing inputs'
 
