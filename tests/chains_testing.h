@@ -62,4 +62,56 @@ static inline thiele_status run_chains(chain_setting *s, thiele_context *c, cons
     return thi_chains_run(c, &driver, &s->spec, &s->rows, settings, result);
 }
 
+/* --- comparing draws with what they should be ------------------------------------------------------------------------
+ */
+
+/* The draws of a product of deviations of f_i and f_j (j < 0: of f_i itself), chain by chain; NULL mean: zero. */
+static inline double *series(const thi_chains_result *r, const double *mean, int64_t i, int64_t j)
+{
+    int64_t all = r->n * r->latents;
+    double *x = malloc((size_t)r->kept * sizeof *x);
+    for (int64_t s = 0; s < r->kept; s++) {
+        const double *f = r->f + s * all;
+        x[s] = j < 0 ? f[i] : (f[i] - mean[i]) * (f[j] - mean[j]);
+    }
+    return x;
+}
+
+/* Mean of the draws and its standard error by effective draws. */
+static inline double estimate(const thi_chains_result *r, const double *mean, int64_t i, int64_t j, double *error)
+{
+    double *x = series(r, mean, i, j), sum = 0.0;
+    thi_diagnosis d;
+    for (int64_t s = 0; s < r->kept; s++) {
+        sum += x[s] / (double)r->kept;
+    }
+    thi_diagnose(r->chains, r->kept / r->chains, x, &d, NULL);
+    *error = sqrt(d.pooled / d.ess_multichain);
+    free(x);
+    return sum;
+}
+
+/* Means and covariances (n Q x n Q) within four standard errors; NULL covariance: variances v alone. */
+static inline void assert_moments(const thi_chains_result *r, const double *mean, const double *covariance,
+                                  const double *v)
+{
+    int64_t all = r->n * r->latents;
+    for (int64_t i = 0; i < all; i++) {
+        double error, got = estimate(r, mean, i, -1, &error);
+        assert_near(got, mean[i], 0.0, 4.0 * error);
+        for (int64_t j = covariance != NULL ? 0 : i; j <= i; j++) {
+            got = estimate(r, mean, i, j, &error);
+            assert_near(got, covariance != NULL ? covariance[i + j * all] : v[i], 0.0, 4.0 * error);
+        }
+    }
+}
+
+/* All draws are kept. Walks are thinned, lest their errors say nothing. */
+static inline thi_chains_settings keep_all(const char *sampler, int64_t draws)
+{
+    bool walk = strcmp(sampler, "mh") == 0;
+    return (thi_chains_settings){
+        .sampler = sampler, .draws = draws, .burn_in = 500, .thin = walk ? 10 : 1, .keep = 4 * draws};
+}
+
 #endif

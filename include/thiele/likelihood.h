@@ -56,7 +56,8 @@ typedef struct thiele_likelihood_parameter {
     int positive; /* 1: positive, learned as a log */
 } thiele_likelihood_parameter;
 
-/* Of an augmentation: log p(y | f) = log_c + g f + log phi(r), r = alpha - beta f + gamma f^2. */
+/* Of an augmentation: log p(y | f) = log_c + g f + log phi(r), r = alpha - beta f + gamma f^2, or their part of one
+ * latent. */
 typedef struct thiele_likelihood_coefficients {
     double log_c, g, alpha, beta, gamma;
 } thiele_likelihood_coefficients;
@@ -87,14 +88,16 @@ typedef struct thiele_likelihood_spec {
     int classes; /* of THIELE_SUPPORT_CLASS */
     void *user;
     /*
-     * Optional, both or neither, for one output and one latent: an augmentation, from which the conjugate method and
-     * the Gibbs sampler follow. It writes the density with a function phi of r = alpha - beta f + gamma f^2 >= 0,
-     *     log p(y | f) = log_c + g f + log phi(r),
-     * where phi(0) = 1 and phi is completely monotone (its derivatives alternate in sign): the Laplace transform of a
-     * positive variable omega. log_phi gives the log of phi, any branch of it, at the complex number r[0] + i r[1],
-     * r[0] >= 0; the log so that it does not underflow where r is large. The law of omega should have a density. phi
-     * may depend on y. With these log_density may be NULL. thiele_likelihood_try finds most functions that are no such
-     * thing. A spec of an earlier header, which ends before these, stays valid. At most 64 parameters.
+     * Optional, both or neither: an augmentation, from which the conjugate method and the Gibbs sampler follow. It
+     * writes the density with a function phi of r = alpha - beta f + gamma f^2 >= 0,
+     *     log p(y | f) = log_c + g f + log phi(r).
+     * With Q latents out has Q entries (all zeros before the call), and log_c, g f and r are the sums of theirs: what
+     * belongs to no latent may stand in the first. Here phi(0) = 1 and phi is completely monotone (its derivatives
+     * alternate in sign): the Laplace transform of a positive variable omega. log_phi gives the log of phi, any branch
+     * of it, at the complex number r[0] + i r[1], r[0] >= 0; the log so that it does not underflow where r is large.
+     * The law of omega should have a density. phi may depend on y. With these log_density may be NULL; the density must
+     * then add up to 1. thiele_likelihood_try finds most functions that are no such thing. A spec of an earlier header,
+     * which ends before these, stays valid. At most 64 latents and 64 parameters.
      */
     void (*coefficients)(const double *y, const double *parameters, thiele_likelihood_coefficients *out, void *user);
     void (*log_phi)(const double *y, const double *parameters, const double *r, double *out, void *user);
@@ -135,8 +138,8 @@ THIELE_API thiele_status thiele_likelihood_load(thiele_likelihood **out, thiele_
  * Evaluates the density of n rows (y is P x n) at a few values of f in a child process, so that a plug-in that crashes,
  * hangs or returns NaN gives an error and not the end of the program. A few rows are enough. Errors: NUMERIC (it did
  * one of these: the sentence says which, and for which y and f), ARGUMENT (an augmentation whose phi is not 1 at 0, or
- * grows, or is seen not to be completely monotone, or that is not the log_density: the sentence says which), IO (no
- * process could be started), MEMORY.
+ * grows, or is seen not to be completely monotone, or that is not the log_density or, where there is none, does not
+ * add up to 1 over all y: the sentence says which), IO (no process could be started), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_try(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
                                                const double *y);

@@ -182,6 +182,8 @@ typedef struct thi_stream {
 } thi_stream;
 uint64_t thi_random_bits(thi_stream stream, uint64_t index);
 double thi_random_uniform(thi_stream stream, uint64_t index); /* in (0, 1) */
+/* All that an index has, the first as above: for the price of one. */
+void thi_random_uniforms(thi_stream stream, uint64_t index, double out[4]);
 double thi_random_normal(thi_stream stream, uint64_t index);
 /* order[0..n-1] becomes a random permutation of 0..n-1. */
 void thi_random_permutation(thi_stream stream, int64_t n, int64_t *order);

@@ -30,6 +30,14 @@ double thi_random_uniform(thi_stream stream, uint64_t index)
     return unit(draw(stream, index).v[0]);
 }
 
+void thi_random_uniforms(thi_stream stream, uint64_t index, double out[4])
+{
+    philox4x64_ctr_t bits = draw(stream, index);
+    for (int i = 0; i < 4; i++) {
+        out[i] = unit(bits.v[i]);
+    }
+}
+
 double thi_random_normal(thi_stream stream, uint64_t index)
 {
     philox4x64_ctr_t bits = draw(stream, index);

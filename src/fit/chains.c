@@ -20,7 +20,8 @@ enum { GATHER = 8 };
 /* A prior draw without a finite density is halved towards the prior mean at most this often. */
 enum { HALVINGS = 60 };
 
-static const thi_sampler *const samplers[] = {&thi_sampler_gibbs, &thi_sampler_ess, &thi_sampler_hmc, &thi_sampler_mh};
+static const thi_sampler *const samplers[] = {&thi_sampler_gibbs, &thi_sampler_gibbs_sparse, &thi_sampler_ess,
+                                              &thi_sampler_hmc, &thi_sampler_mh};
 
 typedef struct run {
     thiele_context *ctx;
@@ -28,7 +29,7 @@ typedef struct run {
     thi_chains_settings settings; /* no defaults left */
     thi_chain_model model;
     thi_chain *chain; /* one each */
-    int64_t all;      /* n Q */
+    int64_t all;      /* m Q: numbers of r */
     int64_t watched;
     double *history; /* watched x draws x chains */
     int64_t stride;  /* every stride-th draw is kept */
@@ -42,10 +43,10 @@ typedef struct run {
 /* --- settings -------------------------------------------------------------------------------------------------------
  */
 
-static const thi_sampler *find_sampler(const char *name)
+static const thi_sampler *find_sampler(const thi_chains_settings *s)
 {
     for (size_t i = 0; i < sizeof samplers / sizeof *samplers; i++) {
-        if (strcmp(samplers[i]->name, name) == 0) {
+        if (strcmp(samplers[i]->name, s->sampler) == 0 && samplers[i]->sparse == (s->basis.Z != NULL)) {
             return samplers[i];
         }
     }
@@ -68,7 +69,9 @@ static thiele_status check(thiele_context *ctx, const thi_chains_settings *s, co
 {
     const int64_t most = (int64_t)1 << 31;
     if (sampler == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "'%.40s' is no sampler: gibbs, ess, hmc or mh", s->sampler);
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "'%.40s' is no sampler%s: %s", s->sampler,
+                        s->basis.Z != NULL ? " of inducing inputs" : "",
+                        s->basis.Z != NULL ? "gibbs" : "gibbs, ess, hmc or mh");
     }
     if (s->chains < 1 || s->chains > THI_CHAINS_MAX) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "%d chains: there must be 1 to %d", s->chains, THI_CHAINS_MAX);
@@ -94,9 +97,10 @@ static thiele_status check(thiele_context *ctx, const thi_chains_settings *s, co
 double thi_chains_bytes(int64_t n, int groups, const thi_chains_settings *settings)
 {
     int chains = settings->chains > 0 ? settings->chains : 4;
-    const thi_sampler *sampler = find_sampler(settings->sampler);
+    const thi_sampler *sampler = find_sampler(settings);
     bool own = sampler != NULL && sampler->needs_augmentation;
-    return 8.0 * (double)n * (double)n * (2.0 * groups + (own ? chains : 0)) + 160.0 * (double)n * chains;
+    return 8.0 * (double)n * (double)n * (2.0 * groups + (own ? chains * (1.0 + 0.5 * groups) : 0.0)) +
+           160.0 * (double)n * chains;
 }
 
 /* --- starts ---------------------------------------------------------------------------------------------------------
@@ -105,7 +109,7 @@ double thi_chains_bytes(int64_t n, int groups, const thi_chains_settings *settin
 /* A draw of the prior. */
 static thiele_status start(thi_chain *chain)
 {
-    int64_t all = chain->model->n * chain->model->latents;
+    int64_t all = chain->model->places * chain->model->latents;
     thi_chain_normals(chain, all, chain->trial_r);
     thi_chain_colour(chain->model, chain->trial_r, chain->r);
     chain->log_p = thi_chain_density(chain, chain->r, chain->f);
@@ -136,10 +140,18 @@ static thiele_status open_chain(void *arg, int64_t block, int thread)
     chain->own.pool = NULL;
     thi_recover(&chain->own);
     chain->ctx = r->settings.chains > 1 ? &chain->own : r->ctx;
-    double **const vectors[] = {&chain->r, &chain->f, &chain->trial_r, &chain->trial_f, &chain->density};
+    int64_t rows = r->model.n * r->model.latents;
+    const struct {
+        double **vector;
+        int64_t count;
+    } vectors[] = {{&chain->r, r->all},
+                   {&chain->trial_r, r->all},
+                   {&chain->f, rows},
+                   {&chain->trial_f, rows},
+                   {&chain->density, rows}};
     thiele_status status;
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
-        THI_TRY(thi_alloc(chain->ctx, vectors[i], (size_t)r->all, sizeof(double)));
+        THI_TRY(thi_alloc(chain->ctx, vectors[i].vector, (size_t)vectors[i].count, sizeof(double)));
     }
     THI_TRY(start(chain));
     THI_TRY(r->sampler->open(&chain->state, chain));
@@ -180,10 +192,10 @@ static int64_t coordinate(const run *r, int64_t watch)
     return watch * r->all / r->watched;
 }
 
-/* f of one number in the order n x Q. */
+/* f of one number in the order m x Q. */
 static double value_of(const thi_chain *chain, int64_t j)
 {
-    return chain->r[j] + chain->model->o[j];
+    return chain->r[j] + chain->model->at[j];
 }
 
 static void keep_state(const run *r, const thi_chain *chain, int64_t slot)
@@ -343,13 +355,13 @@ static thiele_status open_run(run *r, const thi_spec *spec, const thi_rows *rows
     thi_chains_settings *s = &r->settings;
     double budget = fmin(HISTORY_BYTES, 0.25 * (double)thi_memory_limit(r->ctx));
     double fit = budget / (8.0 * (double)s->draws * s->chains);
-    r->all = rows->n * spec->latents.count;
+    r->all = (s->basis.Z != NULL ? s->basis.M : rows->n) * spec->latents.count;
     r->watched = fit >= (double)r->all ? r->all : fit < 1.0 ? 1 : (int64_t)fit;
     int64_t each = s->keep / s->chains > 1 ? s->keep / s->chains : 1;
     r->stride = (s->draws + each - 1) / each;
     r->room = s->draws / r->stride;
     thiele_status status;
-    THI_TRY(thi_chain_model_open(&r->model, r->ctx, spec, rows));
+    THI_TRY(thi_chain_model_open(&r->model, r->ctx, spec, rows, s->basis));
     THI_TRY(thi_alloc_bare(r->ctx, &r->history, (size_t)(s->draws * s->chains), (size_t)r->watched * sizeof(double)));
     THI_TRY(thi_alloc_bare(r->ctx, &r->kept, (size_t)(r->room * s->chains), (size_t)r->all * sizeof(double)));
     THI_TRY(thi_alloc(r->ctx, &r->chain, (size_t)s->chains, sizeof *r->chain));
@@ -401,7 +413,7 @@ static void sum_up(const run *r, thi_chains_result *result)
 thiele_status thi_chains_run(thiele_context *ctx, thi_driver *driver, const thi_spec *spec, const thi_rows *rows,
                              const thi_chains_settings *settings, thi_chains_result *result)
 {
-    const thi_sampler *sampler = find_sampler(settings->sampler);
+    const thi_sampler *sampler = find_sampler(settings);
     run r = {.ctx = ctx, .sampler = sampler, .settings = with_defaults(settings)};
     *result = (thi_chains_result){0};
     thiele_status status = check(ctx, &r.settings, sampler, spec->lik);
@@ -414,7 +426,8 @@ thiele_status thi_chains_run(thiele_context *ctx, thi_driver *driver, const thi_
     THI_TRY(diagnose(&r, &mixing));
     *result = (thi_chains_result){.sampler = sampler->name,
                                   .chains = r.settings.chains,
-                                  .n = rows->n,
+                                  .n = r.model.places,
+                                  .basis = settings->basis,
                                   .latents = spec->latents.count,
                                   .draws = r.draws,
                                   .steps = r.steps,

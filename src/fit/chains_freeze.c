@@ -18,7 +18,7 @@ static thiele_status freeze_latent(const thi_chains_result *result, thiele_conte
     thi_matrix a = thi_matrix_view(out->a, n, S, n);
     for (int64_t s = 0; s < S; s++) {
         for (int64_t i = 0; i < n; i++) {
-            out->a[i + s * n] = result->f[i + q * n + s * all] - model->o[i + q * n];
+            out->a[i + s * n] = result->f[i + q * n + s * all] - model->at[i + q * n];
         }
     }
     for (int64_t j = 0; j < n; j++) {
@@ -38,10 +38,12 @@ thiele_status thi_chains_freeze(const thi_chains_result *result, thiele_context 
     for (int q = 0; q < latents->count; q++) {
         latent[q] = (thi_predictor){0};
     }
-    thiele_status status = thi_chain_model_open(&model, ctx, spec, rows);
+    thiele_status status = thi_chain_model_open(&model, ctx, spec, rows, result->basis);
     for (int q = 0; q < latents->count && status == THIELE_OK; q++) {
         const thi_prior *prior = &latents->prior[latents->group[q]];
-        status = freeze_latent(result, ctx, &model, prior, rows->X, q, &latent[q]);
+        const double *Z = result->basis.Z;
+        const double *X = Z != NULL ? Z + latents->group[q] * result->n * rows->dims : rows->X;
+        status = freeze_latent(result, ctx, &model, prior, X, q, &latent[q]);
     }
     for (int q = 0; q < latents->count && status != THIELE_OK; q++) {
         thi_predictor_clear(&latent[q]);

@@ -130,21 +130,68 @@ double thi_augmented_omega_draw(const thiele_likelihood *lik, double y, double r
     return thi_omega_law_at(&law, thi_random_normal(stream, draw * THI_OMEGA));
 }
 
-void thi_augmented_site(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *y,
-                        const double *f, double *lambda, double *nu)
+/* The stream of a row some way from that of the first. */
+static thi_stream stream_at(thi_stream stream, int64_t row)
+{
+    stream.row += (uint64_t)row;
+    return stream;
+}
+
+static void draw_omegas(const thiele_likelihood *lik, int64_t n, const double *y, const double *r, thi_stream stream,
+                        uint64_t draw, double *omega)
+{
+    const thi_form *form = lik->ops->augmentation->form;
+    if (form->draws != NULL) {
+        form->draws(lik, n, y, r, stream, draw, omega);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        omega[i] = isnan(y[i]) ? 0.0 : thi_augmented_omega_draw(lik, y[i], r[i], stream_at(stream, i), draw);
+    }
+}
+
+enum { ROWS = 64 };
+
+static void form_sites(const thiele_likelihood *lik, int64_t n, thi_stream stream, uint64_t draw, const double *y,
+                       const double *f, double *lambda, double *nu)
+{
+    thi_coefficients c[ROWS];
+    double r[ROWS], omega[ROWS];
+    for (int64_t i = 0; i < n; i++) {
+        lik->ops->augmentation->form->coefficients(lik, y[i], &c[i]);
+        r[i] = isnan(y[i]) ? 0.0 : thi_expected_square(&c[i], f[i], 0.0);
+    }
+    draw_omegas(lik, n, y, r, stream, draw, omega);
+    for (int64_t i = 0; i < n; i++) {
+        bool missing = isnan(y[i]);
+        lambda[i] = missing ? 0.0 : 2.0 * c[i].gamma * omega[i];
+        nu[i] = missing ? 0.0 : c[i].g + c[i].beta * omega[i];
+    }
+}
+
+static bool is_missing(int P, const double *y)
+{
+    for (int p = 0; p < P; p++) {
+        if (!isnan(y[p])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void thi_augmented_sites(const thiele_likelihood *lik, int64_t n, thi_stream stream, uint64_t draw, const double *y,
+                         const double *f, double *lambda, double *nu)
 {
     const thi_augmentation *augmentation = lik->ops->augmentation;
-    if (augmentation->form == NULL) {
-        augmentation->site(lik, stream, draw, y, f, lambda, nu);
-        return;
+    int P = lik->outputs, Q = lik->latents;
+    for (int64_t i = 0; augmentation->form != NULL && i < n; i += ROWS) {
+        form_sites(lik, n - i < ROWS ? n - i : ROWS, stream_at(stream, i), draw, y + i, f + i, lambda + i, nu + i);
     }
-    lambda[0] = nu[0] = 0.0;
-    if (isnan(y[0])) {
-        return;
+    for (int64_t i = 0; augmentation->form == NULL && i < n; i++) {
+        memset(lambda + i * Q, 0, (size_t)Q * sizeof *lambda);
+        memset(nu + i * Q, 0, (size_t)Q * sizeof *nu);
+        if (!is_missing(P, y + i * P)) {
+            augmentation->site(lik, stream_at(stream, i), draw, y + i * P, f + i * Q, lambda + i * Q, nu + i * Q);
+        }
     }
-    thi_coefficients c;
-    augmentation->form->coefficients(lik, y[0], &c);
-    double omega = thi_augmented_omega_draw(lik, y[0], thi_expected_square(&c, f[0], 0.0), stream, draw);
-    lambda[0] = 2.0 * c.gamma * omega;
-    nu[0] = c.g + c.beta * omega;
 }

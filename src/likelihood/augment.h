@@ -26,6 +26,9 @@ typedef struct thi_form {
     /* Optional: an exact draw of omega ~ pi(omega | r). Default: by inversion of the Laplace transform (inversion.h).
      */
     double (*draw)(const thiele_likelihood *lik, double y, double r, thi_stream stream, uint64_t draw);
+    /* Optional: the same for n rows, from the streams of the rows stream.row on. Default: one by one. */
+    void (*draws)(const thiele_likelihood *lik, int64_t n, const double *y, const double *r, thi_stream stream,
+                  uint64_t draw, double *omega);
     /* Optional: derivatives of log C + g mu + log phi(E[r]) in the parameters; dphi comes zeroed. Default: differences.
      */
     void (*phi_derivatives)(const thiele_likelihood *lik, double y, double mu, double v, double *dphi);
@@ -46,8 +49,9 @@ struct thi_augmentation {
 bool thi_is_augmented(const thiele_likelihood *lik);
 void thi_augmented_expectation(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu,
                                const double *v, double *E, double *g, double *h, double *dphi);
-void thi_augmented_site(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *y,
-                        const double *f, double *lambda, double *nu);
+/* Of n rows, P x n and Q x n, from the streams of the rows stream.row on; a row without an observation gets zeros. */
+void thi_augmented_sites(const thiele_likelihood *lik, int64_t n, thi_stream stream, uint64_t draw, const double *y,
+                         const double *f, double *lambda, double *nu);
 /* For a form: log phi, mean and variance of omega at r (by differences where the form leaves it), and its distribution
  * function F(x | r) (by inversion). */
 void thi_augmented_omega(const thiele_likelihood *lik, double y, double r, thi_omega *out);

@@ -72,6 +72,14 @@ static double root_draw(double b, double r, thi_stream stream, uint64_t draw)
     return thi_draw_inverse_gaussian(stream, draw * THI_OMEGA, 2.0 * b * sqrt(r), 0.5 / (b * b));
 }
 
+static void root_draws(double b, int64_t n, const double *r, thi_stream stream, uint64_t draw, double *omega)
+{
+    for (int64_t i = 0; i < n; i++) {
+        omega[i] = 2.0 * b * sqrt(r[i]);
+    }
+    thi_draw_inverse_gaussian_rows(stream, draw, n, omega, 0.5 / (b * b), omega);
+}
+
 static double complex laplace_log_phi(const thiele_likelihood *lik, double y, double complex r)
 {
     (void)y;
@@ -84,10 +92,18 @@ static double laplace_draw(const thiele_likelihood *lik, double y, double r, thi
     return root_draw(lik->value[0], r, stream, draw);
 }
 
+static void laplace_draws(const thiele_likelihood *lik, int64_t n, const double *y, const double *r, thi_stream stream,
+                          uint64_t draw, double *omega)
+{
+    (void)y;
+    root_draws(lik->value[0], n, r, stream, draw, omega);
+}
+
 static const thi_form laplace_form = {.coefficients = laplace_coefficients,
                                       .omega = laplace_omega,
                                       .log_phi = laplace_log_phi,
                                       .draw = laplace_draw,
+                                      .draws = laplace_draws,
                                       .phi_derivatives = laplace_phi};
 const thi_augmentation thi_aug_laplace = {.form = &laplace_form};
 
@@ -105,8 +121,16 @@ static double svm_draw(const thiele_likelihood *lik, double y, double r, thi_str
     return root_draw(1.0, r, stream, draw);
 }
 
+static void svm_draws(const thiele_likelihood *lik, int64_t n, const double *y, const double *r, thi_stream stream,
+                      uint64_t draw, double *omega)
+{
+    (void)lik;
+    (void)y;
+    root_draws(1.0, n, r, stream, draw, omega);
+}
+
 static const thi_form svm_form = {
-    .coefficients = svm_coefficients, .omega = svm_omega, .log_phi = svm_log_phi, .draw = svm_draw};
+    .coefficients = svm_coefficients, .omega = svm_omega, .log_phi = svm_log_phi, .draw = svm_draw, .draws = svm_draws};
 const thi_augmentation thi_aug_svm = {.form = &svm_form};
 
 /* --- Matern-3/2: phi = (1 + u) exp(-u), u = sqrt(3r)/rho; omega has the density x^(-5/2) exp(-3/(4 rho^2 x) - r x) ---
@@ -160,8 +184,25 @@ static double logit_draw(const thiele_likelihood *lik, double y, double r, thi_s
     return cosh_draw(1.0, r, stream, draw);
 }
 
-static const thi_form logit_form = {
-    .coefficients = logit_coefficients, .omega = logit_omega, .log_phi = logit_log_phi, .draw = logit_draw};
+static void logit_draws(const thiele_likelihood *lik, int64_t n, const double *y, const double *r, thi_stream stream,
+                        uint64_t draw, double *omega)
+{
+    (void)lik;
+    (void)y;
+    for (int64_t i = 0; i < n; i++) {
+        omega[i] = sqrt(r[i]);
+    }
+    thi_draw_polya_gamma_rows(stream, draw, n, omega, omega);
+    for (int64_t i = 0; i < n; i++) {
+        omega[i] *= 0.5;
+    }
+}
+
+static const thi_form logit_form = {.coefficients = logit_coefficients,
+                                    .omega = logit_omega,
+                                    .log_phi = logit_log_phi,
+                                    .draw = logit_draw,
+                                    .draws = logit_draws};
 const thi_augmentation thi_aug_bernoulli = {.form = &logit_form};
 
 static double complex binomial_log_phi(const thiele_likelihood *lik, double y, double complex r)

@@ -28,7 +28,7 @@ static void custom_density(const thiele_likelihood *lik, int64_t n, const double
             continue;
         }
         out[i] = spec->log_density != NULL ? spec->log_density(row, latent, lik->value, spec->user)
-                                           : thi_custom_density(lik, row[0], latent[0]);
+                                           : thi_custom_density(lik, row, latent);
     }
 }
 
@@ -106,21 +106,23 @@ static void custom_guess(const thiele_likelihood *lik, const double *y, double *
     }
 }
 
-/* A table for each support, without and with moments and an augmentation. */
+/* A table for each support, without and with moments, and without an augmentation, with one of one latent and of more.
+ */
 #define CUSTOM_OPS(values, moments, augmented)                                                                         \
     {                                                                                                                  \
         .name = "custom", .support = values, .log_density = custom_density, .conditional = moments,                    \
         .guess = custom_guess, .augmentation = augmented                                                               \
     }
+#define CUSTOM_BOTH(values, moments)                                                                                   \
+    {                                                                                                                  \
+        CUSTOM_OPS(values, moments, NULL), CUSTOM_OPS(values, moments, &thi_custom_augmentation),                      \
+            CUSTOM_OPS(values, moments, &thi_custom_augmentation_of_latents)                                           \
+    }
 #define CUSTOM(values)                                                                                                 \
     {                                                                                                                  \
-        {CUSTOM_OPS(values, NULL, NULL), CUSTOM_OPS(values, NULL, &thi_custom_augmentation)},                          \
-        {                                                                                                              \
-            CUSTOM_OPS(values, custom_conditional, NULL),                                                              \
-                CUSTOM_OPS(values, custom_conditional, &thi_custom_augmentation)                                       \
-        }                                                                                                              \
+        CUSTOM_BOTH(values, NULL), CUSTOM_BOTH(values, custom_conditional)                                             \
     }
-static const thi_likelihood_ops custom_ops[THI_SUPPORTS][2][2] = {
+static const thi_likelihood_ops custom_ops[THI_SUPPORTS][2][3] = {
     [THIELE_SUPPORT_REAL] = CUSTOM(THI_SUPPORT_REAL),     [THIELE_SUPPORT_POSITIVE] = CUSTOM(THI_SUPPORT_POSITIVE),
     [THIELE_SUPPORT_UNIT] = CUSTOM(THI_SUPPORT_UNIT),     [THIELE_SUPPORT_COUNT] = CUSTOM(THI_SUPPORT_COUNT),
     [THIELE_SUPPORT_BINARY] = CUSTOM(THI_SUPPORT_BINARY), [THIELE_SUPPORT_CLASS] = CUSTOM(THI_SUPPORT_CLASS),
@@ -197,7 +199,8 @@ thiele_status thiele_likelihood_custom(thiele_likelihood **out, thiele_context *
     thiele_status status;
     THI_TRY(check_spec(ctx, spec));
     THI_TRY(thi_alloc(ctx, &lik, 1, sizeof *lik));
-    *lik = (thiele_likelihood){.ops = &custom_ops[spec->support][spec->moments != NULL][thi_spec_is_augmented(spec)],
+    int augmented = !thi_spec_is_augmented(spec) ? 0 : spec->latents == 1 && spec->outputs == 1 ? 1 : 2;
+    *lik = (thiele_likelihood){.ops = &custom_ops[spec->support][spec->moments != NULL][augmented],
                                .outputs = spec->outputs,
                                .latents = spec->latents,
                                .classes = spec->support == THIELE_SUPPORT_CLASS ? spec->classes : 0,

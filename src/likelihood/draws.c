@@ -103,20 +103,32 @@ double thi_draw_binomial(thi_stream stream, uint64_t first, double trials, doubl
     return mode;
 }
 
-double thi_draw_log_gamma(thi_stream stream, uint64_t first, double shape)
+/* Gamma(shape, 1), shape >= 1, from index `first` on. The first test, which takes nearly all, implies the second. */
+static double large_gamma(thi_stream stream, uint64_t first, uint64_t end, double shape)
 {
-    /* A shape below 1 is raised by 1 and brought back by U^(1/shape). */
-    double boost = shape < 1 ? log(thi_random_uniform(stream, first)) / shape : 0;
-    double d = (shape < 1 ? shape + 1 : shape) - 1.0 / 3, c = 1 / sqrt(9 * d);
-    for (uint64_t i = first + 1; i + 1 < first + THI_DRAW; i += 2) {
+    double d = shape - 1.0 / 3, c = 1 / sqrt(9 * d);
+    for (uint64_t i = first; i + 1 < end; i += 2) {
         double x = thi_random_normal(stream, i), t = 1 + c * x;
         if (t <= 0) {
             continue;
         }
-        double v = t * t * t;
-        if (log(thi_random_uniform(stream, i + 1)) < 0.5 * x * x + d - d * v + d * log(v)) {
-            return boost + log(d * v);
+        double v = t * t * t, u = thi_random_uniform(stream, i + 1), square = x * x;
+        if (u < 1 - 0.0331 * square * square || log(u) < 0.5 * square + d - d * v + d * log(v)) {
+            return d * v;
         }
     }
-    return boost + log(d);
+    return d;
+}
+
+/* A shape below 1 is raised by 1 and brought back by U^(1/shape). */
+double thi_draw_log_gamma(thi_stream stream, uint64_t first, double shape)
+{
+    double boost = shape < 1 ? log(thi_random_uniform(stream, first)) / shape : 0;
+    return boost + log(large_gamma(stream, first + 1, first + THI_DRAW, shape < 1 ? shape + 1 : shape));
+}
+
+double thi_draw_gamma_one(thi_stream stream, uint64_t first, double shape)
+{
+    return shape < 1 ? exp(thi_draw_log_gamma(stream, first, shape))
+                     : large_gamma(stream, first + 1, first + THI_DRAW, shape);
 }

@@ -14,5 +14,7 @@ double thi_draw_poisson(thi_stream stream, uint64_t first, double mean);
 double thi_draw_binomial(thi_stream stream, uint64_t first, double trials, double p);
 /* The log of a Gamma(shape, 1) variable, which itself may underflow for small shapes. */
 double thi_draw_log_gamma(thi_stream stream, uint64_t first, double shape);
+/* The variable itself. */
+double thi_draw_gamma_one(thi_stream stream, uint64_t first, double shape);
 
 #endif

@@ -10,22 +10,35 @@
 #include <math.h>
 
 #include "likelihood/draws.h"
-#include "likelihood/inversion.h"
-#include "likelihood/plane.h"
+#include "likelihood/polya_gamma.h"
+#include "likelihood/polya_gamma_hat.h"
 #include "likelihood/special.h"
 
-/* Sums of draws up to this many, which costs half of one inversion (bench-omega); some seven indices each. */
-enum { MOST_SUMMED = 200 };
+/* Sums of exact draws up to this many, where a sum of gammas takes as long (bench-omega). */
+enum { MOST_SUMMED = 8 };
+/* Terms of a sum of gammas, and how many more at most for a small b. */
+enum { SUMMED = 8, MORE = 40 };
 
-/* The indices of one draw, taken one after the other. */
+/* The indices of one draw, taken one after the other; each has four uniforms. */
 typedef struct dice {
     thi_stream stream;
     uint64_t next, end;
+    double left[4];
+    int count; /* of those left */
 } dice;
+
+static inline dice dice_at(thi_stream stream, uint64_t first)
+{
+    return (dice){.stream = stream, .next = first, .end = first + THI_OMEGA};
+}
 
 static inline double uniform(dice *d)
 {
-    return thi_random_uniform(d->stream, d->next++);
+    if (d->count == 0) {
+        thi_random_uniforms(d->stream, d->next++, d->left);
+        d->count = 4;
+    }
+    return d->left[--d->count];
 }
 
 static inline double exponential(dice *d)
@@ -41,108 +54,115 @@ static inline bool any_left(const dice *d)
 
 double thi_draw_gamma(thi_stream stream, uint64_t first, double shape, double rate)
 {
-    return exp(thi_draw_log_gamma(stream, first, shape)) / rate;
+    return thi_draw_gamma_one(stream, first, shape) / rate;
 }
 
-/* The smaller root is x; the other, 1/(over^2 x), is taken with probability over x/(1 + over x). */
 static double inverse_gaussian(dice *d, double over, double shape)
 {
-    double z = thi_random_normal(d->stream, d->next++), half = 0.5 * z * z / shape;
-    double x = 1.0 / (over + half + sqrt(half * (2.0 * over + half)));
-    return uniform(d) * (1.0 + over * x) <= 1.0 ? x : 1.0 / (over * over * x);
+    double z = thi_random_normal(d->stream, d->next++);
+    return thi_inverse_gaussian_of(over, shape, z, uniform(d));
 }
 
 double thi_draw_inverse_gaussian(thi_stream stream, uint64_t first, double over, double shape)
 {
-    dice d = {stream, first, first + THI_OMEGA};
+    dice d = dice_at(stream, first);
     return inverse_gaussian(&d, over, shape);
 }
 
-/* --- Polya-Gamma: four times it is J*(1, z), z = c/2, with the density cosh(z) exp(-z^2 x/2) sum_n (-1)^n a_n(x) ---
+/* --- Polya-Gamma (polya_gamma_hat.h) ---------------------------------------------------------------------------------
  */
 
-/* Where the two series for a_n take turns, and the hat changes from inverse Gaussian to exponential. */
-static const double CUT = 0.64;
-
-/* The share of the hat that lies right of CUT. */
+/* The share of the hat that lies right of THI_HAT_CUT. */
 static double right_share(double z)
 {
-    double rate = 0.125 * M_PI * M_PI + 0.5 * z * z, root = 1.0 / sqrt(CUT), top = log(rate) + rate * CUT;
-    double near = top - z + thi_log_phi(root * (CUT * z - 1.0)), far = top + z + thi_log_phi(-root * (CUT * z + 1.0));
+    double rate = thi_hat_rate(z), root = 1.0 / sqrt(THI_HAT_CUT), top = log(rate) + rate * THI_HAT_CUT;
+    double near = top - z + thi_log_phi(root * (THI_HAT_CUT * z - 1.0)),
+           far = top + z + thi_log_phi(-root * (THI_HAT_CUT * z + 1.0));
     return 1.0 / (1.0 + 4.0 / M_PI * (exp(near) + exp(far)));
 }
 
-/* Inverse Gaussian of mean 1/z and shape 1, below CUT. */
+/* Inverse Gaussian of mean 1/z and shape 1, below THI_HAT_CUT. */
 static double truncated_inverse_gaussian(dice *d, double z)
 {
     while (any_left(d)) {
-        if (z * CUT > 1.0) {
+        if (z * THI_HAT_CUT > 1.0) {
             double x = inverse_gaussian(d, z, 1.0);
-            if (x < CUT) {
+            if (x < THI_HAT_CUT) {
                 return x;
             }
             continue;
         }
         double e = exponential(d), other = exponential(d);
-        if (e * e > 2.0 * other / CUT) {
+        if (e * e > 2.0 * other / THI_HAT_CUT) {
             continue;
         }
-        double x = CUT / ((1.0 + CUT * e) * (1.0 + CUT * e));
+        double x = THI_HAT_CUT / ((1.0 + THI_HAT_CUT * e) * (1.0 + THI_HAT_CUT * e));
         if (uniform(d) <= exp(-0.5 * z * z * x)) {
             return x;
         }
     }
-    return fmin(0.5 * CUT, 1.0 / fmax(z, 1.0));
+    return fmin(0.5 * THI_HAT_CUT, 1.0 / fmax(z, 1.0));
 }
 
-/* Whether u < sum_n (-1)^n a_n(x)/a_0(x), whose partial sums lie on alternating sides of it. */
-static bool series_accepts(double u, double x)
+/* left: the first round begins left of the cut. */
+static double polya_gamma_one(dice *d, double z, double share, bool left)
 {
-    double rate = x > CUT ? 0.5 * M_PI * M_PI * x : 2.0 / x, sum = 1.0;
-    for (int n = 1; n < 100; n++) {
-        double term = (2 * n + 1) * exp(-rate * n * (n + 1));
-        sum += n % 2 ? -term : term;
-        if (n % 2 && u <= sum) {
-            return true;
-        }
-        if (n % 2 == 0 && u > sum) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static double polya_gamma_one(dice *d, double z, double share)
-{
-    double rate = 0.125 * M_PI * M_PI + 0.5 * z * z, x = CUT;
+    double rate = thi_hat_rate(z), x = THI_HAT_CUT;
     while (any_left(d)) {
-        x = uniform(d) < share ? CUT + exponential(d) / rate : truncated_inverse_gaussian(d, z);
-        if (series_accepts(uniform(d), x)) {
+        left = left || uniform(d) >= share;
+        x = left ? truncated_inverse_gaussian(d, z) : THI_HAT_CUT + exponential(d) / rate;
+        if (thi_hat_accepts(uniform(d), x)) {
             break;
         }
+        left = false;
     }
     return 0.25 * x;
 }
 
-static double complex log_phi_polya_gamma(const void *b, double complex r)
+double thi_draw_polya_gamma_again(thi_stream stream, uint64_t first, double z, double share, bool left)
 {
-    return -*(const double *)b * thi_plane_log_cosh(csqrt(0.5 * r));
+    dice d = dice_at(stream, first);
+    d.end--;
+    return polya_gamma_one(&d, z, share, left);
+}
+
+/*
+ * Any b: 2 pi^2 PG(b, c) = sum_k g_k w_k, w_k = 1/((k - 1/2)^2 + c^2/(4 pi^2)), g_k ~ Gamma(b, 1) (Polson, Scott and
+ * Windle 2013, equation 1). The sum ends after SUMMED terms, more for a small b; an inverse Gaussian variable of the
+ * same mean and variance stands for the rest. Its third cumulant, 3 variance^2/mean, is that of the rest for a large c
+ * and 3/3.6 of it at c = 0, where the rest has 1e-4 of the variance. A million draws do not show the difference for b
+ * from 0.05 to 200 and c up to 200; at b = 0.02 and c = 200 the distribution function is off by 0.003.
+ */
+static double sum_of_gammas(thi_stream stream, uint64_t first, double b, double c)
+{
+    const double unit = 2.0 * M_PI * M_PI;
+    int terms = SUMMED + (int)fmin(MORE, 2.0 / b);
+    thi_omega whole = thi_polya_gamma(b, c * c);
+    double mean = 2.0 * unit * whole.mean, variance = 4.0 * unit * unit * whole.variance, sum = 0.0;
+    for (int k = 0; k < terms; k++) {
+        double w = 1.0 / ((k + 0.5) * (k + 0.5) + 0.5 * c * c / unit);
+        sum += w * thi_draw_gamma_one(stream, first + (uint64_t)k * THI_DRAW, b);
+        mean -= b * w;
+        variance -= b * w * w;
+    }
+    double rest = mean > 0.0 && variance > 0.0 ? thi_draw_inverse_gaussian(stream, first + (uint64_t)terms * THI_DRAW,
+                                                                           1.0 / mean, mean * mean / variance * mean)
+                                               : 0.0;
+    return (sum + rest) / unit;
 }
 
 double thi_draw_polya_gamma(thi_stream stream, uint64_t first, double b, double c)
 {
-    dice d = {stream, first, first + THI_OMEGA};
+    dice d = dice_at(stream, first);
     double z = 0.5 * fabs(c);
-    if (b <= MOST_SUMMED && b == floor(b)) {
-        double share = right_share(z), sum = 0.0;
-        for (int i = 0; i < (int)b; i++) {
-            sum += polya_gamma_one(&d, z, share);
-        }
-        return sum;
+    if (b > MOST_SUMMED || b != floor(b)) {
+        return sum_of_gammas(stream, first, b, c);
     }
-    thi_omega_law law;
-    thi_omega_law_open(&law, log_phi_polya_gamma, &b, 0.5 * c * c);
-    return thi_omega_law_at(&law, thi_random_normal(stream, first));
+    double share = right_share(z), sum = 0.0;
+    for (int i = 0; i < (int)b; i++) {
+        sum += polya_gamma_one(&d, z, share, false);
+    }
+    return sum;
 }
 
 /* --- generalised inverse Gaussian ------------------------------------------------------------------------------------
@@ -204,7 +224,7 @@ static double draw_hat(dice *d, const hat *h, double *level)
 
 double thi_draw_inverse_gaussian_general(thi_stream stream, uint64_t first, double p, double a, double b)
 {
-    dice d = {stream, first, first + THI_OMEGA};
+    dice d = dice_at(stream, first);
     double omega = 2.0 * sqrt(a) * sqrt(b), root = hypot(omega, p), x = 0.0;
     log_law law = {omega * (omega / (root + p)), p};
     hat h = make_hat(&law);

@@ -174,8 +174,8 @@ static finding try_row(const trial *t, int64_t row, double f)
 static finding try_augmentation(const trial *t, int64_t row)
 {
     finding found = {.verdict = FINE, .row = row};
-    double y = t->y[row];
-    if (thi_spec_is_augmented(t->lik->spec) && !isnan(y) &&
+    const double *y = t->y + row * t->lik->outputs;
+    if (thi_spec_is_augmented(t->lik->spec) && !isnan(y[0]) &&
         thi_custom_examine(t->lik, y, row < EXAMINED, &found.flaw)) {
         found.verdict = BAD_AUGMENTATION;
     }

@@ -24,6 +24,8 @@ typedef struct thi_vector_ops {
     void (*log_phi)(int64_t n, const double *x, double *y);
     /* m = phi(x)/Phi(x) and excess = x + m, the slope of log Phi and that of -log m; within 3e-13; m may be x. */
     void (*mills)(int64_t n, const double *x, double *m, double *excess);
+    /* Two normals from two uniforms (Box and Muller 1958): sqrt(-2 log u) times cos and sin of 2 pi v. */
+    void (*normals)(int64_t n, const double *u, const double *v, double *x, double *y);
     /*
      * g = max(0, a + b - 2 g): squared distances from inner products and squared norms. True when one of them is so
      * much smaller than a + b (or not a number) that it must be computed again: THI_DISTANCE_LOSS.

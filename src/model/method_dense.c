@@ -94,7 +94,8 @@ const thi_method thi_method_augmented_dense = {
     .bytes = dense_bytes,
     .run = run};
 const thi_method thi_method_gibbs = {.name = "gibbs",
-                                     .words = "draws by turns of f and auxiliary variables",
+                                     .words =
+                                         "draws by turns of f and auxiliary variables; all rows, or inducing inputs",
                                      .can = CHAINS,
                                      .lacks = chain_lacks,
                                      .takes = CHAIN_OPTIONS,

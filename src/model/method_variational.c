@@ -1,4 +1,5 @@
-/* Inducing inputs and a Gaussian or a mixture over them: collapsed, by augmentation, or by any expectations. */
+/* Inducing inputs and a Gaussian or a mixture over them: collapsed, by augmentation, or by any expectations; and chains
+ * that start there. */
 #include <math.h>
 #include <string.h>
 
@@ -120,6 +121,11 @@ static const thi_lack lacks[] = {{THI_CAN_LIKELIHOODS, THI_WHY_CLOSED}, {THI_CAN
                                  {THI_CAN_TARGETS, THI_WHY_APART},      {THI_CAN_SNAPSHOT, THI_WHY_LAST},
                                  {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},    {0}};
 
+static const thi_lack draw_lacks[] = {{THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT, THI_WHY_DRAWS},
+                                      {THI_CAN_SNAPSHOT, THI_WHY_LAST},
+                                      {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
+                                      {0}};
+
 const thi_method thi_method_collapsed = {
     .name = "collapsed",
     .words = "inducing inputs, Gaussian noise, the posterior at its optimum",
@@ -142,6 +148,18 @@ const thi_method thi_method_augmented = {
     .why = "the table is large and auxiliary variables make the likelihood Gaussian",
     .evidence = "bound",
     .steps = "augmented",
+    .configure = configure,
+    .run = run,
+    .report = report};
+const thi_method thi_method_gibbs_sparse = {
+    .name = "gibbs",
+    .words = "draws by turns of f and auxiliary variables; all rows, or inducing inputs",
+    .can = ANY & ~(unsigned)(THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT),
+    .lacks = draw_lacks,
+    .takes = (OPTIONS & ~(unsigned)THI_TAKES_FAMILY) | THI_TAKES_CHAINS,
+    .evidence = "bound",
+    .steps = "augmented",
+    .sampler = "gibbs",
     .configure = configure,
     .run = run,
     .report = report};

@@ -163,8 +163,8 @@ static bool suits(const thi_fitting *f, int i, int64_t n)
 /* Whether a method leaves such a table to the next one of its name, which is sparse. */
 static bool passes_on(const thi_fitting *f, int i, int64_t n)
 {
-    return i + 1 < thi_method_count && !thi_method_is_first(i + 1) &&
-           (n > thi_methods[i]->most || !understands(f, thi_methods[i]));
+    int64_t most = thi_methods[i]->most > 0 ? thi_methods[i]->most : INT64_MAX;
+    return i + 1 < thi_method_count && !thi_method_is_first(i + 1) && (n > most || !understands(f, thi_methods[i]));
 }
 
 static double bytes_needed(const thi_fitting *f, const thi_method *method, int64_t n)

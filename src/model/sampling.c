@@ -58,6 +58,24 @@ out:
     return status;
 }
 
+/* The inducing inputs of each group, from the Gaussian posterior that the parameters were learned with; none of a
+ * method on all rows. *Z is the caller's. */
+static thiele_status take_basis(thi_fitting *f, double **Z, thi_chains_basis *basis)
+{
+    const thi_latents *latents = &f->spec.latents;
+    const thi_predictor *first = f->model->latent;
+    if (f->method->objective != NULL) {
+        return THIELE_OK;
+    }
+    size_t numbers = (size_t)first->n * (size_t)first->kernel->dims;
+    thiele_status status = thi_alloc(f->ctx, Z, numbers * (size_t)latents->groups, sizeof **Z);
+    for (int q = 0; status == THIELE_OK && q < latents->count; q++) {
+        memcpy(*Z + numbers * (size_t)latents->group[q], f->model->latent[q].basis, numbers * sizeof **Z);
+    }
+    *basis = (thi_chains_basis){*Z, first->n};
+    return status;
+}
+
 thiele_status thi_sample(thi_fitting *f, const thi_rows *rows)
 {
     const thiele_fit_options *o = f->options;
@@ -70,10 +88,10 @@ thiele_status thi_sample(thi_fitting *f, const thi_rows *rows)
                                     .step = o->step,
                                     .leaps = o->leaps};
     thi_chains_result result = {0};
-    thiele_status status = thi_chains_run(f->ctx, f->driver, &f->spec, rows, &settings, &result);
-    if (status != THIELE_OK) {
-        return status;
-    }
+    double *Z = NULL;
+    thiele_status status;
+    THI_TRY(take_basis(f, &Z, &settings.basis));
+    THI_TRY(thi_chains_run(f->ctx, f->driver, &f->spec, rows, &settings, &result));
     if (f->driver->stopped) {
         f->result.stop = f->driver->reason;
     }
@@ -84,6 +102,8 @@ thiele_status thi_sample(thi_fitting *f, const thi_rows *rows)
     } else {
         status = take_draws(f, rows, &result);
     }
+out:
+    thi_free(Z);
     thi_chains_clear(&result);
     return status;
 }

@@ -121,6 +121,24 @@ expect_out '^mean,sd,q0.1,q0.9'
 run cv train.csv --target y --ignore label --likelihood laplace --method gibbs --draws 50 --folds 2
 expect_done
 
+# --- inducing inputs: draws at them, in a small file, held out and stopped too
+real --likelihood student-t --method gibbs --inducing 20 --draws 300 --holdout 0.2 --json
+expect_done
+expect_that "$out" 'd["model"]["sparse"]["inducing"] == 20 and d["model"]["sampling"]["sampler"] == "gibbs"'
+run score m.thiele clean.csv --json
+expect_that "$out" 'd["rmse"] < 0.5 and d["nlpd"] < 1'
+run predict m.thiele train.csv --quantiles 0.1,0.9
+expect_silent
+expect_out '^mean,sd,q0.1,q0.9'
+class --method gibbs --inducing 20 --draws 50 --threads 1
+cp m.thiele one.thiele
+class --method gibbs --inducing 20 --draws 50 --threads 2
+check "threads change no bit" cmp m.thiele one.thiele
+class --method gibbs --inducing 20 --draws 100000 --deadline 0.02
+expect_err 'stopped before their first draw'
+class --method hmc --inducing 20
+expect_refusal 2 'no inducing inputs'
+
 # --- stopped before the first draw: the Gaussian posterior stays
 class --method gibbs --draws 100000 --deadline 0.02
 check "no draws are claimed" sh -c "! grep -q '0 draws' '$out'"
@@ -156,7 +174,7 @@ class --method gibbs --leaps 5
 expect_refusal 2 'leaps'
 class --method ess --step 0.1
 expect_refusal 2 'step'
-class --method gibbs --inducing 10
+class --method ess --inducing 10
 expect_refusal 2 'no inducing inputs'
 class --method augmented --expectation quadrature
 expect_refusal 2 'its own expectations'

@@ -170,7 +170,7 @@ static void missing_rows_are_zero(void **state)
             v[i] = 0.5;
         }
         thi_augmented_expectation(lik, 2, y, mu, v, E, g, h, dphi);
-        thi_augmented_site(lik, (thi_stream){1, THI_RANDOM_DEMO, 0}, 3, y, mu, lambda, nu);
+        thi_augmented_sites(lik, 1, (thi_stream){1, THI_RANDOM_DEMO, 0}, 3, y, mu, lambda, nu);
         assert_true(E[0] == 0 && E[1] == bound(lik, y[1], mu, v));
         for (int q = 0; q < lik->latents; q++) {
             assert_true(g[q] == 0 && h[q] == 0 && lambda[q] == 0 && nu[q] == 0);
@@ -272,8 +272,8 @@ static void sites_have_the_right_means(void **state)
             spread(lik, at[i / 3], f);
             thi_augmented_expectation(lik, 1, &y, f, none, &E, g, h, NULL);
             for (int k = 0; k < DRAWS / (lik->parameters > 0 && lik->value[0] < 3 ? 5 : 1); k++) {
-                thi_augmented_site(lik, (thi_stream){2, THI_RANDOM_DEMO, (uint64_t)(c * 9 + i)}, (uint64_t)k, &y, f,
-                                   lambda, nu);
+                thi_augmented_sites(lik, 1, (thi_stream){2, THI_RANDOM_DEMO, (uint64_t)(c * 9 + i)}, (uint64_t)k, &y, f,
+                                    lambda, nu);
                 for (int q = 0; q < lik->latents; q++) {
                     sum[0][q] += lambda[q];
                     square[0][q] += lambda[q] * lambda[q];
@@ -335,7 +335,7 @@ static void gibbs_finds_the_posterior(void **state)
             for (int i = 0; i < LENGTH; i++) {
                 uint64_t k = (uint64_t)(b * LENGTH + i);
                 double lambda, nu;
-                thi_augmented_site(lik, (thi_stream){3, THI_RANDOM_DEMO, c}, k, &y, &f, &lambda, &nu);
+                thi_augmented_sites(lik, 1, (thi_stream){3, THI_RANDOM_DEMO, c}, k, &y, &f, &lambda, &nu);
                 double z = thi_random_normal((thi_stream){3, THI_RANDOM_DEMO, 1000 + c}, k), precision = 0.5 + lambda;
                 f = nu / precision + z / sqrt(precision);
                 part[0] += (f - mean) / LENGTH;

@@ -92,7 +92,7 @@ static void same_as_built_in(void **state)
     enum { DRAWS = 3000 };
     double f = 1.1, lambda, nu, sum = 0, square = 0;
     for (int i = 0; i < DRAWS; i++) {
-        thi_augmented_site(mine, (thi_stream){1, THI_RANDOM_DEMO, 0}, (uint64_t)i, y, &f, &lambda, &nu);
+        thi_augmented_sites(mine, 1, (thi_stream){1, THI_RANDOM_DEMO, 0}, (uint64_t)i, y, &f, &lambda, &nu);
         assert_near(nu, lambda * y[0], 1e-12, 0);
         sum += lambda / DRAWS;
         square += lambda * lambda / DRAWS;
@@ -204,11 +204,11 @@ static double complex geometric(double complex r, double scale)
     return -clog(1 + r);
 }
 
-/* Jumps: omega is Poisson. */
+/* Jumps: omega is one more than a Poisson variable. */
 static double complex lattice(double complex r, double scale)
 {
     (void)scale;
-    return cexp(-r) - 1;
+    return -r + cexp(-r) - 1;
 }
 
 static double complex matern(double complex r, double scale)
@@ -217,7 +217,7 @@ static double complex matern(double complex r, double scale)
     return clog(1 + u) - u;
 }
 
-static double complex logistic(double complex r, double scale)
+static double complex secant(double complex r, double scale)
 {
     (void)scale;
     return -clog(ccosh(0.5 * csqrt(r)));
@@ -226,7 +226,7 @@ static double complex logistic(double complex r, double scale)
 static void wrong_ones_are_refused(void **state)
 {
     (void)state;
-    static const struct {
+    const struct {
         setting s;
         bool density;
         const char *part; /* NULL: it is fine */
@@ -243,11 +243,15 @@ static void wrong_ones_are_refused(void **state)
         {{laplace, -M_LN2, 0, 0, -1}, true, "gamma is above zero"},
         {{laplace, -M_LN2, 0, -0.25, 1}, true, "below zero"},
         {{laplace, -M_LN2, 0, 0, 1}, true, NULL},
-        {{gauss, 0, 0, 0, 1}, false, NULL},
-        {{geometric, 0, 0, 0, 1}, false, NULL},
-        {{lattice, 0, 0, 0, 1}, false, NULL},
-        {{matern, 0, 0, 0, 1}, false, NULL},
-        {{logistic, 0, 0.5, 0, 1}, false, NULL},
+        {{laplace, -M_LN2, 0, 0, 1}, false, NULL},
+        {{gauss, -0.5 * log(2 * M_PI), 0, 0, 1}, false, NULL},
+        {{geometric, log(0.4 / M_PI), 0, 0, 1}, false, NULL},
+        {{lattice, log(0.4 / 1.370448301), 0, 0, 1}, false, NULL}, /* e^-1 sum_k sqrt(pi/(1 + k))/k! */
+        {{matern, log(sqrt(3) / 4), 0, 0, 1}, false, NULL},
+        {{secant, log(0.2 / M_PI), 0, 0, 1}, false, NULL},
+        {{laplace, 0, 0, 0, 1}, false, "the sum is 2. Its log_c is wrong"},
+        {{gauss, -0.5 * log(2 * M_PI) - 0.01, 0, 0, 1}, false, "does not add up to 1"},
+        {{matern, log(sqrt(3) / 2), 0, 0, 1}, false, "does not add up to 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         setting s = cases[i].s;
@@ -279,8 +283,8 @@ static void specs_are_checked(void **state)
     assert_fails(ctx, thiele_likelihood_custom(&lik, ctx, &spec), THIELE_ERROR_ARGUMENT,
                  "coefficients and log_phi, both");
     spec.log_phi = log_phi;
-    spec.latents = 2;
-    assert_fails(ctx, thiele_likelihood_custom(&lik, ctx, &spec), THIELE_ERROR_ARGUMENT, "one output, one latent");
+    spec.latents = 65;
+    assert_fails(ctx, thiele_likelihood_custom(&lik, ctx, &spec), THIELE_ERROR_ARGUMENT, "at most 64 latents");
     spec.latents = 1;
     spec.size = sizeof spec + 8;
     assert_fails(ctx, thiele_likelihood_custom(&lik, ctx, &spec), THIELE_ERROR_FORMAT, "compile it again");

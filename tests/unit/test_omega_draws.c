@@ -136,11 +136,12 @@ static double complex log_phi_polya_gamma(const void *b, double complex r)
 static void polya_gamma(void **state)
 {
     (void)state;
-    static const double bc[][2] = {{1, 0},  {1, 0.3},  {1, -2.5},  {1, 3.2}, {1, 60},  {1, 1e6}, {2, 1.5},
-                                   {17, 4}, {40, 0.1}, {0.3, 0.7}, {3.6, 2}, {200, 1}, {201, 1}};
+    static const double bc[][2] = {{1, 0},   {1, 0.3},  {1, -2.5},  {1, 3.2},   {1, 60},  {1, 1e6},
+                                   {2, 1.5}, {17, 4},   {40, 0.1},  {0.3, 0.7}, {3.6, 2}, {200, 1},
+                                   {201, 1}, {0.05, 1}, {0.5, 200}, {9.5, 30},  {2.5, 0}};
     for (size_t c = 0; c < sizeof bc / sizeof bc[0]; c++) {
         double b = bc[c][0], tilt = bc[c][1];
-        int n = b == 1 ? DRAWS / 4 : DRAWS / 10;
+        int n = b == 1 || b != floor(b) ? DRAWS / 4 : DRAWS / 10;
         thi_omega_law law;
         thi_omega_law_open(&law, log_phi_polya_gamma, &b, 0.5 * tilt * tilt);
         for (int i = 0; i < n; i++) {
@@ -152,6 +153,52 @@ static void polya_gamma(void **state)
         assert_true(distance(law_cdf, &law, n) < 2.2);
     }
     assert_near(thi_draw_polya_gamma((thi_stream){1, 2, 3}, 0, 0, 1.5), 0, 0, 0);
+}
+
+/* --- many rows at once ---------------------------------------------------------------------------------------------*/
+
+/* Each row's law, and whatever number of rows is asked for at once. */
+static void rows_of_polya_gamma(void **state)
+{
+    (void)state;
+    static const double tilts[] = {0, 0.3, -2.5, 3.2, 60, 1e6};
+    enum { N = DRAWS / 4 };
+    static double c[N];
+    double b = 1;
+    for (size_t k = 0; k < sizeof tilts / sizeof tilts[0]; k++) {
+        thi_stream stream = {10, THI_RANDOM_DEMO, 0};
+        thi_omega_law law;
+        thi_omega_law_open(&law, log_phi_polya_gamma, &b, 0.5 * tilts[k] * tilts[k]);
+        for (int i = 0; i < N; i++) {
+            c[i] = tilts[k];
+        }
+        thi_draw_polya_gamma_rows(stream, k, N, c, drawn);
+        double some[3];
+        stream.row = 77;
+        thi_draw_polya_gamma_rows(stream, k, 3, c, some);
+        assert_memory_equal(some, drawn + 77, sizeof some);
+        moments_agree(law.mean, law.sd * law.sd, N);
+        assert_true(distance(law_cdf, &law, N) < 2.2);
+    }
+}
+
+static void rows_of_inverse_gaussian(void **state)
+{
+    (void)state;
+    static const double cases[][2] = {{0, 0.5}, {1e-3, 0.5}, {0.6, 0.5}, {2, 40}, {5, 0.01}, {1e6, 0.5}};
+    static double over[DRAWS];
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        thi_stream stream = {11, THI_RANDOM_DEMO, 0};
+        for (int i = 0; i < DRAWS; i++) {
+            over[i] = cases[k][0];
+        }
+        thi_draw_inverse_gaussian_rows(stream, k, DRAWS, over, cases[k][1], drawn);
+        double some[3];
+        stream.row = 130;
+        thi_draw_inverse_gaussian_rows(stream, k, 3, over, cases[k][1], some);
+        assert_memory_equal(some, drawn + 130, sizeof some);
+        assert_true(distance(inverse_gaussian_cdf, cases[k], DRAWS) < 2.2);
+    }
 }
 
 /* Sums of exact draws against inversion of the whole: two ways to PG(6, 1.2). */
@@ -199,7 +246,9 @@ static void forms_draw_their_law(void **state)
                  {"bernoulli", -1},
                  {"svm", 1},
                  {"binomial(trials=7)", 3},
-                 {"negative-binomial(r=2)", 5}};
+                 {"negative-binomial(r=2)", 5},
+                 {"negative-binomial(r=2.5)", 5},
+                 {"negative-binomial(r=0.4)", 0}};
     static const double tilts[] = {0, 1e-4, 0.09, 1, 6.25, 400, 1e10};
     enum { N = 2000 };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0] * 7; c++) {
@@ -240,6 +289,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inverse_gaussian),          cmocka_unit_test(gamma_draws),
         cmocka_unit_test(general_inverse_gaussian),  cmocka_unit_test(polya_gamma),
+        cmocka_unit_test(rows_of_polya_gamma),       cmocka_unit_test(rows_of_inverse_gaussian),
         cmocka_unit_test(sums_agree_with_inversion), cmocka_unit_test(forms_draw_their_law),
         cmocka_unit_test(draws_stand_alone),
     };

@@ -142,6 +142,29 @@ static void logistic_vectors(void **state)
     }
 }
 
+/* Against the formula, at lengths that leave every tail. */
+static void polar_vectors(void **state)
+{
+    (void)state;
+    enum { N = 53 };
+    const thi_vector_ops *sets[2] = {thi_vector(), &thi_vector_portable};
+    double u[N], v[N], x[N], y[N];
+    for (int i = 0; i < N; i++) {
+        u[i] = i == 0 ? 0x1p-54 : thi_random_uniform((thi_stream){1, 1, 2}, (uint64_t)i);
+        v[i] = thi_random_uniform((thi_stream){1, 1, 3}, (uint64_t)i);
+    }
+    for (int s = 0; s < 2; s++) {
+        for (int n = 0; n <= N; n += n < 20 ? 1 : N - 20) {
+            sets[s]->normals(n, u, v, x, y);
+            for (int i = 0; i < n; i++) {
+                double radius = sqrt(-2 * log(u[i])), turn = 2 * M_PI * v[i];
+                assert_near(x[i], radius * cos(turn), 0, 1e-14);
+                assert_near(y[i], radius * sin(turn), 0, 1e-14);
+            }
+        }
+    }
+}
+
 /* Against the scalar ones, which erfcx makes accurate in the left tail. */
 static void normal_vectors(void **state)
 {
@@ -174,7 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(normal_tails),     cmocka_unit_test(scaled_erfc),     cmocka_unit_test(normal_intervals),
         cmocka_unit_test(tilted_integrals), cmocka_unit_test(gamma_functions), cmocka_unit_test(logistic_functions),
-        cmocka_unit_test(logistic_vectors), cmocka_unit_test(normal_vectors),
+        cmocka_unit_test(logistic_vectors), cmocka_unit_test(polar_vectors),   cmocka_unit_test(normal_vectors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * The compiler's vector types for one instruction set, THI_ISA (portable, avx2 or avx512), and what loops over them
- * need; exp, log, log1p and erfc are SLEEF's. For files that the build compiles once per instruction set.
+ * need; exp, log, log1p, erfc and (sin, cos) of pi x, VTURN, are SLEEF's. For files that the build compiles once per
+ * instruction set.
  */
 #ifndef THI_LANES_H
 #define THI_LANES_H
@@ -22,6 +23,8 @@ enum { W = 8 };
 #define VLOG   Sleef_logd8_u10avx512f
 #define VLOG1P Sleef_log1pd8_u10avx512f
 #define VERFC  Sleef_erfcd8_u15avx512f
+#define VTURN  Sleef_sincospid8_u05avx512f
+#define VPAIR  Sleef___m512d_2
 #define VSQRT  _mm512_sqrt_pd
 #elif ISA_LEVEL == 2
 enum { W = 4 };
@@ -29,6 +32,8 @@ enum { W = 4 };
 #define VLOG   Sleef_logd4_u10avx2
 #define VLOG1P Sleef_log1pd4_u10avx2
 #define VERFC  Sleef_erfcd4_u15avx2
+#define VTURN  Sleef_sincospid4_u05avx2
+#define VPAIR  Sleef___m256d_2
 #define VSQRT  _mm256_sqrt_pd
 #else
 enum { W = 2 };
@@ -37,12 +42,16 @@ enum { W = 2 };
 #define VLOG   Sleef_logd2_u10advsimd
 #define VLOG1P Sleef_log1pd2_u10advsimd
 #define VERFC  Sleef_erfcd2_u15advsimd
+#define VTURN  Sleef_sincospid2_u05advsimd
+#define VPAIR  Sleef_float64x2_t_2
 #define VSQRT  vsqrtq_f64
 #else
 #define VEXP   Sleef_expd2_u10
 #define VLOG   Sleef_logd2_u10
 #define VLOG1P Sleef_log1pd2_u10
 #define VERFC  Sleef_erfcd2_u15
+#define VTURN  Sleef_sincospid2_u05
+#define VPAIR  Sleef___m128d_2
 #define VSQRT  _mm_sqrt_pd
 #endif
 #endif

@@ -135,6 +135,28 @@ MAP(map_log_phi, log_phi)
 
 MAP_BOTH(map_mills, mills)
 
+static inline vd polar(vd u, vd v, vd *other)
+{
+    VPAIR turn = VTURN(2.0 * v);
+    vd radius = (vd)VSQRT(-2.0 * (vd)VLOG(u));
+    *other = radius * (vd)turn.x;
+    return radius * (vd)turn.y;
+}
+
+static void map_normals(int64_t n, const double *u, const double *v, double *x, double *y)
+{
+    vd second;
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        store(x + i, polar(load(u + i), load(v + i), &second));
+        store(y + i, second);
+    }
+    if (i < n) {
+        store_part(x + i, polar(load_part(u + i, n - i), load_part(v + i, n - i), &second), n - i);
+        store_part(y + i, second, n - i);
+    }
+}
+
 static inline vd squared(vd a, double b, vd g, vi *lost)
 {
     vd sum = a + b;
@@ -292,6 +314,7 @@ const thi_vector_ops PASTE(thi_vector_, THI_ISA) = {
     .sigmoid = map_sigmoid,
     .log_phi = map_log_phi,
     .mills = map_mills,
+    .normals = map_normals,
     .distance = distance,
     .times = times,
     .add_times = add_times,
