@@ -38,6 +38,8 @@ typedef struct thi_variational_settings {
     bool condition;       /* hyperparameters and Z stay as they are; only q is fitted */
     int components;       /* K; default 1 */
     bool diagonal, plain; /* family of q; plain: diagonal in u, not in w */
+    bool jensen;          /* a mixture's entropy by savigp-jmlr eq. 14, not by pairs */
+    bool even;            /* the likelihood cannot tell f from -f */
     const char *optimizer;
     bool collapsed;   /* Gaussian noise: Titsias' bound over all rows, whatever the optimizer */
     int64_t batch;    /* rows at a time; default all up to 4096 (16384: natural, Gaussian noise), else 1024 or 2 M */

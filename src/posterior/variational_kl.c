@@ -82,21 +82,13 @@ static pair_form form_of(const thi_variational *v)
     return v->shape.jensen ? jensen : pairwise;
 }
 
-static void copy_triangle(thi_matrix from, thi_matrix to)
-{
-    for (int64_t j = 0; j < to.cols; j++) {
-        memset(to.data + j * to.ld, 0, (size_t)j * sizeof(double));
-        memcpy(to.data + j + j * to.ld, from.data + j + j * from.ld, (size_t)(to.rows - j) * sizeof(double));
-    }
-}
-
 /* The lower triangle of work[0] becomes the factor of I + B B'; a->sbar, free in a full member, m_k - m_l. */
 static thiele_status factor_pair(thi_variational *v, thiele_context *ctx, thi_member *a, const thi_member *b)
 {
     int64_t M = v->shape.inducing;
     thi_matrix C = v->work[0], B = v->work[1];
     thiele_status status;
-    copy_triangle(b->Ls, B);
+    thi_tri_copy_clean(b->Ls, B);
     THI_TRY(thi_tri_solve(ctx, THI_N, a->Ls, B));
     THI_TRY(thi_multiply(ctx, THI_N, THI_T, 1.0, B, B, 0.0, C, true));
     for (int64_t i = 0; i < M; i++) {
@@ -270,7 +262,7 @@ static thiele_status full_pair_adjoint(thi_variational *v, thiele_context *ctx, 
     thi_blas_trsv(THI_N, C, e);
     thi_blas_trsv(THI_T, C, e);
     thi_blas_trsv(THI_T, a->Ls, e);
-    copy_triangle(a->Ls, X);
+    thi_tri_copy_clean(a->Ls, X);
     THI_TRY(thi_tri_inverse(ctx, X));
     THI_TRY(thi_tri_solve(ctx, THI_N, C, X));
     THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, X, X, 0.0, C, true));
