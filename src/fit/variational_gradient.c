@@ -238,7 +238,7 @@ static thiele_status settle(climb *c, const thi_modes *modes)
 {
     thi_vfit *fit = c->fit;
     double inner = PRECISE * tolerance_of(fit),
-           single = modes->count > 0 && modes->weighed ? modes->bound[0] : -INFINITY;
+           single = modes->count > 0 && modes->weighed && !fit->shape.jensen ? modes->bound[0] : -INFINITY;
     thiele_status status = thi_members_converge(fit, c->members, inner, FIRST_STEPS);
     bool behind = status == THIELE_OK && fit->pass.at.bound < single;
     if ((status == THIELE_ERROR_NUMERIC && modes->count > 0) || behind) {

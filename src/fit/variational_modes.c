@@ -141,6 +141,10 @@ thiele_status thi_modes_find(thi_vfit *one, int most, thi_modes *modes)
     THI_TRY(thi_alloc(ctx, &room, (size_t)one->shape.inducing, sizeof *room));
     THI_TRY(thi_sites_work_open(&work, one));
     one->white = true;
+    if (most == 1 && !one->settings->even) {
+        THI_TRY(add(one, modes, most, room, &found));
+        goto out;
+    }
     for (int start = -1, in_vain = 0; start < STARTS && in_vain < IN_VAIN; start++) {
         if (start >= 0) {
             thi_modes_draw(one, start);
@@ -149,11 +153,13 @@ thiele_status thi_modes_find(thi_vfit *one, int most, thi_modes *modes)
         if (one->conjugate || thi_vfit_stopped(one)) {
             break;
         }
+        one->pass.may_stop = true; /* there is one to begin at */
         mirror(one);
         THI_TRY(climb(one, modes, most, &work, room, &mirrored));
         in_vain = start < 0 || found || mirrored ? 0 : in_vain + 1;
     }
 out:
+    one->pass.may_stop = false;
     thi_free(room);
     thi_sites_work_close(&work);
     return status;

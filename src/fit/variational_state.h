@@ -163,8 +163,9 @@ typedef struct thi_modes {
     bool weighed; /* the bounds are of all rows */
 } thi_modes;
 /*
- * At most so many, at the present hyperparameters and Z; `one` has one component by sites, and is at a mode. Its sites
- * are of no use afterwards. To be closed after an error too.
+ * At most so many, at the present hyperparameters and Z; `one` has one component by sites, and is at a mode, which is
+ * all that is looked at where one is wanted and the likelihood tells f from -f. Its sites are of no use afterwards. To
+ * be closed after an error too.
  */
 thiele_status thi_modes_find(thi_vfit *one, int most, thi_modes *modes);
 void thi_modes_close(thi_modes *modes);
