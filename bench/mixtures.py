@@ -154,7 +154,7 @@ def log_prior(fitted, center):
     if center is None:
         return 0.0
     steep = [p["value"] for p in fitted["parameters"] if p["name"].split(".")[-1] in ("b1", "b2")]
-    return -sum(((math.log(b) - center) / WARP_SPREAD) ** 2 / 2 for b in steep)
+    return -sum(math.log(b) + ((math.log(b) - center) / WARP_SPREAD) ** 2 / 2 for b in steep)
 
 
 def small_study(folder, names):

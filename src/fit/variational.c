@@ -221,6 +221,14 @@ static thiele_status optimise_natural(thi_vfit *fit, bool all_rows, double rate)
     return status == THIELE_OK ? thi_vfit_stochastic(fit, "adam", rate) : status;
 }
 
+/* Where nobody asked for the rule alone, natural steps over all rows come last. */
+static thiele_status optimise_by_rule(thi_vfit *fit, const char *rule, double rate)
+{
+    bool alone = fit->settings->optimizer != NULL && strcmp(fit->settings->optimizer, "auto") != 0;
+    thiele_status status = thi_vfit_stochastic(fit, rule, rate);
+    return status == THIELE_OK && !alone && !fit->problem.driver->stopped ? thi_members_finish(fit) : status;
+}
+
 static thiele_status optimise(thi_vfit *fit, int optimizer, bool all_rows, const thi_modes *modes)
 {
     double rate = fit->settings->rate > 0.0 ? fit->settings->rate : optimizers[optimizer].rate;
@@ -234,7 +242,7 @@ static thiele_status optimise(thi_vfit *fit, int optimizer, bool all_rows, const
     case MEMBERS:
         return thi_vfit_members(fit, modes);
     default:
-        return thi_vfit_stochastic(fit, optimizers[optimizer].name, rate);
+        return optimise_by_rule(fit, optimizers[optimizer].name, rate);
     }
 }
 

@@ -191,6 +191,8 @@ void thi_members_close(thi_members *work);
  * many; the bound never falls by more. NUMERIC when there is no bound where they begin.
  */
 thiele_status thi_members_converge(thi_vfit *fit, thi_members *work, double tolerance, int steps);
+/* After steps on minibatches: a few over all rows, as far as there is time, take the batches' noise out of q. */
+thiele_status thi_members_finish(thi_vfit *fit);
 
 /* --- the optimisers: each leaves the model at its end, begun --- */
 /* coarse: q need not be at its optimum to the last digits. */
