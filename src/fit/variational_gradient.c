@@ -230,24 +230,42 @@ out:
 /* --- q by natural steps ---------------------------------------------------------------------------------------------
  */
 
-/*
- * q at the present values, from the modes; a mixture that falls behind one component begins again as K copies of it.
- * *value: bound with log p(theta).
- */
+/* The bound of the best component alone, or minus infinity where it is not known or does not compare. */
+static double single_bound(const thi_vfit *fit, const thi_modes *modes)
+{
+    return modes->count > 0 && modes->weighed && !fit->shape.jensen ? modes->bound[0] : -INFINITY;
+}
+
+/* q at the present values, from the modes; a mixture that falls behind one component begins again as copies of it. */
 static thiele_status settle(climb *c, const thi_modes *modes)
 {
     thi_vfit *fit = c->fit;
-    double inner = PRECISE * tolerance_of(fit),
-           single = modes->count > 0 && modes->weighed && !fit->shape.jensen ? modes->bound[0] : -INFINITY;
+    double inner = PRECISE * tolerance_of(fit), log_p;
     thiele_status status = thi_members_converge(fit, c->members, inner, FIRST_STEPS);
-    bool behind = status == THIELE_OK && fit->pass.at.bound < single;
+    bool behind = status == THIELE_OK && fit->pass.at.bound < single_bound(fit, modes);
     if ((status == THIELE_ERROR_NUMERIC && modes->count > 0) || behind) {
         thi_recover(fit->problem.ctx);
         thi_vfit_start_equal(fit, modes);
         status = thi_members_converge(fit, c->members, inner, INNER_STEPS);
     }
+    if (status != THIELE_OK) {
+        return status;
+    }
     memcpy(c->x, fit->vector.x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
+    memcpy(c->before, c->x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
+    memcpy(c->trial, c->x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
+    thi_members *members = c->members;
+    c->members = NULL;
+    status = evaluate(c, (thi_wanted){0}, &log_p);
+    c->members = members;
     return status;
+}
+
+/* Whether sites have led one component of this family to its optimum in everything already. */
+static bool is_settled(const thi_vfit *fit, const thi_modes *modes)
+{
+    bool whole = fit->problem.driver->deadline <= 0.0 && isinf(fit->passes);
+    return fit->shape.components == 1 && !fit->settings->even && modes->count > 0 && modes->weighed && whole;
 }
 
 thiele_status thi_vfit_members(thi_vfit *fit, const thi_modes *modes)
@@ -256,7 +274,6 @@ thiele_status thi_vfit_members(thi_vfit *fit, const thi_modes *modes)
     thi_members members = {0};
     int iterations = fit->settings->iterations > 0 ? fit->settings->iterations : NESTED_ITERATIONS;
     int64_t q = fit->vector.first[THI_PART_KERNEL], all = thi_vfit_size(fit);
-    double log_p;
     thi_lbfgs_result run = {0};
     thiele_status status;
     thi_driver_phase(fit->problem.driver, "fit", iterations);
@@ -264,16 +281,18 @@ thiele_status thi_vfit_members(thi_vfit *fit, const thi_modes *modes)
     THI_TRY(thi_members_open(&members, fit));
     c.members = &members;
     THI_TRY(settle(&c, modes));
-    if (q < all && !thi_vfit_stopped(fit)) {
+    double settled = c.best_bound;
+    run.converged = fit->result->fit.stop == THIELE_STOP_CONVERGED;
+    if (q < all && !is_settled(fit, modes) && !thi_vfit_stopped(fit)) {
         THI_TRY(climb_stretch(&c, q, all, iterations, tolerance_of(fit), &run));
-    } else {
-        memcpy(c.trial, c.x, (size_t)all * sizeof *c.x);
-        c.members = NULL;
-        THI_TRY(evaluate(&c, (thi_wanted){0}, &log_p));
     }
-    fit->result->fit.stop = run.converged ? THIELE_STOP_CONVERGED
-                            : q < all     ? THIELE_STOP_ITERATIONS
-                                          : THIELE_STOP_FIXED;
+    if (c.best_bound < single_bound(fit, modes)) { /* what a prior of hyperparameters gained cost more than it */
+        memcpy(c.x, c.before, (size_t)all * sizeof *c.x);
+        c.best_bound = settled;
+    }
+    fit->result->fit.stop = q == all        ? THIELE_STOP_FIXED
+                            : run.converged ? THIELE_STOP_CONVERGED
+                                            : THIELE_STOP_ITERATIONS;
     THI_TRY(climb_end(&c));
 out:
     thi_members_close(&members);

@@ -14,6 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+/* A bound that falls by less than this share of itself has not fallen: expectations are rounded too. */
+static const double ROUNDING = 1e-10;
 /* Steps below this are not worth a pass. */
 static const double SMALLEST_STEP = 1.0 / 1024.0;
 /* Components of less weight stay where they are: nothing is known of their slope. */
@@ -183,9 +185,9 @@ static bool was_stopped(const thi_vfit *fit)
 }
 
 /* A step of size *rho at most from the point that was evaluated last; 0: none was good, and q is there again. */
-static thiele_status step(thi_vfit *fit, thi_members *work, double tolerance, double *rho)
+static thiele_status step(thi_vfit *fit, thi_members *work, double *rho)
 {
-    double least = fit->pass.at.bound - tolerance, before = fit->pass.at.bound;
+    double before = fit->pass.at.bound, least = before - ROUNDING * fabs(before);
     size_t size = (size_t)thi_variational_size(&fit->shape) * sizeof(double);
     thiele_status status = THIELE_OK;
     memcpy(work->from, fit->vector.x, size);
@@ -222,7 +224,7 @@ thiele_status thi_members_converge(thi_vfit *fit, thi_members *work, double tole
     THI_TRY(thi_vfit_evaluate(fit, &thi_all_rows, slope_of_q));
     for (int taken = 0; taken < steps; taken++) {
         double before = fit->pass.at.bound, tried = rho;
-        THI_TRY(step(fit, work, tolerance, &rho));
+        THI_TRY(step(fit, work, &rho));
         if (rho == 0.0 || fabs(fit->pass.at.bound - before) < tolerance * rho ||
             (fit->pass.may_stop && thi_vfit_stopped(fit))) {
             break;

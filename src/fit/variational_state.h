@@ -188,7 +188,7 @@ thiele_status thi_members_open(thi_members *work, const thi_vfit *fit);
 void thi_members_close(thi_members *work);
 /*
  * Natural steps of all components over all rows until one changes the bound by less than `tolerance` nats, at most so
- * many; the bound never falls by more. NUMERIC when there is no bound where they begin.
+ * many; the bound never falls. NUMERIC when there is no bound where they begin.
  */
 thiele_status thi_members_converge(thi_vfit *fit, thi_members *work, double tolerance, int steps);
 /* After steps on minibatches: a few over all rows, as far as there is time, take the batches' noise out of q. */
