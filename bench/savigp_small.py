@@ -276,8 +276,8 @@ def table_of(results, name):
 NOTE = """Mean over the splits ± its standard error. MoG1 and MoG2 are {kind}. Inducing inputs are nested random
 subsets of the distinct training rows and stay where they are. SSE is the mean squared error over the variance of the
 test targets, NLPD is in the units of the data. Warpings have two terms and a prior on their steepness, and their
-variational fits start from what the exact WGP learned. The bound of MoG2 has the loose entropy of eq. 14 and does not
-compare with the others. Fits that did not converge were stopped by a limit on iterations or time. The paper shows its
+variational fits start from what the exact WGP learned. The bound of MoG2 has the pairwise bound on the entropy in place of
+eq. 14 and compares with the others. Fits that did not converge were stopped by a limit on iterations or time. The paper shows its
 results as box plots and has no numbers in its text; what it says of them stands above each table.
 """
 

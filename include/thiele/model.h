@@ -93,12 +93,13 @@ typedef struct thiele_fit_options {
                               20 columns; "low", a fifth of that work; "high", five times as much */
     const char *partition; /* of pitc and pic: column each value of which is a block of rows (site, patient); no input
                               unless it is listed in inputs. NULL: blocks are of rows near each other */
+    const char *entropy;   /* of a mixture, the bound on its entropy: NULL: "pairwise"; "jensen" */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0                 \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0              \
     }
 
 /*

@@ -75,7 +75,7 @@ typedef struct thiele_update_options {
     }
 
 /*
- * From a model with inducing inputs and one Gaussian posterior for each latent function (methods collapsed,
+ * From a model with inducing inputs and a Gaussian, or a mixture, as posterior (methods collapsed,
  * variational, augmented on larger tables, decoupled, sor, dtc, fitc, fic, pitc). Hyperparameters, inducing inputs and
  * the scaling of columns stay as they are; of decoupled ones also what the mean has beyond the covariance's basis. The
  * model is copied; options may be NULL. Errors: UNSUPPORTED (another kind of model: the message says what to fit

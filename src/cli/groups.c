@@ -86,6 +86,8 @@ const cli_option cli_sparse_options[] = {
     {"fix-inducing", 0, NULL, CLI_AT(fit.fixed_basis), NULL, "do not learn where they are", 0, 0},
     {"posterior", 0, cli_parse_text, CLI_AT(fit.posterior), "FAMILY",
      "full, diag, mixture:K (of diagonal Gaussians) or mixture-full:K (default: full)", 0, 0},
+    {"entropy", 0, cli_parse_text, CLI_AT(fit.entropy), "BOUND",
+     "on the entropy of a mixture: pairwise, or jensen, which loses more (default: pairwise)", 0, 0},
     {"plain", 0, NULL, CLI_AT(fit.plain), NULL, "a diagonal posterior in plain and not in whitened coordinates", 0, 0},
     {"share-kernel", 0, NULL, CLI_AT(fit.shared_kernel), NULL, "one kernel for all latent functions", 0, 0},
     {"optimizer", 0, cli_parse_text, CLI_AT(fit.optimizer), "NAME",

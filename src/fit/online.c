@@ -9,9 +9,6 @@ const char *thi_online_refuses(const thi_predictor *p)
     if (p->n == 0) {
         return "its covariance has no basis functions (fit with --inducing M instead)";
     }
-    if (p->components != 1) {
-        return "its posterior is a mixture (fit with --posterior full instead)";
-    }
     if (p->plus == THI_PLUS_NONE || p->plus == THI_PLUS_KERNEL || p->scale != NULL) {
         return "it keeps its training rows, not inducing inputs (fit with --inducing M instead)";
     }

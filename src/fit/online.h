@@ -29,6 +29,7 @@ typedef struct thi_online_settings {
     int64_t capacity;        /* rows of a batch, at most */
     double forget;           /* rows that count, about; 0: all of them */
     const char *expectation; /* how (E, g, h) are had; NULL: the best way. Borrowed */
+    bool weighs;             /* the bound of a batch is wanted of Gaussian noise as well */
     /* Of Gaussian noise: lambda = none / noise + diagonal / (noise + k - |V|^2). A block is one row: BLOCK is DIAGONAL.
      */
     double weight[THI_RESIDUAL_KINDS];
@@ -58,7 +59,7 @@ typedef struct thi_online {
      */
     double *shift, *mu, *v, *lambda, *nu, *lambda_to, *nu_to, *lambda_try, *nu_try, *g, *h;
     double *E;    /* capacity */
-    double bound; /* of the batch that was learned last, unless noise is Gaussian */
+    double bound; /* of the batch that was learned last; of Gaussian noise where it is wanted */
 } thi_online;
 
 /* Why a posterior is of no kind that learns like this, or NULL. */
@@ -72,7 +73,8 @@ thiele_status thi_online_prepare(thi_predictor *latent, thiele_context *ctx);
 /* What its rows say, of a prepared one; c as above (n, or NULL: 0). sum may be larger (natural.h). M^3 flops. */
 thiele_status thi_online_sites(const thi_predictor *latent, thiele_context *ctx, const double *c, thi_natural *sum);
 /*
- * From frozen predictors (`latents` of them, borrowed, none refused, all prepared). M^3 flops. Errors: NUMERIC, MEMORY.
+ * From frozen predictors of one component (`latents` of them, borrowed, none refused, all prepared). M^3 flops. Errors:
+ * NUMERIC, MEMORY.
  */
 thiele_status thi_online_open(thi_online *online, thiele_context *ctx, int latents, const thi_predictor *latent,
                               const thiele_likelihood *lik, const thi_online_settings *settings);
@@ -88,6 +90,9 @@ thiele_status thi_online_predict(thi_online *online, thiele_context *ctx, int64_
  * draws. After an error the posterior is without the batch.
  */
 thiele_status thi_online_learn(thi_online *online, thiele_context *ctx, const double *y, int64_t row);
+/* The same in two steps: q with the batch and its bound; then the batch is kept, or q is without it again. */
+thiele_status thi_online_weigh(thi_online *online, thiele_context *ctx, const double *y, int64_t row);
+void thi_online_settle(thi_online *online, thiele_context *ctx, bool keep);
 /* Puts the present q of a latent function into a prepared predictor of the same bases. */
 void thi_online_freeze(const thi_online *online, int latent, thi_predictor *out);
 

@@ -230,20 +230,44 @@ out:
     return status;
 }
 
-thiele_status thi_online_learn(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
+/* Of Gaussian noise, whose sites need no bound to be found. */
+static thiele_status learn_weighed(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
 {
-    if (o->n == 0) {
-        return THIELE_OK;
-    }
+    const thi_asked asked = {row, o->n, y, o->mu, o->v, o->E, o->g, o->h, NULL};
+    thiele_status status;
+    THI_TRY(begin(o, ctx, &asked, &o->bound));
+    THI_TRY(learn_gaussian(o, ctx, y));
+    THI_TRY(evaluate(o, ctx, &asked, o->lambda, &o->bound));
+out:
+    return status;
+}
+
+thiele_status thi_online_weigh(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
+{
     if (o->settings.forget > 0.0) {
         forget(o);
     }
     bool gaussian = thi_is_gaussian(o->lik) || o->lik->ops->separate;
-    thiele_status status = gaussian ? learn_gaussian(o, ctx, y) : learn_rounds(o, ctx, y, row);
-    if (status == THIELE_OK) {
+    return !gaussian            ? learn_rounds(o, ctx, y, row)
+           : o->settings.weighs ? learn_weighed(o, ctx, y, row)
+                                : learn_gaussian(o, ctx, y);
+}
+
+void thi_online_settle(thi_online *o, thiele_context *ctx, bool keep)
+{
+    if (keep) {
         commit(o);
     } else {
         fall_back(o, ctx);
+    }
+}
+
+thiele_status thi_online_learn(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
+{
+    thiele_status status = THIELE_OK;
+    if (o->n > 0) {
+        status = thi_online_weigh(o, ctx, y, row);
+        thi_online_settle(o, ctx, status == THIELE_OK);
     }
     return status;
 }

@@ -180,6 +180,27 @@ thi_latents thi_latents_view(const thi_latents *latents, int latent)
                          .prior = &latents->prior[g]};
 }
 
+bool thi_is_even(const thiele_likelihood *lik, int64_t n, const double *y)
+{
+    enum { ENOUGH = 8 };
+    int even = 0;
+    double f;
+    if (lik->ops->even == NULL || lik->latents != 1) {
+        return false;
+    }
+    for (int64_t i = 0; i < n && even < ENOUGH; i++) {
+        bool seen = false;
+        for (int p = 0; p < lik->outputs; p++) {
+            seen = seen || !isnan(y[i * lik->outputs + p]);
+        }
+        if (seen && !lik->ops->even(lik, y + i * lik->outputs, &f)) {
+            return false;
+        }
+        even += seen;
+    }
+    return even > 0;
+}
+
 void thi_first_guess(const thiele_likelihood *lik, const double *y, const double *prior, double *f, double *v)
 {
     static const double SHARE = 0.1, MOST = 0.25;

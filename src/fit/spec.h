@@ -56,6 +56,9 @@ typedef struct thi_spec {
     struct thi_driver *driver;
 } thi_spec;
 
+/* Whether the likelihood cannot tell f from -f: by the first few of n rows of y (P x n) that are seen, with one latent.
+ */
+bool thi_is_even(const thiele_likelihood *lik, int64_t n, const double *y);
 /*
  * Where one row's latent functions begin, by their means and (in v) variances before: the likelihood's guess of f, with
  * a tenth of that variance, but no more than moderate odds or rates allow where f is a logarithm (exp(f) would leave

@@ -32,8 +32,16 @@ static const struct {
 } optimizers[] = {
     {"natural", true, false, 0.02}, {"lbfgs", false, true, 0.0},     {"alternate", false, true, 0.0},
     {"adam", false, false, 0.01},   {"adadelta", false, false, 1.0}, {"momentum", false, false, 0.001},
+    {"natural", false, true, 0.0}, /* of any other family */
 };
-enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers, NATURAL = 0, LBFGS = 1, ALTERNATE = 2, ADAM = 3 };
+enum {
+    OPTIMIZERS = sizeof optimizers / sizeof *optimizers,
+    NATURAL = 0,
+    LBFGS = 1,
+    ALTERNATE = 2,
+    ADAM = 3,
+    MEMBERS = 6
+};
 
 static thiele_status find_optimizer(thiele_context *ctx, const char *name, int *found)
 {
@@ -85,14 +93,14 @@ static thiele_status choose_optimizer(thiele_context *ctx, const thi_variational
         return THIELE_OK;
     }
     if (strcmp(name, "auto") == 0) {
-        *found = is_one_gaussian(s) ? NATURAL : all_rows ? LBFGS : ADAM;
+        /* A posterior with modes on either side of zero is searched from several of them. */
+        bool one = is_one_gaussian(s) && !(s->even && all_rows);
+        *found = one ? NATURAL : all_rows ? MEMBERS : ADAM;
         return THIELE_OK;
     }
     thiele_status status = find_optimizer(ctx, name, found);
     if (status == THIELE_OK && optimizers[*found].natural && !is_one_gaussian(s)) {
-        status = thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                          "natural gradients are for one full Gaussian: use lbfgs, alternate, adam, adadelta or "
-                          "momentum for diagonal posteriors and mixtures");
+        *found = MEMBERS;
     }
     return status;
 }
@@ -213,7 +221,15 @@ static thiele_status optimise_natural(thi_vfit *fit, bool all_rows, double rate)
     return status == THIELE_OK ? thi_vfit_stochastic(fit, "adam", rate) : status;
 }
 
-static thiele_status optimise(thi_vfit *fit, int optimizer, bool all_rows)
+/* Where nobody asked for the rule alone, natural steps over all rows come last. */
+static thiele_status optimise_by_rule(thi_vfit *fit, const char *rule, double rate)
+{
+    bool alone = fit->settings->optimizer != NULL && strcmp(fit->settings->optimizer, "auto") != 0;
+    thiele_status status = thi_vfit_stochastic(fit, rule, rate);
+    return status == THIELE_OK && !alone && !fit->problem.driver->stopped ? thi_members_finish(fit) : status;
+}
+
+static thiele_status optimise(thi_vfit *fit, int optimizer, bool all_rows, const thi_modes *modes)
 {
     double rate = fit->settings->rate > 0.0 ? fit->settings->rate : optimizers[optimizer].rate;
     switch (optimizer) {
@@ -223,8 +239,10 @@ static thiele_status optimise(thi_vfit *fit, int optimizer, bool all_rows)
         return thi_vfit_lbfgs(fit);
     case ALTERNATE:
         return thi_vfit_alternate(fit);
+    case MEMBERS:
+        return thi_vfit_members(fit, modes);
     default:
-        return thi_vfit_stochastic(fit, optimizers[optimizer].name, rate);
+        return optimise_by_rule(fit, optimizers[optimizer].name, rate);
     }
 }
 
@@ -308,12 +326,75 @@ static thi_vfit new_fit(const thi_problem *problem, const thi_variational_settin
 }
 
 /*
- * Before an optimiser of q itself: one component of its family by sites; hyperparameters and Z as well where all is
- * then searched together. *q and *Z_of, of all groups, are the caller's; where sites lead to no finite bound both are
- * NULL.
+ * Where the likelihood cannot tell f from -f, functions that cross zero and such that turn back from it explain the
+ * rows alike, and where one mode's values are learned decides which: the best of several draws of the prior is taken.
  */
-static thiele_status begin_by_sites(thi_vfit *fit, int64_t M, const double *Z, bool all_rows, bool learn, double **q,
-                                    double **Z_of)
+static thiele_status warm_from_draws(thi_vfit *one)
+{
+    enum { DRAWS = 4 };
+    size_t size = (size_t)thi_vfit_size(one), sites = (size_t)thi_sites_size(&one->shape);
+    int draws = DRAWS + one->settings->restarts;
+    double *x = NULL, *best, *kept, bound = -INFINITY;
+    thiele_status status;
+    THI_TRY(thi_alloc(one->problem.ctx, &x, 2 * size + sites, sizeof *x));
+    best = x + size;
+    kept = best + size;
+    memcpy(x, one->vector.x, size * sizeof *x);
+    for (int draw = -1; draw < draws && (draw < 0 || !thi_vfit_stopped(one)); draw++) {
+        if (draw >= 0) {
+            THI_TRY(thi_vfit_take(one, x));
+            thi_modes_draw(one, draw);
+        }
+        status = warm(one, true);
+        if (status == THIELE_OK && one->pass.at.bound > bound) {
+            bound = one->pass.at.bound;
+            memcpy(best, one->vector.x, size * sizeof *best);
+            thi_sites_keep(one, kept);
+        } else if (status == THIELE_ERROR_NUMERIC && isfinite(bound)) {
+            thi_recover(one->problem.ctx);
+            status = THIELE_OK;
+        }
+        THI_TRY(status);
+    }
+    THI_TRY(thi_vfit_take(one, best));
+    THI_TRY(thi_sites_return(one, kept));
+out:
+    thi_free(x);
+    return status;
+}
+
+/* The modes that components begin at: by all rows, or by those of a block, to which the sites are scaled. */
+static thiele_status find_modes(thi_vfit *one, int most, bool all_rows, thi_modes *modes)
+{
+    const thi_source *all = one->problem.source;
+    thi_source some;
+    thi_rows sample = {0};
+    double done = one->pass.rows_done, passes = one->passes;
+    thiele_status status = THIELE_OK;
+    if (!all_rows) {
+        THI_TRY(thi_source_sample(all, one->problem.ctx, one->shape.capacity, THI_SAMPLE_PHI, &sample));
+        thi_source_of_rows(&some, &sample);
+        one->problem.source = &some;
+        one->passes = INFINITY;
+        thi_sites_scale(one, (double)some.n / (double)all->n);
+    }
+    THI_TRY(thi_modes_find(one, most, modes));
+    modes->weighed = all_rows;
+out:
+    one->problem.source = all;
+    one->pass.rows_done = all_rows ? one->pass.rows_done : done;
+    one->passes = passes;
+    thi_rows_free(&sample);
+    return status;
+}
+
+/*
+ * Before an optimiser of q itself: one component of its family by sites; hyperparameters and Z as well where all is
+ * then searched together. *Z_of, of all groups, is the caller's; where sites lead to no finite bound it is NULL and
+ * there are no modes.
+ */
+static thiele_status begin_by_sites(thi_vfit *fit, int64_t M, const double *Z, bool all_rows, bool learn,
+                                    thi_modes *modes, double **Z_of)
 {
     int64_t n = fit->problem.source->n;
     thi_variational_settings one = *fit->settings;
@@ -323,17 +404,17 @@ static thiele_status begin_by_sites(thi_vfit *fit, int64_t M, const double *Z, b
     first.conjugate = fit->conjugate;
     thiele_status status;
     THI_TRY(thi_vfit_open(&first, M, Z, n < BLOCK ? n : BLOCK, learn));
-    THI_TRY(warm(&first, all_rows));
-    THI_TRY(thi_white_take(&first));
-    *q = first.whitened.q;
+    THI_TRY(learn && all_rows && one.even ? warm_from_draws(&first) : warm(&first, all_rows));
+    THI_TRY(find_modes(&first, fit->settings->components, all_rows, modes));
     *Z_of = first.Z;
-    first.whitened.q = first.Z = NULL;
+    first.Z = NULL;
 out:
     fit->pass.evaluations = first.pass.evaluations;
     fit->pass.rows_done = first.pass.rows_done;
     thi_vfit_close(&first);
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(fit->problem.ctx);
+        modes->count = 0;
         status = THIELE_OK;
     }
     return status;
@@ -341,21 +422,21 @@ out:
 
 /* Opens the fit, at its first q. */
 static thiele_status open_fit(thi_vfit *fit, thi_variational_settings *settings, int64_t M, const double *Z,
-                              int64_t batch, int optimizer, bool all_rows)
+                              int64_t batch, int optimizer, bool all_rows, thi_modes *modes)
 {
-    bool learn = settings->iterations >= 0 && !settings->condition;
-    double *q = NULL, *Z_of = NULL;
+    bool learn = settings->iterations >= 0 && !settings->condition,
+         together = optimizer == LBFGS || optimizer == MEMBERS;
+    double *Z_of = NULL;
     thiele_status status;
     if (!fit->natural) {
-        THI_TRY(begin_by_sites(fit, M, Z, all_rows, learn && optimizer == LBFGS, &q, &Z_of));
+        THI_TRY(begin_by_sites(fit, M, Z, all_rows, learn && together, modes, &Z_of));
     }
     settings->all_Z = settings->all_Z || Z_of != NULL;
     THI_TRY(thi_vfit_open(fit, M, Z_of != NULL ? Z_of : Z, batch, learn));
     if (!fit->natural) {
-        thi_vfit_start_q(fit, q);
+        thi_vfit_start_q(fit, modes);
     }
 out:
-    thi_free(q);
     thi_free(Z_of);
     return status;
 }
@@ -366,6 +447,7 @@ static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool
     int64_t M = 0;
     bool complete, all_rows = takes_all(fit, gaussian);
     int optimizer;
+    thi_modes modes = {0};
     thiele_status status;
     THI_TRY(choose_optimizer(fit->problem.ctx, settings, all_rows, &optimizer));
     if (!settings->condition) {
@@ -381,11 +463,12 @@ static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool
     fit->result->inducing = M;
     fit->result->batch = all_rows ? fit->problem.source->n : batch;
     fit->result->optimizer = settings->collapsed ? "collapsed" : optimizers[optimizer].name;
-    THI_TRY(open_fit(fit, settings, M, Z, batch, optimizer, all_rows));
-    THI_TRY(optimise(fit, optimizer, all_rows));
+    THI_TRY(open_fit(fit, settings, M, Z, batch, optimizer, all_rows, &modes));
+    THI_TRY(optimise(fit, optimizer, all_rows, &modes));
     THI_TRY(freeze(fit, fitted));
 out:
     thi_free(Z);
+    thi_modes_close(&modes);
     return status;
 }
 

@@ -12,15 +12,17 @@
  *               the same to convergence within each evaluation of an    all         one full Gaussian
  *               L-BFGS over the rest (Gaussian noise: one step, which
  *               is Titsias' collapsed bound, the tighter one of 2025)
+ *               the same with natural steps of each component in its    all         any
+ *               own numbers, from the modes of the posterior
  *   lbfgs       q and the rest together, from where natural steps led   all         any
  *               with one component
  *   alternate   by turns q, kernel, likelihood, Z (savigp-jmlr 9.1),    all         any
  *               then on in the direction of all turns
  *   adam, adadelta, momentum: all of it, rules.h                        minibatch   any
  *
- * The last five begin at a q that natural steps with one component found at the first hyperparameters (on some rows
- * where they take minibatches). "auto": natural for one full Gaussian; else lbfgs when all rows are taken at once, adam
- * when not. Memory beyond the rows: O(batch M + M^2) a latent and component. The same bits on any number of threads.
+ * The last six begin at a q that natural steps with one component found at the first hyperparameters (on some rows
+ * where they take minibatches). "auto": natural for one full Gaussian and wherever all rows are taken at once; else
+ * adam. Memory beyond the rows: O(batch M + M^2) a latent and component. The same bits on any number of threads.
  */
 #ifndef THI_FIT_VARIATIONAL_H
 #define THI_FIT_VARIATIONAL_H
@@ -38,6 +40,8 @@ typedef struct thi_variational_settings {
     bool condition;       /* hyperparameters and Z stay as they are; only q is fitted */
     int components;       /* K; default 1 */
     bool diagonal, plain; /* family of q; plain: diagonal in u, not in w */
+    bool jensen;          /* a mixture's entropy by savigp-jmlr eq. 14, not by pairs */
+    bool even;            /* the likelihood cannot tell f from -f */
     const char *optimizer;
     bool collapsed;   /* Gaussian noise: Titsias' bound over all rows, whatever the optimizer */
     int64_t batch;    /* rows at a time; default all up to 4096 (16384: natural, Gaussian noise), else 1024 or 2 M */

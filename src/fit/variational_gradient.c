@@ -1,7 +1,8 @@
 /*
  * Gradient ascent in the parameters of q itself over all rows, by L-BFGS: everything together, or by turns as
  * savigp-jmlr section 9.1 has it (variational parameters, hyperparameters, likelihood parameters, inducing inputs, each
- * to some precision, until cycles gain less than the tolerance). Any family of q.
+ * to some precision, until cycles gain less than the tolerance); or over hyperparameters and Z alone, with q at its
+ * optimum by natural steps within each evaluation, where the gradient at fixed q is all of it. Any family of q.
  */
 #include "fit/variational_state.h"
 
@@ -11,7 +12,17 @@
 
 #include "optim/lbfgs.h"
 
-enum { ITERATIONS = 500, CYCLES = 200, CYCLE_ITERATIONS = 20, LAST_CYCLES = 3 };
+enum {
+    ITERATIONS = 500,
+    CYCLES = 200,
+    CYCLE_ITERATIONS = 20,
+    LAST_CYCLES = 3,
+    INNER_STEPS = 100,
+    FIRST_STEPS = 400,
+    NESTED_ITERATIONS = 200
+};
+/* Of what the search takes for progress: how near q is brought to its optimum within an evaluation. */
+static const double PRECISE = 0.01;
 /* Of what the cycle before gained: five iterations that gain less than this end a turn. */
 static const double TURN_SHARE = 0.1;
 
@@ -25,7 +36,13 @@ typedef struct climb {
     double *before; /* a cycle: where it began */
     double *scale;  /* of each number: the optimiser sees x / scale */
     double best_value, best_bound;
+    thi_members *members; /* q goes to its optimum within each evaluation; NULL: it stays, or is part of the stretch */
 } climb;
+
+static double tolerance_of(const thi_vfit *fit)
+{
+    return fmax(1e-3, fit->tolerance * (double)fit->problem.source->n);
+}
 
 /* What the gradient in the stretch needs. */
 static thi_wanted needed(const climb *c)
@@ -43,11 +60,17 @@ static thiele_status evaluate(climb *c, thi_wanted wanted, double *log_p)
     thi_vfit *fit = c->fit;
     thiele_status status;
     THI_TRY(thi_vfit_take(fit, c->trial));
+    if (c->members != NULL) {
+        THI_TRY(thi_members_converge(fit, c->members, PRECISE * tolerance_of(fit), INNER_STEPS));
+    }
     THI_TRY(thi_vfit_evaluate(fit, &thi_all_rows, wanted));
     *log_p = fit->pass.at.bound + fit->pass.at.log_prior;
     if (*log_p > c->best_value) {
         c->best_value = *log_p;
         c->best_bound = fit->pass.at.bound;
+        if (c->members != NULL) {
+            memcpy(c->x, fit->vector.x, (size_t)fit->vector.first[THI_PART_KERNEL] * sizeof *c->x);
+        }
     }
     thi_vfit_report(fit, *log_p, NAN, fit->problem.source->n);
     /* The first evaluation of a stretch must end well; any further one may be given up. */
@@ -182,11 +205,6 @@ static void climb_close(climb *c)
     thi_free(c->scale);
 }
 
-static double tolerance_of(const thi_vfit *fit)
-{
-    return fmax(1e-3, fit->tolerance * (double)fit->problem.source->n);
-}
-
 /* q first: its components are still where one was best. */
 thiele_status thi_vfit_lbfgs(thi_vfit *fit)
 {
@@ -205,6 +223,79 @@ thiele_status thi_vfit_lbfgs(thi_vfit *fit)
     fit->result->fit.stop = run.converged ? THIELE_STOP_CONVERGED : THIELE_STOP_ITERATIONS;
     THI_TRY(climb_end(&c));
 out:
+    climb_close(&c);
+    return status;
+}
+
+/* --- q by natural steps ---------------------------------------------------------------------------------------------
+ */
+
+/* The bound of the best component alone, or minus infinity where it is not known or does not compare. */
+static double single_bound(const thi_vfit *fit, const thi_modes *modes)
+{
+    return modes->count > 0 && modes->weighed && !fit->shape.jensen ? modes->bound[0] : -INFINITY;
+}
+
+/* q at the present values, from the modes; a mixture that falls behind one component begins again as copies of it. */
+static thiele_status settle(climb *c, const thi_modes *modes)
+{
+    thi_vfit *fit = c->fit;
+    double inner = PRECISE * tolerance_of(fit), log_p;
+    thiele_status status = thi_members_converge(fit, c->members, inner, FIRST_STEPS);
+    bool behind = status == THIELE_OK && fit->pass.at.bound < single_bound(fit, modes);
+    if ((status == THIELE_ERROR_NUMERIC && modes->count > 0) || behind) {
+        thi_recover(fit->problem.ctx);
+        thi_vfit_start_equal(fit, modes);
+        status = thi_members_converge(fit, c->members, inner, INNER_STEPS);
+    }
+    if (status != THIELE_OK) {
+        return status;
+    }
+    memcpy(c->x, fit->vector.x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
+    memcpy(c->before, c->x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
+    memcpy(c->trial, c->x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
+    thi_members *members = c->members;
+    c->members = NULL;
+    status = evaluate(c, (thi_wanted){0}, &log_p);
+    c->members = members;
+    return status;
+}
+
+/* Whether sites have led one component of this family to its optimum in everything already. */
+static bool is_settled(const thi_vfit *fit, const thi_modes *modes)
+{
+    bool whole = fit->problem.driver->deadline <= 0.0 && isinf(fit->passes);
+    return fit->shape.components == 1 && !fit->settings->even && modes->count > 0 && modes->weighed && whole;
+}
+
+thiele_status thi_vfit_members(thi_vfit *fit, const thi_modes *modes)
+{
+    climb c;
+    thi_members members = {0};
+    int iterations = fit->settings->iterations > 0 ? fit->settings->iterations : NESTED_ITERATIONS;
+    int64_t q = fit->vector.first[THI_PART_KERNEL], all = thi_vfit_size(fit);
+    thi_lbfgs_result run = {0};
+    thiele_status status;
+    thi_driver_phase(fit->problem.driver, "fit", iterations);
+    THI_TRY(climb_open(&c, fit));
+    THI_TRY(thi_members_open(&members, fit));
+    c.members = &members;
+    THI_TRY(settle(&c, modes));
+    double settled = c.best_bound;
+    run.converged = fit->result->fit.stop == THIELE_STOP_CONVERGED;
+    if (q < all && !is_settled(fit, modes) && !thi_vfit_stopped(fit)) {
+        THI_TRY(climb_stretch(&c, q, all, iterations, tolerance_of(fit), &run));
+    }
+    if (c.best_bound < single_bound(fit, modes)) { /* what a prior of hyperparameters gained cost more than it */
+        memcpy(c.x, c.before, (size_t)all * sizeof *c.x);
+        c.best_bound = settled;
+    }
+    fit->result->fit.stop = q == all        ? THIELE_STOP_FIXED
+                            : run.converged ? THIELE_STOP_CONVERGED
+                                            : THIELE_STOP_ITERATIONS;
+    THI_TRY(climb_end(&c));
+out:
+    thi_members_close(&members);
     climb_close(&c);
     return status;
 }

@@ -182,10 +182,26 @@ static thiele_status start_at_guesses(thi_vfit *fit, const thi_part *part)
     return status == THIELE_OK && !good ? thi_vfit_evaluate(fit, part, for_step) : status;
 }
 
-/* At the sites of an earlier call if they are of use, else at q = p. */
+/* Whether q = p. */
+static bool is_prior(const thi_vfit *fit)
+{
+    double sum = 0.0;
+    for (int q = 0; q < fit->shape.latents; q++) {
+        sum += thi_blas_dot(fit->shape.inducing, fit->sites[q].sum.t, fit->sites[q].sum.t);
+    }
+    return sum == 0.0;
+}
+
+/*
+ * At the sites of an earlier call if they are of use, else at q = p; where the likelihood cannot tell f from -f, all
+ * slopes vanish there, and it is at its guesses.
+ */
 static thiele_status start(thi_vfit *fit, const thi_part *part)
 {
     bool good;
+    if (fit->settings->even && is_prior(fit)) {
+        return start_at_guesses(fit, part);
+    }
     thiele_status status = try_sites(fit, part, -INFINITY, &good);
     if (status == THIELE_OK && !good) {
         thi_sites_clear(fit);

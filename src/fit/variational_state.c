@@ -135,6 +135,7 @@ thiele_status thi_vfit_open(thi_vfit *fit, int64_t M, const double *Z, int64_t b
                              .diagonal = fit->settings->diagonal && !fit->natural,
                              /* A full family is the same in both, and better searched in w. */
                              .whitened = !(fit->settings->plain && fit->settings->diagonal),
+                             .jensen = fit->settings->jensen,
                              .fixed_Z = fit->settings->fixed_Z,
                              .steps = fit->natural,
                              .spares = thi_pass_is_tight(fit->problem.spec, &thi_engine_variational),

@@ -11,7 +11,9 @@
  *   variational_gradient.c    L-BFGS over q and the rest, together or by turns
  *   variational_white.c       q from sites that stay in w; diagonal ones
  *   variational_phi.c         first values of the likelihood's parameters
+ *   variational_modes.c       modes of the posterior
  *   variational_first.c       where optimisers of q itself begin
+ *   variational_members.c     natural steps of any family in its own numbers
  *   variational_stochastic.c  minibatches: natural steps with Adam, or Adam and the like for all
  */
 #ifndef THI_FIT_VARIATIONAL_STATE_H
@@ -153,12 +155,44 @@ thiele_status thi_white_take(thi_vfit *fit);
  */
 thiele_status thi_vfit_first_phi(thi_vfit *fit);
 
-/* --- variational_first.c --- */
+/* --- variational_modes.c --- */
+/* Modes of the posterior, the best first: numbers of q of one component (a full factor whatever the family). */
+typedef struct thi_modes {
+    int count;
+    double *q, *bound;
+    bool weighed; /* the bounds are of all rows */
+} thi_modes;
 /*
- * The first numbers of q in x: those that one component of the family has by sites (whitened.q, a full factor whatever
- * the family), with the means of several components set apart; NULL: the prior.
+ * At most so many, at the present hyperparameters and Z; `one` has one component by sites, and is at a mode, which is
+ * all that is looked at where one is wanted and the likelihood tells f from -f. Its sites are of no use afterwards. To
+ * be closed after an error too.
  */
-void thi_vfit_start_q(thi_vfit *fit, const double *found);
+thiele_status thi_modes_find(thi_vfit *one, int most, thi_modes *modes);
+void thi_modes_close(thi_modes *modes);
+/* The sites become those of q = N(z, I) in w, z a draw of the prior by this number. */
+void thi_modes_draw(thi_vfit *one, int draw);
+
+/* --- variational_first.c --- */
+/* The first numbers of q in x: at modes, as many as there are; none: the prior. */
+void thi_vfit_start_q(thi_vfit *fit, const thi_modes *modes);
+/* All components at the best mode: the bound is that of one. */
+void thi_vfit_start_equal(thi_vfit *fit, const thi_modes *modes);
+
+/* --- variational_members.c --- */
+/* Room for natural steps in the numbers of q. */
+typedef struct thi_members {
+    double *from, *slope, *weight;
+    thi_matrix square[2];
+} thi_members;
+thiele_status thi_members_open(thi_members *work, const thi_vfit *fit);
+void thi_members_close(thi_members *work);
+/*
+ * Natural steps of all components over all rows until one changes the bound by less than `tolerance` nats, at most so
+ * many; the bound never falls. NUMERIC when there is no bound where they begin.
+ */
+thiele_status thi_members_converge(thi_vfit *fit, thi_members *work, double tolerance, int steps);
+/* After steps on minibatches: a few over all rows, as far as there is time, take the batches' noise out of q. */
+thiele_status thi_members_finish(thi_vfit *fit);
 
 /* --- the optimisers: each leaves the model at its end, begun --- */
 /* coarse: q need not be at its optimum to the last digits. */
@@ -166,6 +200,8 @@ void thi_vfit_start_q(thi_vfit *fit, const double *found);
 thiele_status thi_vfit_stages(thi_vfit *fit);
 thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations, bool coarse);
 thiele_status thi_vfit_lbfgs(thi_vfit *fit);
+/* Any family: L-BFGS over hyperparameters and Z with q at its optimum by natural steps; modes as q began at. */
+thiele_status thi_vfit_members(thi_vfit *fit, const thi_modes *modes);
 thiele_status thi_vfit_alternate(thi_vfit *fit);
 thiele_status thi_vfit_stochastic(thi_vfit *fit, const char *rule, double rate);
 

@@ -51,9 +51,12 @@ static double density_at(const thiele_likelihood *lik, const double *y, const do
     return value;
 }
 
-/* Whether f and -f are as likely: at two places, which no density is by chance. f: room for the latents. */
-static bool is_even(const thiele_likelihood *lik, const double *y, double *f)
+/* Whether f and -f are as likely: at two places, which no density is by chance. */
+static bool custom_even(const thiele_likelihood *lik, const double *y, double *f)
 {
+    if (all_missing(lik->outputs, y)) {
+        return false;
+    }
     for (double size = 0.4; size < 2.0; size *= 3.0) {
         double there[2];
         for (int side = 0; side < 2; side++) {
@@ -92,7 +95,7 @@ static void climb_latent(const thiele_likelihood *lik, const double *y, int q, d
 static void custom_guess(const thiele_likelihood *lik, const double *y, double *f)
 {
     static const double CAUTION = 0.3;
-    bool even = !all_missing(lik->outputs, y) && is_even(lik, y, f);
+    bool even = custom_even(lik, y, f);
     for (int q = 0; q < lik->latents; q++) {
         f[q] = even ? 1.0 : 0.0;
     }
@@ -111,7 +114,7 @@ static void custom_guess(const thiele_likelihood *lik, const double *y, double *
 #define CUSTOM_OPS(values, moments, augmented)                                                                         \
     {                                                                                                                  \
         .name = "custom", .support = values, .log_density = custom_density, .conditional = moments,                    \
-        .guess = custom_guess, .augmentation = augmented                                                               \
+        .even = custom_even, .guess = custom_guess, .augmentation = augmented                                          \
     }
 #define CUSTOM_BOTH(values, moments)                                                                                   \
     {                                                                                                                  \

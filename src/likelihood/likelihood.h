@@ -95,6 +95,8 @@ typedef struct thi_likelihood_ops {
     double (*cdf)(const thiele_likelihood *lik, double y, const double *f);
     /* Optional: a draw of y given f; `draw` numbers it within the stream. Default: by the density's quantiles. */
     void (*sample)(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y);
+    /* Optional: whether all latents of a row might have the other sign as well; f: room for them. Default: no. */
+    bool (*even)(const thiele_likelihood *lik, const double *y, double *f);
     /* Optional: a first guess of f from y. Default: 0. */
     void (*guess)(const thiele_likelihood *lik, const double *y, double *f);
     /* Optional: the probability of each class (of -1, then +1 when binary) given f: classes x n. Default: by density.

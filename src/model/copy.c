@@ -146,6 +146,7 @@ static thiele_status copy_parts(thiele_context *ctx, thiele_model *to, const thi
     THI_TRY(copy_text(ctx, &to->noise_why, from->noise_why));
     THI_TRY(copy_text(ctx, &to->kernel, from->kernel));
     THI_TRY(copy_text(ctx, &to->posterior, from->posterior));
+    THI_TRY(copy_text(ctx, &to->entropy, from->entropy));
     THI_TRY(copy_text(ctx, &to->optimizer, from->optimizer));
     THI_TRY(copy_text(ctx, &to->sampling.sampler, from->sampling.sampler));
     THI_TRY(copy_block(ctx, &to->weight, from->weight, (size_t)from->components, sizeof *to->weight));
@@ -195,7 +196,7 @@ thiele_status thi_model_copy(thiele_model **out, thiele_context *ctx, const thie
     copy->encoder = (thi_encoder){0};
     copy->lik = NULL;
     copy->own = copy->expectation = copy->method = copy->why = copy->kernel = copy->posterior = copy->optimizer = NULL;
-    copy->kernel_why = copy->noise_why = copy->sampling.sampler = NULL;
+    copy->kernel_why = copy->noise_why = copy->sampling.sampler = copy->entropy = NULL;
     copy->own_value = copy->weight = copy->loo_mean = copy->loo_variance = NULL;
     copy->loo = (thiele_scores){0};
     copy->holdout = copy->stream.all = copy->stream.recent = NULL;

@@ -171,9 +171,10 @@ static int add_sparse(const thiele_model *model, json_t *json)
     return model->optimizer == NULL
                ? 0
                : json_object_set_new(json, "sparse",
-                                     json_pack("{s:s, s:s, s:I, s:I, s:I, s:o}", "posterior", model->posterior,
-                                               "optimizer", model->optimizer, "inducing", (json_int_t)model->latent->n,
-                                               "mean_inducing", (json_int_t)mean_functions(model->latent), "batch",
+                                     json_pack("{s:s, s:s*, s:s, s:I, s:I, s:I, s:o}", "posterior", model->posterior,
+                                               "entropy", model->entropy, "optimizer", model->optimizer, "inducing",
+                                               (json_int_t)model->latent->n, "mean_inducing",
+                                               (json_int_t)mean_functions(model->latent), "batch",
                                                (json_int_t)model->batch, "epochs", number(model->epochs)));
 }
 
@@ -446,6 +447,7 @@ static thiele_status take_sparse(thiele_model *model, thiele_context *ctx, const
         return THIELE_OK;
     }
     THI_TRY(take_text(ctx, sparse, "posterior", &model->posterior));
+    THI_TRY(take_optional(ctx, sparse, "entropy", &model->entropy));
     THI_TRY(take_text(ctx, sparse, "optimizer", &model->optimizer));
     THI_TRY(take_count(ctx, sparse, "batch", INT64_MAX, &model->batch));
     THI_TRY(take_number(ctx, sparse, "epochs", 0.0, &model->epochs));

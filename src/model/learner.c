@@ -4,12 +4,13 @@
  * batch.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fit/blocks.h"
 #include "fit/blocks_online.h"
 #include "fit/judge.h"
-#include "fit/online.h"
+#include "fit/online_mixture.h"
 #include "model/describe.h"
 #include "model/methods.h"
 #include "model/parts.h"
@@ -31,7 +32,7 @@ struct thiele_learner {
     thiele_update_options options;
     char *snapshot;
     int64_t batch, window;
-    thi_online online;
+    thi_online_mixture online;
     thi_blocks_online *blocks; /* in its place where the model has local parts, which are then always those of now */
     thi_scorer scorer;
     thi_rows rows; /* of a batch, as are the arrays below */
@@ -124,7 +125,8 @@ static thiele_status open_online(thiele_learner *l, thiele_context *ctx)
         status = thi_blocks_form_parse(&form, ctx, model->method);
     }
     memcpy(settings.weight, form.weight, sizeof settings.weight);
-    return status == THIELE_OK ? thi_online_open(&l->online, ctx, model->latents, model->latent, model->lik, &settings)
+    return status == THIELE_OK ? thi_online_mixture_open(&l->online, ctx, model->latents, model->latent, model->weight,
+                                                         model->lik, &settings)
                                : status;
 }
 
@@ -160,9 +162,13 @@ static thiele_status open_model(thiele_learner *l, thiele_context *ctx, const th
         THI_TRY(thi_online_prepare(&l->model->latent[j], ctx));
     }
     if (model->posterior != NULL && model->latent[0].mean_basis == NULL) {
+        char family[32] = "full";
+        if (model->components > 1) {
+            snprintf(family, sizeof family, "mixture-full:%d", model->components);
+        }
         thi_free(l->model->posterior);
         l->model->posterior = NULL;
-        THI_TRY(thi_strdup(ctx, &l->model->posterior, "full"));
+        THI_TRY(thi_strdup(ctx, &l->model->posterior, family));
     }
 out:
     return status;
@@ -171,7 +177,7 @@ out:
 static thiele_status learner_start(thiele_learner *l, thiele_context *ctx, const thiele_model *model)
 {
     const thi_encoder *encoder = &model->encoder;
-    size_t latents = (size_t)l->batch * (size_t)model->latents;
+    size_t latents = (size_t)l->batch * (size_t)(model->latents * model->components);
     thiele_status status;
     THI_TRY(open_model(l, ctx, model));
     if (l->options.snapshot != NULL) {
@@ -252,7 +258,7 @@ void thiele_learner_close(thiele_learner *l)
         thiele_learner_close(l->of[p]);
     }
     thi_free(l->of);
-    thi_online_close(&l->online);
+    thi_online_mixture_close(&l->online);
     thi_blocks_online_close(l->blocks);
     thi_scorer_close(&l->scorer);
     thi_rows_free(&l->rows);
@@ -386,12 +392,12 @@ out:
 static thiele_status check_marginals(thiele_learner *l, thiele_context *ctx, const thiele_table *table)
 {
     int Q = l->model->latents;
-    for (int64_t i = 0; i < l->rows.n * Q; i++) {
+    for (int64_t i = 0; i < l->rows.n * Q * l->model->components; i++) {
         if (!isfinite(l->mu[i]) || !isfinite(l->v[i])) {
             return thi_fail(ctx, THIELE_ERROR_NUMERIC,
                             "row %lld: its inputs are so far out that the prediction overflows; correct them or leave "
                             "the row out",
-                            thi_table_row_number(table, l->row[i / Q]));
+                            thi_table_row_number(table, l->row[i / Q % l->rows.n]));
         }
     }
     return THIELE_OK;
@@ -402,13 +408,13 @@ static thiele_status predict_batch(thiele_learner *l, thiele_context *ctx)
 {
     const thi_rows *rows = &l->rows;
     return l->blocks != NULL ? thi_latent_marginals(ctx, l->model->latents, l->model->latent, rows, l->mu, l->v)
-                             : thi_online_predict(&l->online, ctx, rows->n, rows->X, rows->offset, l->mu, l->v);
+                             : thi_online_mixture_predict(&l->online, ctx, rows->n, rows->X, rows->offset, l->mu, l->v);
 }
 
 static thiele_status learn_batch(thiele_learner *l, thiele_context *ctx)
 {
     return l->blocks != NULL ? thi_blocks_online_learn(l->blocks, ctx, &l->rows)
-                             : thi_online_learn(&l->online, ctx, l->rows.y, l->model->stream.rows);
+                             : thi_online_mixture_learn(&l->online, ctx, l->rows.y, l->model->stream.rows);
 }
 
 /* Predicts the batch that was read, scores it, learns it. */
@@ -569,8 +575,8 @@ static void refresh(thiele_learner *l)
         l->model->stream.stop = thiele_learner_stop(l);
         return;
     }
-    for (int j = 0; l->blocks == NULL && j < l->model->latents; j++) {
-        thi_online_freeze(&l->online, j, &l->model->latent[j]);
+    if (l->blocks == NULL) {
+        thi_online_mixture_freeze(&l->online);
     }
     l->model->stream.forget = l->options.forget;
     l->model->stream.stop = thiele_learner_stop(l);

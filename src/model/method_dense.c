@@ -45,7 +45,7 @@ static thiele_status configure_chains(thi_fitting *f)
 
 enum {
     DENSE = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS | THI_CAN_TARGETS,
-    CHAINS = DENSE | THI_CAN_DEADLINE,
+    CHAINS = DENSE | THI_CAN_JOINT | THI_CAN_DEADLINE,
     CHAIN_OPTIONS = THI_TAKES_CHAINS | THI_TAKES_EXPECTATION
 };
 
@@ -54,7 +54,7 @@ static const thi_lack dense_lacks[] = {
     {THI_CAN_STREAM, THI_WHY_PAIRS},       {THI_CAN_UPDATE, THI_WHY_ROWS},          {THI_CAN_SNAPSHOT, THI_WHY_LAST},
     {THI_CAN_DEADLINE, THI_WHY_OPTIMUM},   {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},      {0}};
 static const thi_lack chain_lacks[] = {{THI_CAN_STREAM, THI_WHY_PAIRS},
-                                       {THI_CAN_UPDATE | THI_CAN_JOINT, THI_WHY_DRAWS},
+                                       {THI_CAN_UPDATE, THI_WHY_DRAWS},
                                        {THI_CAN_SNAPSHOT, THI_WHY_LAST},
                                        {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
                                        {0}};

@@ -47,6 +47,22 @@ static thiele_status read_posterior(thi_fitting *f)
         text, COMPONENTS_MAX);
 }
 
+static thiele_status read_entropy(thi_fitting *f)
+{
+    const char *text = f->options->entropy;
+    f->settings.jensen = text != NULL && strcmp(text, "jensen") == 0;
+    if (text != NULL && !f->settings.jensen && strcmp(text, "pairwise") != 0) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "'%s' is no bound on the entropy of a mixture: there are pairwise and jensen", text);
+    }
+    if (text != NULL && f->settings.components == 1) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "the entropy of one Gaussian is exact: a bound on it is for --posterior mixture:K and "
+                        "mixture-full:K");
+    }
+    return THIELE_OK;
+}
+
 static thiele_status configure(thi_fitting *f)
 {
     const char *optimizer = f->options->optimizer != NULL ? f->options->optimizer : "auto";
@@ -58,7 +74,8 @@ static thiele_status configure(thi_fitting *f)
                         "optimizer '%s' has no steps of a given length: the rate is for adam, adadelta and momentum",
                         optimizer);
     }
-    return read_posterior(f);
+    thiele_status status = read_posterior(f);
+    return status == THIELE_OK ? read_entropy(f) : status;
 }
 
 /* Where values that one row led astray give way to others, q alone is fitted again. */
@@ -107,7 +124,10 @@ out:
 
 static thiele_status report(thi_fitting *f)
 {
-    return thi_report_sparse(f, f->options->posterior != NULL ? f->options->posterior : "full");
+    thiele_status status = thi_report_sparse(f, f->options->posterior != NULL ? f->options->posterior : "full");
+    return status == THIELE_OK && f->settings.components > 1
+               ? thi_strdup(f->ctx, &f->model->entropy, f->settings.jensen ? "jensen" : "pairwise")
+               : status;
 }
 
 enum {

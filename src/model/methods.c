@@ -41,7 +41,7 @@ static unsigned asked_for(const thiele_fit_options *o)
 {
     unsigned asked = 0;
     asked |= o->inducing > 0 || o->basis != NULL || o->fixed_basis ? THI_TAKES_BASIS : 0;
-    asked |= o->posterior != NULL || o->plain ? THI_TAKES_FAMILY : 0;
+    asked |= o->posterior != NULL || o->entropy != NULL || o->plain ? THI_TAKES_FAMILY : 0;
     asked |= o->batch > 0 ? THI_TAKES_BATCHES : 0;
     asked |= o->optimizer != NULL ? THI_TAKES_OPTIMIZER : 0;
     asked |= o->epochs > 0 ? THI_TAKES_EPOCHS : 0;

@@ -37,6 +37,7 @@ void thiele_model_destroy(thiele_model *model)
     thi_free(model->calibration.law);
     thi_free(model->expectation);
     thi_free(model->posterior);
+    thi_free(model->entropy);
     thi_free(model->optimizer);
     thi_free(model->sampling.sampler);
     thi_free(model->stream.all);

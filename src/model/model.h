@@ -80,6 +80,7 @@ struct thiele_model {
     char *kernel;                 /* as given, without values; several with ';' between them */
     char *
         posterior; /* of sparse methods: the family of q, the optimizer, rows a step, passes over the rows; else NULL */
+    char *entropy; /* of a mixture: the bound on its entropy; NULL: there is none, or the file says nothing of it */
     char *optimizer;
     int64_t batch;
     double epochs;

@@ -411,11 +411,9 @@ static thiele_status check_joint(const thiele_model *model, thiele_context *ctx,
                         "blended predictions are mixtures of what several blocks say of each row by itself, which "
                         "have no joint distribution");
     }
-    if (model->latents > 1 || model->components > 1) {
+    if (model->latents > 1) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "a joint prediction is of one function with a Gaussian posterior; this model has %d latent "
-                        "functions and %d components",
-                        model->latents, model->components);
+                        "a joint prediction is of one function; this model has %d latent functions", model->latents);
     }
     if (!options->latent && !thi_model_is_gaussian(model)) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
@@ -441,7 +439,7 @@ thiele_status thiele_model_predict_joint(const thiele_model *model, thiele_conte
     thi_reading how = reading_of(model, options, false);
     THI_TRY(thi_reader_open(&reader, ctx, &model->encoder, table, &how));
     THI_TRY(thi_read_all(ctx, &reader, &rows, NULL));
-    THI_TRY(thi_predictor_joint(model->latent, ctx, 0, rows.n, rows.X, mean, covariance));
+    THI_TRY(thi_predictor_joint_mixture(model->latent, ctx, model->weight, rows.n, rows.X, mean, covariance));
     if (model->lik != NULL) {
         thi_latent_unit(model->lik, &model->encoder, 0, &unit, &offset);
     }

@@ -411,14 +411,15 @@ out:
 /*
  * Standardised targets have mean zero; the classes of a softmax and the cuts of an ordinal likelihood take up any
  * constant. Whatever else (the log of a rate, of a variance, of odds) gets one; so do the weights of a network, whose
- * signs nothing would tell apart around zero.
+ * signs nothing would tell apart around zero. A function that might have either sign gets none: its modes on both
+ * sides are then equally likely.
  */
-static const char *default_mean(const thiele_likelihood *lik)
+static const char *default_mean(const thiele_likelihood *lik, bool even)
 {
     bool absorbed = lik->classes > 0 && lik->ops->support == THI_SUPPORT_CLASS;
     bool network = lik->ops->standardise && lik->nodes > 0 && lik->latents > lik->nodes;
     bool zero = absorbed || (lik->ops->standardise && lik->ops->log_variance == 0 && !network);
-    return zero ? "zero" : "constant";
+    return zero || even ? "zero" : "constant";
 }
 
 /* The kernels' texts without values: one when they are all the same, else with "; " between them. */
@@ -488,7 +489,9 @@ thiele_status thi_make_prior(thi_fitting *f, const char *kernels)
     thiele_context *ctx = f->ctx;
     const thiele_fit_options *options = f->options;
     const thi_encoder *encoder = &f->model->encoder;
-    const char *mean = options->mean != NULL ? options->mean : default_mean(f->spec.lik);
+    bool family = (f->method->takes & THI_TAKES_FAMILY) != 0;
+    f->settings.even = family && thi_is_even(f->spec.lik, f->rows.n, f->rows.y);
+    const char *mean = options->mean != NULL ? options->mean : default_mean(f->spec.lik, f->settings.even);
     thi_latents *latents = &f->spec.latents;
     thi_kernel_columns columns = {0};
     thiele_status status;

@@ -99,9 +99,10 @@ void thi_predictor_clear(thi_predictor *predictor)
     *predictor = (thi_predictor){0};
 }
 
-thiele_status thi_predictor_to_precision(thi_predictor *p, thiele_context *ctx)
+/* R of one component. */
+static thiele_status invert_covariance(thi_predictor *p, thiele_context *ctx, int component)
 {
-    thi_matrix R = p->R[0], B = {0}, N = {0};
+    thi_matrix R = p->R[component], B = {0}, N = {0};
     thiele_status status;
     THI_TRY(thi_matrix_alloc(&B, ctx, p->n, p->n));
     if (p->plus == THI_PLUS_TRIANGLE) {
@@ -116,8 +117,7 @@ thiele_status thi_predictor_to_precision(thi_predictor *p, thiele_context *ctx)
     }
     THI_TRY(thi_chol(ctx, B));
     thi_free(R.data);
-    p->R[0] = B;
-    p->plus = THI_PLUS_PRECISION;
+    p->R[component] = B;
     B = (thi_matrix){0};
 out:
     thi_free(B.data);
@@ -125,6 +125,16 @@ out:
     return status == THIELE_ERROR_NUMERIC
                ? thi_fail_in(ctx, status, "the posterior over the %lld inducing inputs", (long long)p->n)
                : status;
+}
+
+thiele_status thi_predictor_to_precision(thi_predictor *p, thiele_context *ctx)
+{
+    thiele_status status = THIELE_OK;
+    for (int k = 0; k < p->components && status == THIELE_OK; k++) {
+        status = invert_covariance(p, ctx, k);
+    }
+    p->plus = status == THIELE_OK ? THI_PLUS_PRECISION : p->plus;
+    return status;
 }
 
 /* --- a block of rows -------------------------------------------------------------------------------------------------

@@ -87,9 +87,8 @@ thiele_status thi_predictor_apply_root(const thi_predictor *predictor, thiele_co
 thiele_status thi_predictor_invert_root(const thi_predictor *predictor, thiele_context *ctx, int component,
                                         thi_matrix *R);
 /*
- * A posterior of one component with R on w as what its rows say: R = C^-1 in place of Ls' or a matrix, by inverting
- * S = R'R. Of files of version 2, and of fits that have S and no sums over rows. 5 n^3/3 flops. Errors: NUMERIC,
- * MEMORY.
+ * A posterior with R on w as what its rows say: R = C^-1 in place of Ls' or a matrix, by inverting S = R'R. Of files
+ * of version 2, and of fits that have S and no sums over rows. 5 n^3/3 flops a component. Errors: NUMERIC, MEMORY.
  */
 thiele_status thi_predictor_to_precision(thi_predictor *predictor, thiele_context *ctx);
 
@@ -131,6 +130,10 @@ void thi_batch_clear(thi_batch *batch);
 /* Mean and covariance (n x n, full symmetric) of f at all columns of X together, of one component. */
 thiele_status thi_predictor_joint(const thi_predictor *predictor, thiele_context *ctx, int component, int64_t n,
                                   const double *X, double *mean, double *covariance);
+
+/* joint.c: the same of all components together, with these weights. */
+thiele_status thi_predictor_joint_mixture(const thi_predictor *predictor, thiele_context *ctx, const double *weight,
+                                          int64_t n, const double *X, double *mean, double *covariance);
 
 /* Functions of separate bases whose covariances are made at a time; room for rows x so many numbers, else unused. */
 enum { THI_PREDICT_PORTION = 256 };

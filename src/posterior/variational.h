@@ -29,6 +29,7 @@ typedef struct thi_shape {
     int64_t inducing;        /* M */
     int64_t capacity;        /* rows at a time, at most */
     bool diagonal, whitened;
+    bool jensen;  /* of a mixture: the entropy bound of savigp-jmlr eq. 14 in place of the pairwise one */
     bool fixed_Z; /* no gradient in Z will be asked for */
     bool steps;   /* thi_variational_step will be */
     bool spares;  /* thi_variational_residual will be; never quick then */
@@ -111,7 +112,7 @@ void thi_variational_relieve(thi_variational *v, const double *c);
  */
 thiele_status thi_variational_pull(thi_variational *v, thiele_context *ctx, const double *g, const double *h);
 /*
- * *kl: KL(q || p), exact for K = 1; for a mixture minus the bound of savigp-jmlr eqs. 14 and 15. Adjoints (may be NULL)
+ * *kl: KL(q || p), exact for K = 1; for a mixture an upper bound (variational_kl.c). Adjoints (may be NULL)
  * get the gradient of F - KL. expected (K numbers; may be NULL when K = 1): the rows' weighted sum of E of each
  * component without its pi, for the gradient of the logits. With sites given to begin, the gradient in theta, mean and
  * Z is that of the collapsed bound at fixed sites in u, and there is none in q.

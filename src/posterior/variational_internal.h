@@ -68,8 +68,8 @@ struct thi_variational {
     thi_member *member;
     double *weight;     /* K */
     double *weight_bar; /* K: gradients in the weights, times them */
-    double *pair;       /* K x K: log N(m_k; m_l, S_k + S_l), then that of l's part in the mixture at m_k */
-    double *density;    /* K: log of the mixture smoothed by S_k, at m_k */
+    double *pair;       /* K x K: P_kl of variational_kl.c, then log r_kl */
+    double *density;    /* K: z_k of variational_kl.c */
     double *self;       /* K: how much of log|S_k|/2 is in the entropy; 1 when K = 1 */
     double *vectors;    /* all vectors of M of the members */
     double *sums;       /* g_sum and h_sum of all members; part of `vectors` */

@@ -1,16 +1,24 @@
 /*
  * KL(q || p), and its gradient in q at fixed L. For one Gaussian it is exact; in w
  *   KL = (|m|^2 + tr S - M - log|S|) / 2
- * For a mixture (savigp-jmlr eqs. 14 and 15, appendix C) it is minus the sum of
- *   entropy bound  -sum_k pi_k z_k,  z_k = log sum_l pi_l N_kl,  N_kl = prod_j N(m_kj; m_lj, S_kj + S_lj)
- *   cross term      sum_k pi_k sum_j E_kj[log p(w_j)]
+ * For a mixture it is minus the sum of a lower bound on the entropy and
+ *   cross term      sum_k pi_k sum_j E_kj[log p(w_j)]                        (savigp-jmlr eq. 15)
  * log|L| is in both and cancels, so that a full mixture in u has the same bound in w; a diagonal one in u has Kzz in
  * the cross term: m'Kzz^-1 m + sum_i s_i (Kzz^-1)_ii + log|Kzz| in place of |m|^2 + tr S.
  *
- * With C = S_k + S_l, e = C^-1 (m_k - m_l) and r_kl = pi_l N_kl / exp(z_k):
- *   d entropy / d log N_kl = -pi_k r_kl       d log N_kl / dS_k = (e e' - C^-1)/2
+ * The entropy bound goes by pairs of components, z_k = log sum_l pi_l exp(P_kl), P_kl a sum over the latents:
+ *   pairwise  sum_k pi_k (H_k - z_k)   P_kl = -(Bhattacharyya's distance of k and l)        (MATH.md section 10)
+ *   jensen    -sum_k pi_k z_k          P_kl = log N(m_k; m_l, S_k + S_l)                    (savigp-jmlr eq. 14)
+ * H_k being the entropy of component k. With C = S_k + S_l, d = m_k - m_l and M dimensions both are
+ *   P_kl = -a d'C^-1 d - log|C|/2 + b (log|S_k| + log|S_l|) + c M
+ *   pairwise  a = 1/4, b = 1/4, c = log(2)/2        jensen  a = 1/2, b = 0, c = -log(2 pi)/2
+ * The first is exact for equal components and for those far apart (Kolchinsky and Tracey 2017); the second loses
+ * M (1 - log 2)/2 a latent wherever the components lie.
  *
- * Cost: O(K^2 M^3) a latent for full ones, O(K^2 M) for diagonal ones.
+ * With e = C^-1 d and r_kl = pi_l exp(P_kl - z_k):
+ *   d entropy / d P_kl = -pi_k r_kl      dP_kl / dm_k = -2 a e      dP_kl / dS_k = a e e' - C^-1/2 + b S_k^-1
+ * C is factored between the factors of S_k and S_l, C = L_k (I + B B') L_k', B = L_k^-1 L_l: nothing is lost where S
+ * is nearly singular. Cost: O(K^2 M^3) a latent for full ones, O(K^2 M) for diagonal ones.
  */
 #include "posterior/variational_internal.h"
 
@@ -63,52 +71,74 @@ static double cross_term(const thi_variational *v, const thi_member *member)
     return sum;
 }
 
-/* The lower triangle of work[0] becomes the factor of S_k + S_l. */
-static thiele_status factor_pair(thi_variational *v, thiele_context *ctx, const thi_member *a, const thi_member *b)
+/* The numbers a, b, c above. */
+typedef struct pair_form {
+    double square, own, constant;
+} pair_form;
+
+static pair_form form_of(const thi_variational *v)
 {
-    thi_matrix C = v->work[0];
-    thiele_status status = thi_multiply(ctx, THI_N, THI_T, 1.0, a->Ls, a->Ls, 0.0, C, true);
-    if (status == THIELE_OK) {
-        status = thi_multiply(ctx, THI_N, THI_T, 1.0, b->Ls, b->Ls, 1.0, C, true);
+    static const pair_form pairwise = {0.25, 0.25, 0.5 * LOG_2}, jensen = {0.5, 0.0, -0.5 * LOG_2PI};
+    return v->shape.jensen ? jensen : pairwise;
+}
+
+/* The lower triangle of work[0] becomes the factor of I + B B'; a->sbar, free in a full member, m_k - m_l. */
+static thiele_status factor_pair(thi_variational *v, thiele_context *ctx, thi_member *a, const thi_member *b)
+{
+    int64_t M = v->shape.inducing;
+    thi_matrix C = v->work[0], B = v->work[1];
+    thiele_status status;
+    thi_tri_copy_clean(b->Ls, B);
+    THI_TRY(thi_tri_solve(ctx, THI_N, a->Ls, B));
+    THI_TRY(thi_multiply(ctx, THI_N, THI_T, 1.0, B, B, 0.0, C, true));
+    for (int64_t i = 0; i < M; i++) {
+        C.data[i + i * M] += 1.0;
+        a->sbar[i] = a->m[i] - b->m[i];
     }
-    if (status == THIELE_OK) {
-        status = thi_chol(ctx, C);
-    }
+    THI_TRY(thi_chol(ctx, C));
+out:
     return status;
 }
 
-/* log N(m_k; m_l, S_k + S_l) of one latent. */
+/* P_kl of one latent. */
 static thiele_status full_pair(thi_variational *v, thiele_context *ctx, thi_member *a, const thi_member *b, double *out)
 {
     int64_t M = v->shape.inducing;
-    thi_matrix C = v->work[0];
-    double *difference = v->work[1].data;
+    pair_form form = form_of(v);
     thiele_status status = factor_pair(v, ctx, a, b);
-    for (int64_t i = 0; i < M; i++) {
-        difference[i] = a->m[i] - b->m[i];
-    }
     if (status == THIELE_OK) {
-        thi_blas_trsv(THI_N, C, difference);
-        *out = -0.5 * ((double)M * LOG_2PI + thi_chol_logdet(C) + thi_blas_dot(M, difference, difference));
+        double log_a = thi_chol_logdet(a->Ls), log_b = thi_chol_logdet(b->Ls);
+        thi_blas_trsv(THI_N, a->Ls, a->sbar);
+        thi_blas_trsv(THI_N, v->work[0], a->sbar);
+        *out = (double)M * form.constant - form.square * thi_blas_dot(M, a->sbar, a->sbar) -
+               0.5 * thi_chol_logdet(v->work[0]) + (form.own - 0.5) * log_a + form.own * log_b;
     }
     return status;
 }
 
-static double diagonal_pair(int64_t M, const thi_member *a, const thi_member *b)
+/* log c - 2 b (log s_k + log s_l) as one logarithm, which is exact for equal ones: b is 1/4 or 0. */
+static double diagonal_pair(const thi_variational *v, const thi_member *a, const thi_member *b)
 {
-    double sum = (double)M * LOG_2PI;
-    for (int64_t i = 0; i < M; i++) {
-        double c = a->s[i] + b->s[i], e = a->m[i] - b->m[i];
-        sum += log(c) + e * e / c;
+    pair_form form = form_of(v);
+    double sum = 0.0, square = 0.0;
+    for (int64_t i = 0; i < v->shape.inducing; i++) {
+        double c = a->s[i] + b->s[i], d = a->m[i] - b->m[i];
+        sum += form.own > 0.0 ? 0.5 * log(0.25 * (c / a->s[i]) * (c / b->s[i])) : log(c) - 2.0 * form.constant;
+        square += d * d / c;
     }
-    return -0.5 * sum;
+    return -form.square * square - 0.5 * sum;
 }
 
-/* log N_kl of all pairs, k <= l, into the upper triangle of `pair`. */
+/* P_kk of one latent. */
+static double own_pair(const thi_variational *v, const thi_member *member)
+{
+    return v->shape.jensen ? -0.5 * ((double)v->shape.inducing * (LOG_2PI + LOG_2) + log_determinant(v, member)) : 0.0;
+}
+
+/* P_kl of all pairs. */
 static thiele_status all_pairs(thi_variational *v, thiele_context *ctx)
 {
     int K = v->shape.components, Q = v->shape.latents;
-    double M = (double)v->shape.inducing;
     for (int l = 0; l < K; l++) {
         for (int k = 0; k <= l; k++) {
             double sum = 0.0;
@@ -117,11 +147,11 @@ static thiele_status all_pairs(thi_variational *v, thiele_context *ctx)
                 double own = 0.0;
                 thiele_status status = THIELE_OK;
                 if (k == l) {
-                    own = -0.5 * (M * (LOG_2PI + LOG_2) + log_determinant(v, a));
+                    own = own_pair(v, a);
                 } else if (thi_is_full(v)) {
                     status = full_pair(v, ctx, a, b, &own);
                 } else {
-                    own = diagonal_pair(v->shape.inducing, a, b);
+                    own = diagonal_pair(v, a, b);
                 }
                 if (status != THIELE_OK) {
                     return status;
@@ -134,7 +164,7 @@ static thiele_status all_pairs(thi_variational *v, thiele_context *ctx)
     return THIELE_OK;
 }
 
-/* z_k, with `pair` becoming log r_kl = log pi_l + log N_kl - z_k at [l + k K]. */
+/* z_k, with `pair` becoming log r_kl = log pi_l + P_kl - z_k at [l + k K]. */
 static void densities(thi_variational *v)
 {
     int K = v->shape.components;
@@ -154,17 +184,34 @@ static void densities(thi_variational *v)
     }
 }
 
+/* The part of KL that a member has without pairs, without its weight. */
+static double own_part(const thi_variational *v, const thi_member *member)
+{
+    double M = (double)v->shape.inducing, cross = cross_term(v, member);
+    bool jensen = v->shape.components > 1 && v->shape.jensen;
+    return 0.5 * (cross + (jensen ? M * LOG_2PI : -M - log_determinant(v, member)));
+}
+
+/* How much of log|S_k|/2 is in the entropy: by H_k or P_kk, and by the other pairs. */
+static double self_of(const thi_variational *v, int k)
+{
+    int K = v->shape.components;
+    double sum = v->weight[k];
+    if (v->shape.jensen) {
+        return v->weight[k] * exp(v->pair[k + k * K]);
+    }
+    for (int l = 0; l < K; l++) {
+        sum -= l == k ? 0.0 : 0.5 * (v->weight[k] * exp(v->pair[l + k * K]) + v->weight[l] * exp(v->pair[k + l * K]));
+    }
+    return sum;
+}
+
 thiele_status thi_kl_value(thi_variational *v, thiele_context *ctx, double *kl)
 {
     int K = v->shape.components;
-    double M = (double)v->shape.inducing, sum = 0.0;
+    double sum = 0.0;
     for (int i = 0; i < v->members; i++) {
-        double cross = cross_term(v, &v->member[i]);
-        if (K == 1) {
-            sum += 0.5 * (cross - M - log_determinant(v, &v->member[i]));
-        } else {
-            sum += 0.5 * v->weight[v->member[i].component] * (cross + M * LOG_2PI);
-        }
+        sum += v->weight[v->member[i].component] * own_part(v, &v->member[i]);
     }
     v->self[0] = 1.0;
     thiele_status status = K > 1 ? all_pairs(v, ctx) : THIELE_OK;
@@ -172,7 +219,7 @@ thiele_status thi_kl_value(thi_variational *v, thiele_context *ctx, double *kl)
         densities(v);
         for (int k = 0; k < K; k++) {
             sum += v->weight[k] * v->density[k];
-            v->self[k] = v->weight[k] * exp(v->pair[k + k * K]);
+            v->self[k] = self_of(v, k);
         }
     }
     *kl = sum;
@@ -202,48 +249,51 @@ static void own_adjoint(const thi_variational *v, thi_member *member)
     }
 }
 
-/* Adds `weight` times the gradient of log N(m_k; m_l, S_k + S_l). */
+/* Adds `weight` times the gradient of P_kl but for log|S_k| and log|S_l|, which are in v->self. */
 static thiele_status full_pair_adjoint(thi_variational *v, thiele_context *ctx, thi_member *a, thi_member *b,
                                        double weight)
 {
     int64_t M = v->shape.inducing;
-    thi_matrix C = v->work[0];
-    double *e = v->work[1].data;
-    thiele_status status = factor_pair(v, ctx, a, b);
-    for (int64_t i = 0; i < M; i++) {
-        e[i] = a->m[i] - b->m[i];
-    }
-    if (status == THIELE_OK) {
-        thi_blas_trsv(THI_N, C, e);
-        thi_blas_trsv(THI_T, C, e);
-        status = thi_chol_inverse(ctx, C);
-    }
-    for (int64_t j = 0; j < M && status == THIELE_OK; j++) {
-        a->mbar[j] -= weight * e[j];
-        b->mbar[j] += weight * e[j];
+    double square = form_of(v).square, *e = a->sbar;
+    thi_matrix C = v->work[0], X = v->work[1];
+    thiele_status status;
+    THI_TRY(factor_pair(v, ctx, a, b));
+    thi_blas_trsv(THI_N, a->Ls, e);
+    thi_blas_trsv(THI_N, C, e);
+    thi_blas_trsv(THI_T, C, e);
+    thi_blas_trsv(THI_T, a->Ls, e);
+    thi_tri_copy_clean(a->Ls, X);
+    THI_TRY(thi_tri_inverse(ctx, X));
+    THI_TRY(thi_tri_solve(ctx, THI_N, C, X));
+    THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, X, X, 0.0, C, true));
+    for (int64_t j = 0; j < M; j++) {
+        a->mbar[j] -= 2.0 * square * weight * e[j];
+        b->mbar[j] += 2.0 * square * weight * e[j];
         for (int64_t i = j; i < M; i++) {
-            double own = 0.5 * weight * (e[i] * e[j] - C.data[i + j * M]);
+            double own = weight * (square * e[i] * e[j] - 0.5 * C.data[i + j * M]);
             a->G.data[i + j * M] += own;
             b->G.data[i + j * M] += own;
         }
     }
+out:
     return status;
 }
 
-static void diagonal_pair_adjoint(int64_t M, thi_member *a, thi_member *b, double weight)
+static void diagonal_pair_adjoint(const thi_variational *v, thi_member *a, thi_member *b, double weight)
 {
-    for (int64_t i = 0; i < M; i++) {
-        double c = 1.0 / (a->s[i] + b->s[i]), e = c * (a->m[i] - b->m[i]), own = 0.5 * weight * (e * e - c);
-        a->mbar[i] -= weight * e;
-        b->mbar[i] += weight * e;
+    double square = form_of(v).square;
+    for (int64_t i = 0; i < v->shape.inducing; i++) {
+        double c = 1.0 / (a->s[i] + b->s[i]), e = c * (a->m[i] - b->m[i]), own = weight * (square * e * e - 0.5 * c);
+        a->mbar[i] -= 2.0 * square * weight * e;
+        b->mbar[i] += 2.0 * square * weight * e;
         a->sbar[i] += own;
         b->sbar[i] += own;
     }
 }
 
 /*
- * pi_k times the gradient in pi_k: pi_k (E_k + cross_k - z_k) - sum_a pi_a r_ak. Without a division: a weight may be
- * zero.
+ * pi_k times the gradient in pi_k: pi_k (E_k - KL's part of k - z_k) - sum_a pi_a r_ak. Without a division: a weight
+ * may be zero.
  */
 static void weights_adjoint(thi_variational *v, const double *expected)
 {
@@ -251,7 +301,7 @@ static void weights_adjoint(thi_variational *v, const double *expected)
     for (int k = 0; k < K; k++) {
         double sum = (expected != NULL ? expected[k] : 0.0) - v->density[k];
         for (int j = 0; j < Q; j++) {
-            sum -= 0.5 * ((double)v->shape.inducing * LOG_2PI + cross_term(v, member_of(v, k, j)));
+            sum -= own_part(v, member_of(v, k, j));
         }
         v->weight_bar[k] = v->weight[k] * sum;
         for (int a = 0; a < K; a++) {
@@ -282,7 +332,7 @@ thiele_status thi_kl_adjoint(thi_variational *v, thiele_context *ctx, const doub
                 if (thi_is_full(v)) {
                     status = full_pair_adjoint(v, ctx, a, b, weight);
                 } else {
-                    diagonal_pair_adjoint(M, a, b, weight);
+                    diagonal_pair_adjoint(v, a, b, weight);
                 }
             }
         }

@@ -35,6 +35,7 @@ static const struct kind {
     {"vfe_", oracle_vfe},
     {"sites_", oracle_sites},
     {"mog_", oracle_mog},
+    {"entropy_pairwise_", oracle_entropy},
     {"diagnostics", oracle_diagnostics},
     {"aaci_omega_", oracle_omega},
     {"aaci_cdf_", oracle_omega_cdf},

@@ -58,6 +58,7 @@ thiele_status oracle_svgp(oracle_case *c);
 thiele_status oracle_vfe(oracle_case *c);
 thiele_status oracle_sites(oracle_case *c);
 thiele_status oracle_mog(oracle_case *c);
+thiele_status oracle_entropy(oracle_case *c);
 thiele_status oracle_diagnostics(oracle_case *c);
 thiele_status oracle_omega(oracle_case *c);
 thiele_status oracle_omega_cdf(oracle_case *c);

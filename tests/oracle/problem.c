@@ -74,6 +74,7 @@ thiele_status problem_open(oracle_case *c, problem *p, int components, bool diag
                            .inducing = p->Z.cols,
                            .capacity = p->X.cols,
                            .diagonal = diagonal,
+                           .jensen = true, /* the files of mixtures are of savigp-jmlr eq. 14 */
                            .whitened = whitened};
     THI_TRY(make_room(c, p));
     THI_TRY(thi_expect_open(&p->expect, c->ctx, p->lik, NULL));

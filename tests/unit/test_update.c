@@ -328,12 +328,11 @@ static void test_refusals(void **state)
 {
     (void)state;
     static const struct {
-        const char *method, *likelihood, *kind, *posterior, *part;
+        const char *method, *likelihood, *kind, *part;
     } cases[] = {
-        {"exact", NULL, "number", NULL, "--inducing M instead"},
-        {"dense", "poisson", "count", NULL, "--inducing M instead"},
-        {"ess", "poisson", "count", NULL, "set of draws"},
-        {"variational", NULL, "number", "mixture:2", "--posterior full instead"},
+        {"exact", NULL, "number", "--inducing M instead"},
+        {"dense", "poisson", "count", "--inducing M instead"},
+        {"ess", "poisson", "count", "set of draws"},
     };
     thiele_table *more = make_table(30, 2, 1.0, "count");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -342,7 +341,6 @@ static void test_refusals(void **state)
         options.target = "y";
         options.method = cases[i].method;
         options.likelihood = cases[i].likelihood;
-        options.posterior = cases[i].posterior;
         options.iterations = 3;
         options.draws = strcmp(cases[i].method, "ess") == 0 ? 10 : 0;
         thiele_model *model = fitted(ctx, table, &options), *out = NULL;
