@@ -91,6 +91,13 @@ bool thi_model_has_classes(const thiele_model *model)
     return model->encoder.target->levels > 0;
 }
 
+const char *thi_model_draws(const thiele_model *model)
+{
+    const char *way = model->expectation;
+    bool draws = way != NULL && (strncmp(way, "mc:", 3) == 0 || strncmp(way, "qmc:", 4) == 0);
+    return draws ? way : NULL;
+}
+
 bool thi_model_has_order(const thiele_model *model)
 {
     return !thi_model_has_classes(model) || (model->lik != NULL && model->lik->ops->ordered);
