@@ -18,11 +18,11 @@
     }
 
 #ifdef VERSION_1
-#define VERSION .size = offsetof(thiele_likelihood_spec, log_densities), .version = 1
+#define VERSION   .size = offsetof(thiele_likelihood_spec, log_densities), .version = 1
 #define DENSITIES log_densities ? 0 : 0
 #include <stddef.h>
 #else
-#define VERSION .size = sizeof(thiele_likelihood_spec), .version = THIELE_LIKELIHOOD_VERSION
+#define VERSION   .size = sizeof(thiele_likelihood_spec), .version = THIELE_LIKELIHOOD_VERSION
 #define DENSITIES log_densities
 #endif
 

@@ -14,11 +14,8 @@ BATCH(1, 2)
 const thiele_likelihood_spec *thiele_likelihood_plugin(void);
 const thiele_likelihood_spec *thiele_likelihood_plugin(void)
 {
-    static const thiele_likelihood_spec spec = {VERSION,
-                                                .name = "black-heteroscedastic",
-                                                .outputs = 1,
-                                                .latents = 2,
-                                                .log_density = log_density,
-                                                .log_densities = DENSITIES};
+    static const thiele_likelihood_spec spec = {
+        VERSION,      .name = "black-heteroscedastic", .outputs = 1,
+        .latents = 2, .log_density = log_density,      .log_densities = DENSITIES};
     return &spec;
 }

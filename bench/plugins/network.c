@@ -22,13 +22,8 @@ const thiele_likelihood_spec *thiele_likelihood_plugin(void);
 const thiele_likelihood_spec *thiele_likelihood_plugin(void)
 {
     static const thiele_likelihood_parameter noise = {"noise", 0.1, 1};
-    static const thiele_likelihood_spec spec = {VERSION,
-                                                .name = "black-network",
-                                                .outputs = OUTPUTS,
-                                                .latents = LATENTS,
-                                                .parameters = 1,
-                                                .parameter = &noise,
-                                                .log_density = log_density,
-                                                .log_densities = DENSITIES};
+    static const thiele_likelihood_spec spec = {
+        VERSION,         .name = "black-network", .outputs = OUTPUTS,         .latents = LATENTS,
+        .parameters = 1, .parameter = &noise,     .log_density = log_density, .log_densities = DENSITIES};
     return &spec;
 }

@@ -138,6 +138,12 @@ static thiele_status refuse(const thi_expect *expect, thiele_context *ctx)
     return THIELE_OK;
 }
 
+bool thi_expect_is_drawn(const thiele_likelihood *lik, const char *method)
+{
+    const char *way = method != NULL ? method : thiele_likelihood_best_method(lik);
+    return strncmp(way, "mc:", 3) == 0 || strncmp(way, "qmc:", 4) == 0;
+}
+
 /* Points of their own are for what designs do not do. */
 static thiele_status open_quasi(thi_expect *expect, thiele_context *ctx)
 {

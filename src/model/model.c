@@ -94,8 +94,7 @@ bool thi_model_has_classes(const thiele_model *model)
 const char *thi_model_draws(const thiele_model *model)
 {
     const char *way = model->expectation;
-    bool draws = way != NULL && (strncmp(way, "mc:", 3) == 0 || strncmp(way, "qmc:", 4) == 0);
-    return draws ? way : NULL;
+    return way != NULL && thi_expect_is_drawn(model->lik, way) ? way : NULL;
 }
 
 bool thi_model_has_order(const thiele_model *model)
