@@ -6,11 +6,13 @@
 #define BATCH_H
 
 #include <math.h>
+#include <stddef.h>
 #include <thiele/likelihood.h>
 
 /* The sizes that a model has at compile time. */
 #define BATCH(P, Q)                                                                                                    \
-    static void log_densities(int64_t n, const double *y, const double *f, const double *phi, double *out, void *user) \
+    __attribute__((unused)) static void log_densities(int64_t n, const double *y, const double *f, const double *phi,  \
+                                                      double *out, void *user)                                         \
     {                                                                                                                  \
         for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = log_density(y + i * (P), f + i * (Q), phi, user);                                                 \
@@ -19,8 +21,7 @@
 
 #ifdef VERSION_1
 #define VERSION   .size = offsetof(thiele_likelihood_spec, log_densities), .version = 1
-#define DENSITIES log_densities ? 0 : 0
-#include <stddef.h>
+#define DENSITIES 0
 #else
 #define VERSION   .size = sizeof(thiele_likelihood_spec), .version = THIELE_LIKELIHOOD_VERSION
 #define DENSITIES log_densities
