@@ -36,8 +36,8 @@ extern "C" {
 
 typedef struct thiele_likelihood thiele_likelihood;
 
-/* Plug-ins carry this number; one made for another is refused. */
-#define THIELE_LIKELIHOOD_VERSION 1
+/* Plug-ins carry this number. Those of version 1 are taken too; one made for another is refused. */
+#define THIELE_LIKELIHOOD_VERSION 2
 
 /* The values that an output takes. */
 typedef enum thiele_support {
@@ -63,10 +63,10 @@ typedef struct thiele_likelihood_coefficients {
 } thiele_likelihood_coefficients;
 
 /*
- * Your own likelihood. Only log_density is needed (or an augmentation, below); it must be safe to call from several
- * threads. It returns log p(y | f), minus infinity where y is impossible, never NaN. Rows whose outputs are all missing
- * do not reach it; of several outputs some may be NaN, which it leaves out. phi holds the values of the parameters in
- * their order.
+ * Your own likelihood. Only log_density is needed (or log_densities, or an augmentation, below); it must be safe to
+ * call from several threads. It returns log p(y | f), minus infinity where y is impossible, never NaN. Rows whose
+ * outputs are all missing do not reach it; of several outputs some may be NaN, which it leaves out. phi holds the
+ * values of the parameters in their order.
  */
 typedef struct thiele_likelihood_spec {
     size_t size;
@@ -101,12 +101,19 @@ typedef struct thiele_likelihood_spec {
      */
     void (*coefficients)(const double *y, const double *parameters, thiele_likelihood_coefficients *out, void *user);
     void (*log_phi)(const double *y, const double *parameters, const double *r, double *out, void *user);
+    /*
+     * Optional, from version 2 on: the log densities of n points in one call, out_i = log p(y_i | f_i), where y is P x
+     * n and f is Q x n, one point a column. The points are those of several rows and of many draws of f for each,
+     * which stand next to each other with the same y. With it log_density may be NULL; where both are given they must
+     * agree.
+     */
+    void (*log_densities)(int64_t n, const double *y, const double *f, const double *phi, double *out, void *user);
 } thiele_likelihood_spec;
 
 #define THIELE_LIKELIHOOD_SPEC_INIT                                                                                    \
     {                                                                                                                  \
         sizeof(thiele_likelihood_spec), THIELE_LIKELIHOOD_VERSION, 0, 1, 1, 0, 0, 0, 0, THIELE_SUPPORT_REAL, 0, 0, 0,  \
-            0                                                                                                          \
+            0, 0                                                                                                       \
     }
 
 /* A plug-in is a shared library with this function; the spec and all it points to must live as long as the library. */
@@ -161,7 +168,7 @@ THIELE_API void thiele_likelihood_log_density(const thiele_likelihood *likelihoo
 /*
  * (E, g, h): E_i = E[log p(y_i | f)], g = dE/dmu, h = dE/dv (Q x n each) under f ~ N(mu_i, diag v_i); mu and v are Q x
  * n. method: NULL for the best there is, or "closed", "augmented" (a lower bound of E, by auxiliary variables),
- * "quadrature:20", "mc:2000", "qmc:512". dphi (parameters x n; in log phi for positive ones) may be NULL. Random draws
+ * "quadrature:20", "mc:500", "qmc:512". dphi (parameters x n; in log phi for positive ones) may be NULL. Random draws
  * depend on the context's seed and the row. Errors: ARGUMENT (method unknown or not offered), NUMERIC (the density is
  * NaN, or E, g or h not finite: a density of zero within reach of the marginal, an overflow, a marginal that is no
  * Gaussian; the sentence has y, f, mu and v), MEMORY.

@@ -24,6 +24,8 @@ const char *thiele_likelihood_best_method(const thiele_likelihood *likelihood)
     return likelihood->latents <= 3 ? "quadrature" : "qmc:512";
 }
 
+/* Without derivatives, so many quasi-random points a coefficient of 1, z_q and z_q^2. */
+enum { LEAST_POINTS = 3 };
 /* Scores up to the fourth Hermite polynomial must be told apart by the nodes. */
 enum { SCORE_NODES = 5 };
 
@@ -87,6 +89,22 @@ static thiele_status choose(thi_expect *expect, thiele_context *ctx, const char 
     return parse_count(expect, ctx, method, text, colon);
 }
 
+/* Draws with weights by least squares, where there are enough; switched off only to see what they are worth. */
+static bool by_designs(const thi_expect *expect)
+{
+    bool draws = expect->provider == THI_MONTE_CARLO ? expect->antithetic : expect->provider == THI_QUASI_MONTE_CARLO;
+    return draws && expect->control && thi_designs_fit(expect->count, expect->lik->latents);
+}
+
+/*
+ * Least squares need no derivatives, which take longer than they are worth: unless there is one latent and so many
+ * draws that nothing but accuracy is wanted.
+ */
+static bool do_without(const thi_expect *expect)
+{
+    return expect->lik->latents > 1 || expect->count <= THI_POINTS;
+}
+
 static thiele_status refuse(const thi_expect *expect, thiele_context *ctx)
 {
     const thiele_likelihood *lik = expect->lik;
@@ -111,7 +129,7 @@ static thiele_status refuse(const thi_expect *expect, thiele_context *ctx)
                         expect->count, lik->latents, pow(expect->count, lik->latents), MOST_TENSOR);
     }
     bool quadrature = expect->provider == THI_QUADRATURE && expect->count > 0 && expect->count < SCORE_NODES;
-    bool quasi = expect->provider == THI_QUASI_MONTE_CARLO && !thi_regression_fits(expect->count, lik->latents);
+    bool quasi = expect->provider == THI_QUASI_MONTE_CARLO && expect->count < LEAST_POINTS * (1 + 2 * lik->latents);
     if (lik->ops->derivatives == NULL && (quadrature || quasi)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                         "likelihood '%s' has no derivatives and %d points are too few to do without them: use %s",
@@ -120,18 +138,43 @@ static thiele_status refuse(const thi_expect *expect, thiele_context *ctx)
     return THIELE_OK;
 }
 
+bool thi_expect_is_drawn(const thiele_likelihood *lik, const char *method)
+{
+    const char *way = method != NULL ? method : thiele_likelihood_best_method(lik);
+    return strncmp(way, "mc:", 3) == 0 || strncmp(way, "qmc:", 4) == 0;
+}
+
+/* Points of their own are for what designs do not do. */
+static thiele_status open_quasi(thi_expect *expect, thiele_context *ctx)
+{
+    int Q = expect->lik->latents;
+    return thi_designs_fit(expect->count, Q)
+               ? THIELE_OK
+               : thi_rule_sobol(&expect->space->fixed, ctx, expect->seed, 0, expect->count, Q);
+}
+
+/* Predictions have as many draws as expectations, within reason; few latents that are not drawn have none. */
+static int64_t predictive_draws(const thi_expect *expect)
+{
+    enum { LEAST = 256, MOST = 2048 };
+    bool drawn = expect->provider == THI_MONTE_CARLO || expect->provider == THI_QUASI_MONTE_CARLO;
+    int64_t draws = drawn && expect->count < MOST ? thi_most(expect->count, LEAST) : MOST;
+    return expect->lik->latents > 3 || (drawn && expect->lik->latents > 1) ? draws : 0;
+}
+
 thiele_status thi_expect_open(thi_expect *expect, thiele_context *ctx, const thiele_likelihood *lik, const char *method)
 {
     *expect = (thi_expect){.lik = lik, .seed = ctx->seed, .antithetic = true, .control = true};
-    expect->reparameterised = lik->ops->derivatives != NULL;
     thiele_status status = THIELE_OK;
     THI_TRY(choose(expect, ctx, method != NULL ? method : thiele_likelihood_best_method(lik)));
+    expect->reparameterised = lik->ops->derivatives != NULL && !(by_designs(expect) && do_without(expect));
     THI_TRY(refuse(expect, ctx));
     THI_TRY(thi_space_open(&expect->space, ctx, lik));
+    expect->space->scattered = predictive_draws(expect);
     if (expect->provider == THI_QUADRATURE && expect->count > 0) {
         THI_TRY(thi_rule_hermite(&expect->space->fixed, ctx, expect->count, lik->latents));
     } else if (expect->provider == THI_QUASI_MONTE_CARLO) {
-        THI_TRY(thi_rule_sobol(&expect->space->fixed, ctx, expect->seed, expect->count, lik->latents));
+        THI_TRY(open_quasi(expect, ctx));
     } else if (expect->provider == THI_MONTE_CARLO) {
         expect->count += expect->count % 2;
     }
@@ -150,18 +193,27 @@ void thi_expect_close(thi_expect *expect)
 
 /* --- a block ------------------------------------------------------------------------------------------------------ */
 
+static thi_draws draws_of(const thi_expect *expect, int64_t first)
+{
+    return (thi_draws){expect->seed, first, expect->count, expect->antithetic,
+                       expect->provider == THI_QUASI_MONTE_CARLO};
+}
+
 /* Averages an integrand over the nodes or draws of the provider; `again`: over those that served the last time. */
 static thiele_status average(thi_expect *expect, thiele_context *ctx, int64_t first, const thi_integrand *in,
                              const thi_block_rows *rows, double *result, bool again)
 {
     thi_space *space = expect->space;
+    thi_draws draws = draws_of(expect, first);
+    if (by_designs(expect)) {
+        return thi_design_sweep(space, ctx, in, &draws, rows, result);
+    }
     if (expect->provider == THI_MONTE_CARLO) {
-        thi_draws draws = {expect->seed, first, expect->count, expect->antithetic};
         thi_draw_sweep(space, in, &draws, rows, result);
         return THIELE_OK;
     }
     if (space->fixed.count > 0) {
-        thi_sweep(space, in, in->rule != NULL ? in->rule : &space->fixed, rows, result);
+        thi_sweep(space, in, &space->fixed, rows, result);
         return THIELE_OK;
     }
     return thi_ladder(space, ctx, in, rows, result, space->level, again);
@@ -274,27 +326,20 @@ static bool raise_spread(thi_space *space, const thi_block_rows *rows)
     return narrow;
 }
 
-/* Derivatives where there are any; scores by quadrature, by regression on enough quasi-random points, or controlled. */
-static thiele_status choose_integrand(thi_expect *expect, thiele_context *ctx, bool narrow, thi_integrand *in)
+/* Derivatives where there are any; scores by quadrature, or controlled. */
+static thi_integrand choose_integrand(const thi_expect *expect, bool narrow)
 {
-    thi_space *space = expect->space;
-    bool quasi = expect->provider == THI_QUASI_MONTE_CARLO;
-    thiele_status status = THIELE_OK;
+    const thi_space *space = expect->space;
     if (expect->reparameterised) {
-        *in = thi_integrand_slopes(space);
-    } else if (expect->provider == THI_QUADRATURE) {
-        *in = thi_integrand_scores(space, narrow);
-    } else if (quasi && expect->control && thi_regression_fits(expect->count, space->Q)) {
-        if (space->regression.count == 0) {
-            status = thi_rule_regression(&space->regression, ctx, &space->fixed, space->Q);
-        }
-        *in = thi_integrand_regression(space);
-    } else {
-        *in = thi_integrand_control(space);
-        in->control = expect->control;
-        in->pairs = expect->antithetic && !quasi;
+        return thi_integrand_slopes(space);
     }
-    return status;
+    if (expect->provider == THI_QUADRATURE) {
+        return thi_integrand_scores(space, narrow);
+    }
+    thi_integrand in = thi_integrand_control(space);
+    in.control = expect->control;
+    in.pairs = expect->antithetic && expect->provider == THI_MONTE_CARLO;
+    return in;
 }
 
 static thiele_status average_phi(thi_expect *expect, thiele_context *ctx, int64_t first, thi_block_rows rows,
@@ -314,16 +359,12 @@ static thiele_status by_points(thi_expect *expect, thiele_context *ctx, int64_t 
     thi_space *space = expect->space;
     int64_t P = space->P, Q = space->Q;
     bool narrow = !expect->reparameterised && raise_spread(space, rows);
-    thi_integrand in;
-    thiele_status status = choose_integrand(expect, ctx, narrow, &in);
-    if (status != THIELE_OK) {
-        return status;
-    }
+    thi_integrand in = choose_integrand(expect, narrow);
     if (in.centred) {
         thi_space_centre(space, &in, rows, space->centre);
         rows->centre = space->centre;
     }
-    status = average(expect, ctx, first, &in, rows, space->result, false);
+    thiele_status status = average(expect, ctx, first, &in, rows, space->result, false);
     for (int64_t r = 0; r < rows->count && status == THIELE_OK; r++) {
         int64_t i = rows->row[r];
         thi_moments row = {rows->y + i * P,
@@ -334,6 +375,15 @@ static thiele_status by_points(thi_expect *expect, thiele_context *ctx, int64_t 
                            space->result + i * in.results};
         to.E[i] = in.finish(&in, &row, to.g + i * Q, to.h + i * Q);
     }
+    return status == THIELE_OK ? average_phi(expect, ctx, first, *rows, to.dphi) : status;
+}
+
+static thiele_status by_regression(thi_expect *expect, thiele_context *ctx, int64_t first, thi_block_rows *rows,
+                                   const double *v, answer to)
+{
+    thi_draws draws = draws_of(expect, first);
+    raise_spread(expect->space, rows);
+    thiele_status status = thi_regress(expect->space, ctx, &draws, rows, v, to.E, to.g, to.h);
     return status == THIELE_OK ? average_phi(expect, ctx, first, *rows, to.dphi) : status;
 }
 
@@ -370,7 +420,8 @@ thiele_status thi_expect_block(thi_expect *expect, thiele_context *ctx, int64_t 
     } else if (expect->provider == THI_AUGMENTED) {
         thi_augmented_expectation(expect->lik, n, y, mu, v, E, g, h, dphi);
     } else {
-        status = by_points(expect, ctx, row, &rows, v, to);
+        status = by_designs(expect) && !expect->reparameterised ? by_regression(expect, ctx, row, &rows, v, to)
+                                                                : by_points(expect, ctx, row, &rows, v, to);
     }
     if (status != THIELE_OK) {
         return status;

@@ -40,6 +40,8 @@ enum { THI_EXPECT_BLOCK = 256 };
  * method: NULL (best), "closed", "augmented", "quadrature[:n]", "mc:n", "qmc:n". Errors: ARGUMENT (unknown, or not
  * offered by this likelihood), MEMORY. The object may be closed after an error.
  */
+/* Whether a method (NULL: the best) means draws: (E, g, h) are then not exactly the derivatives of each other. */
+bool thi_expect_is_drawn(const thiele_likelihood *lik, const char *method);
 thiele_status thi_expect_open(thi_expect *expect, thiele_context *ctx, const thiele_likelihood *lik,
                               const char *method);
 void thi_expect_close(thi_expect *expect);

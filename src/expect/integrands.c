@@ -28,8 +28,7 @@ static inline pair load(const double *x)
     return v;
 }
 
-/* sum_k w_k x_k, in an order that depends on n alone */
-static double weigh(int64_t n, const double *w, const double *x)
+double thi_weigh(int64_t n, const double *w, const double *x)
 {
     pair a = {0, 0}, b = {0, 0};
     int64_t k = 0;
@@ -49,7 +48,7 @@ static double weigh(int64_t n, const double *w, const double *x)
 static void weigh_each(int64_t Q, int64_t n, const double *w, const double *x, double *result)
 {
     if (Q == 1) {
-        result[0] += weigh(n, w, x);
+        result[0] += thi_weigh(n, w, x);
         return;
     }
     for (int64_t k = 0; k < n; k++) {
@@ -72,7 +71,7 @@ static void reduce_slopes(const thi_integrand *in, const thi_points *p, double *
 {
     int64_t Q = in->lik->latents;
     const double *d1 = p->value + p->n + p->at * Q;
-    result[0] += weigh(p->count, p->w, p->value + p->at);
+    result[0] += thi_weigh(p->count, p->w, p->value + p->at);
     weigh_each(Q, p->count, p->w, d1, result + 1);
     weigh_each(Q, p->count, p->w, d1 + p->n * Q, result + 1 + Q);
 }
@@ -311,45 +310,6 @@ thi_integrand thi_integrand_control(const thi_space *space)
                            .evaluate = evaluate_density,
                            .reduce = reduce_control,
                            .finish = thi_finish_control};
-}
-
-/* --- by regression: results c_0, c_1 (Q), c_2 (Q), where l - l(mu) ~ c_0 + sum_q c_1q z_q + c_2q (z_q^2 - 1) ------ */
-
-static void reduce_regression(const thi_integrand *in, const thi_points *p, double *result)
-{
-    for (int64_t k = 0; k < p->count; k++) {
-        double d = p->value[p->at + k] - p->centre[0];
-        const double *w = p->w + k * in->results;
-        for (int64_t j = 0; j < in->results; j++) {
-            result[j] += w[j] * d;
-        }
-    }
-}
-
-/* E[He_1 l] = c_1 and E[He_2 l] = 2 c_2. */
-static double finish_regression(const thi_integrand *in, const thi_moments *row, double *g, double *h)
-{
-    int Q = in->lik->latents;
-    double E = row->centre[0] + row->result[0];
-    for (int q = 0; q < Q; q++) {
-        double sd = row->sd[q];
-        g[q] = row->result[1 + q] / sd;
-        h[q] = row->result[1 + Q + q] / (sd * sd);
-        E -= fmax(0, sd * sd - row->v[q]) * h[q];
-    }
-    return E;
-}
-
-thi_integrand thi_integrand_regression(const thi_space *space)
-{
-    return (thi_integrand){.lik = space->lik,
-                           .values = 1,
-                           .results = 1 + 2 * (int64_t)space->Q,
-                           .centred = true,
-                           .rule = &space->regression,
-                           .evaluate = evaluate_density,
-                           .reduce = reduce_regression,
-                           .finish = finish_regression};
 }
 
 /* --- derivatives in phi ------------------------------------------------------------------------------------------- */

@@ -29,14 +29,21 @@ void thi_rule_clear(thi_rule *rule);
 extern const double thi_legendre[8][2];
 /* The tensor product of Gauss-Hermite rules, without points of negligible weight when Q > 1. */
 thiele_status thi_rule_hermite(thi_rule *rule, thiele_context *ctx, int nodes, int Q);
-/* sobol.c: scrambled Sobol points at the normal's quantiles; equal weights. */
-thiele_status thi_rule_sobol(thi_rule *rule, thiele_context *ctx, uint64_t seed, int64_t count, int Q);
+/* sobol.c: scrambled Sobol points at the normal's quantiles; equal weights. `number`: of the scrambling. */
+thiele_status thi_rule_sobol(thi_rule *rule, thiele_context *ctx, uint64_t seed, int number, int64_t count, int Q);
+
 /*
- * The same points with 1 + 2Q weights each, whose sums against l are its coefficients on 1, z_q and z_q^2 - 1 by least
- * squares. Only when there are several points to a coefficient.
+ * Pairs of points z, -z with weights that turn the values of a function there into its mean and its coefficients on the
+ * scores, by least squares (design.c). One design serves many rows: a row sees it with signs of its own and its
+ * dimensions turned, so that the errors of rows are as good as independent.
  */
-bool thi_regression_fits(int64_t count, int Q);
-thiele_status thi_rule_regression(thi_rule *rule, thiele_context *ctx, const thi_rule *points, int Q);
+typedef struct thi_design {
+    int64_t pairs;
+    double *z;    /* Q x pairs */
+    double *even; /* pairs x (1 + Q): for the mean, and for the coefficients of (z_q^2 - 1)/sqrt 2 */
+    double *odd;  /* pairs x Q: for those of z_q */
+    double *half; /* pairs: half the mean's, for z and for -z */
+} thi_design;
 
 /* The points of one row among n that were evaluated together: numbers at .. at + count - 1. */
 typedef struct thi_points {
@@ -56,15 +63,14 @@ typedef struct thi_moments {
 typedef struct thi_integrand thi_integrand;
 struct thi_integrand {
     const thiele_likelihood *lik;
-    int64_t values;       /* doubles a point */
-    int64_t results;      /* doubles a row: sums over its points */
-    int64_t judged;       /* panels: so many of them must agree, from the first; 0: all */
-    bool centred;         /* the values at f = mu are wanted too */
-    bool raw;             /* panels: the weight does not contain the normal density */
-    bool control, pairs;  /* montecarlo.c: with the control variate; the draws are antithetic */
-    const thi_rule *rule; /* in place of the provider's own points, or NULL */
-    double noise;         /* rounding of a value, relative to 1 + |first value at the centre| */
-    double *scratch;      /* THI_POINTS doubles */
+    int64_t values;      /* doubles a point */
+    int64_t results;     /* doubles a row: sums over its points */
+    int64_t judged;      /* panels: so many of them must agree, from the first; 0: all */
+    bool centred;        /* the values at f = mu are wanted too */
+    bool raw;            /* panels: the weight does not contain the normal density */
+    bool control, pairs; /* montecarlo.c: with the control variate; the draws are antithetic */
+    double noise;        /* rounding of a value, relative to 1 + |first value at the centre| */
+    double *scratch;     /* THI_POINTS doubles */
     void *extra;
     /* n <= THI_POINTS points, y: P x n, f: Q x n. */
     void (*evaluate)(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value);
@@ -85,7 +91,7 @@ typedef struct thi_block_rows {
     const double *centre;
 } thi_block_rows;
 
-enum { THI_LEVELS = 5, THI_BORDERS_MAX = 256, THI_PANEL_STACK = 1536, THI_CONTROL_SUMS = 10 };
+enum { THI_LEVELS = 5, THI_BORDERS_MAX = 256, THI_PANEL_STACK = 1536, THI_CONTROL_SUMS = 10, THI_DESIGNS = 16 };
 
 struct thi_space {
     const thiele_likelihood *lik;
@@ -96,16 +102,18 @@ struct thi_space {
     /* THI_EXPECT_BLOCK of each */
     double *sd, *centre, *result, *before, *now, *label;
     int *row, *pending, *group, *level;
-    thi_rule ladder[THI_LEVELS]; /* made when first needed */
-    thi_rule fixed;              /* "quadrature:n", "qmc:n" */
-    thi_rule regression;         /* "qmc:n" without derivatives */
-    thi_rule sobol;              /* predictions with Q > 3; made when first needed */
-    double *stack, *border;      /* adaptive_panels.c; made when first needed */
-    double *mixed, *gathered;    /* mixture.c; made when first needed */
-    int components;              /* that `gathered` has room for */
-    double floor;                /* log predictive densities far below this need not be exact; usually none */
-    struct thi_law *law;         /* predictions from the density alone; made when first needed */
-    thiele_likelihood copy;      /* with values of its own, for differences in phi */
+    thi_rule ladder[THI_LEVELS];     /* made when first needed */
+    thi_rule fixed;                  /* "quadrature:n", "qmc:n" */
+    thi_design designs[THI_DESIGNS]; /* "mc:n", "qmc:n"; made when first needed */
+    int64_t scattered;               /* draws a prediction takes; 0: quadrature */
+    bool coarse;                     /* a few of them are enough for now */
+    thi_rule sobol, few, many;       /* of predictions by draws; made when first needed */
+    double *stack, *border;          /* adaptive_panels.c; made when first needed */
+    double *mixed, *gathered;        /* mixture.c; made when first needed */
+    int components;                  /* that `gathered` has room for */
+    double floor;                    /* log predictive densities far below this need not be exact; usually none */
+    struct thi_law *law;             /* predictions from the density alone; made when first needed */
+    thiele_likelihood copy;          /* with values of its own, for differences in phi */
 };
 thiele_status thi_space_open(thi_space **out, thiele_context *ctx, const thiele_likelihood *lik);
 void thi_space_close(thi_space *space);
@@ -141,9 +149,12 @@ thiele_status thi_climb(thi_space *space, thiele_context *ctx, const thi_integra
 thiele_status thi_ladder(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_block_rows *rows,
                          double *result, int *level, bool again);
 
-/* Predictions: the ladder, or quasi-random points when Q > 3. */
+/* Predictions: the ladder, or quasi-random points (space->scattered). */
 thiele_status thi_average(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_block_rows *rows,
                           double *result);
+/* The same by points only, most of which there may be, for rows of which the others have seen too little. */
+thiele_status thi_average_again(thi_space *space, thiele_context *ctx, const thi_integrand *in,
+                                const thi_block_rows *rows, double *result);
 
 /*
  * mixture.c: row i of a block by itself, its components one behind the other; 2 P doubles are free behind its mu and v.
@@ -179,12 +190,34 @@ typedef struct thi_draws {
     int64_t first; /* number of the block's first row */
     int64_t count;
     bool antithetic;
+    bool quasi; /* designs of Sobol points */
 } thi_draws;
 void thi_draw_sweep(thi_space *space, const thi_integrand *in, const thi_draws *draws, const thi_block_rows *rows,
                     double *result);
 
 /* (E, g, h) from the results of thi_integrand_control. */
 double thi_finish_control(const thi_integrand *in, const thi_moments *row, double *g, double *h);
+
+/* --- design.c ----------------------------------------------------------------------------------------------------- */
+
+void thi_design_clear(thi_design *design);
+/* `points` of them, an even number; `number` tells the designs of a seed apart. */
+thiele_status thi_design_make(thi_design *design, thiele_context *ctx, uint64_t seed, int number, bool quasi,
+                              int64_t points, int Q);
+/* Whether the draws of a row can be cut into designs: there are enough, and not too many. */
+bool thi_designs_fit(int64_t count, int Q);
+
+/* --- regress.c ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * E, g, h (1, Q, Q a row) of the rows by designs, from log densities alone; rows->sd is the spread that is used, v what
+ * it stands for. What a row gets depends on its number and itself.
+ */
+thiele_status thi_regress(thi_space *space, thiele_context *ctx, const thi_draws *draws, const thi_block_rows *rows,
+                          const double *v, double *E, double *g, double *h);
+/* The means of an integrand, which does not ask for z, at the same points. */
+thiele_status thi_design_sweep(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_draws *draws,
+                               const thi_block_rows *rows, double *result);
 
 /* --- integrands.c: log p and its derivatives or scores ------------------------------------------------------------ */
 /* E[l], E[l'], E[l''] */
@@ -193,8 +226,8 @@ thi_integrand thi_integrand_slopes(const thi_space *space);
 thi_integrand thi_integrand_scores(const thi_space *space, bool narrow);
 /* The moments of l and of the scores that the control variate needs. */
 thi_integrand thi_integrand_control(const thi_space *space);
-/* Over space->regression. */
-thi_integrand thi_integrand_regression(const thi_space *space);
+/* sum_k w_k x_k, in an order that depends on n alone */
+double thi_weigh(int64_t n, const double *w, const double *x);
 /* The derivatives in phi. */
 thi_integrand thi_integrand_phi(thi_space *space);
 

@@ -1,8 +1,9 @@
 /*
  * What is predicted: mean and variance of y, by the law of total variance from those given f,
  *   E[y] = E[m(f)],  Var[y] = E[s(f)] + Var[m(f)],
- * and class probabilities. Exact where the likelihood knows, else by quadrature (up to 3 latents) or 2048 quasi-random
- * points; from the density of y alone where there are no moments given f (predictive_distribution.h).
+ * and class probabilities. Exact where the likelihood knows, else by quadrature or, where there are more than 3 latents
+ * or expectations are had by draws, by quasi-random points; from the density of y alone where there are no moments
+ * given f (predictive_distribution.h).
  */
 #include <float.h>
 #include <math.h>
@@ -12,22 +13,33 @@
 #include "expect/parallel.h"
 #include "expect/predictive_distribution.h"
 
-enum { PREDICTIVE_DRAWS = 2048 };
+/* Draws of a distribution that is made of hundreds of densities; of a density that few others have seen. */
+enum { FEW_DRAWS = 64, MANY_DRAWS = 8192 };
+
+static thiele_status sweep(thi_space *space, thiele_context *ctx, thi_rule *rule, int64_t count,
+                           const thi_integrand *in, const thi_block_rows *rows, double *result)
+{
+    thiele_status status = rule->count > 0 ? THIELE_OK : thi_rule_sobol(rule, ctx, ctx->seed, 0, count, space->Q);
+    if (status == THIELE_OK) {
+        thi_sweep(space, in, rule, rows, result);
+    }
+    return status;
+}
 
 thiele_status thi_average(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_block_rows *rows,
                           double *result)
 {
-    if (space->Q <= 3) {
+    if (space->scattered == 0) {
         return thi_ladder(space, ctx, in, rows, result, space->level, false);
     }
-    thiele_status status = THIELE_OK;
-    if (space->sobol.count == 0) {
-        status = thi_rule_sobol(&space->sobol, ctx, ctx->seed, PREDICTIVE_DRAWS, space->Q);
-    }
-    if (status == THIELE_OK) {
-        thi_sweep(space, in, &space->sobol, rows, result);
-    }
-    return status;
+    return space->coarse ? sweep(space, ctx, &space->few, FEW_DRAWS, in, rows, result)
+                         : sweep(space, ctx, &space->sobol, space->scattered, in, rows, result);
+}
+
+thiele_status thi_average_again(thi_space *space, thiele_context *ctx, const thi_integrand *in,
+                                const thi_block_rows *rows, double *result)
+{
+    return sweep(space, ctx, &space->many, MANY_DRAWS, in, rows, result);
 }
 
 static bool close_enough(double before, double now, double tolerance, double floor)

@@ -4,8 +4,8 @@
  * of the product lies elsewhere or is narrow) are done around the mode of
  *   psi(z) = log p(y | mu + sd z) - |z|^2/2,
  * found by search, not by derivatives: with one latent by panels that shrink towards the mode and the bends, with two
- * or three by the ladder again, recentred at the mode and scaled by the width of psi along each axis. More latents:
- * 2048 quasi-random points around mu.
+ * or three by the ladder again, recentred at the mode and scaled by the width of psi along each axis. More latents, and
+ * models whose expectations are had by draws: quasi-random points around mu, and more of them where few count.
  */
 #include <float.h>
 #include <math.h>
@@ -338,16 +338,44 @@ static bool misses_mass(const thi_space *space, const double *y, double mu, doub
     return false;
 }
 
+/* A sum that fewer points than this make up is not to be trusted. */
+static const double LEAST_SEEN = 16;
+
+static thiele_status by_draws(thi_space *space, thiele_context *ctx, const thi_block_rows *rows, double *out)
+{
+    thi_integrand in = exponentials(space);
+    double *result = space->result;
+    thiele_status status = thi_average(space, ctx, &in, rows, result);
+    thi_block_rows again = *rows;
+    again.row = space->pending;
+    again.count = 0;
+    for (int64_t r = 0; r < rows->count && status == THIELE_OK && !space->coarse; r++) {
+        int i = rows->row[r];
+        if (result[2 * i + 1] * (double)space->scattered < LEAST_SEEN) {
+            space->pending[again.count++] = i;
+        }
+    }
+    if (again.count > 0) {
+        status = thi_average_again(space, ctx, &in, &again, result);
+    }
+    for (int64_t r = 0; r < rows->count && status == THIELE_OK; r++) {
+        out[rows->row[r]] = log_sum(result + 2 * rows->row[r]);
+    }
+    return status;
+}
+
 static thiele_status by_points(thi_space *space, thiele_context *ctx, const thi_block_rows *rows, double *out)
 {
     int64_t P = space->P, Q = space->Q;
+    if (space->scattered > 0) {
+        return by_draws(space, ctx, rows, out);
+    }
     thi_integrand in = exponentials(space);
     for (int64_t r = 0; r < rows->count; r++) {
         /* A row that goes straight to its peak is not summed here. */
         space->result[2 * rows->row[r]] = space->result[2 * rows->row[r] + 1] = 0.0;
     }
-    thiele_status status = Q <= 3 ? thi_climb(space, ctx, &in, rows, space->result, space->level)
-                                  : thi_average(space, ctx, &in, rows, space->result);
+    thiele_status status = thi_climb(space, ctx, &in, rows, space->result, space->level);
     for (int64_t r = 0; r < rows->count && status == THIELE_OK; r++) {
         int64_t i = rows->row[r];
         const double *y = rows->y + i * P, *mu = rows->mu + i * Q, *sd = rows->sd + i * Q;
@@ -357,7 +385,7 @@ static thiele_status by_points(thi_space *space, thiele_context *ctx, const thi_
         }
         if (isnan(space->result[2 * i + 1])) {
             out[i] = NAN; /* the density is at fault: no other points would mend it */
-        } else if (Q <= 3 && space->level[i] == THI_LEVELS && !flat) {
+        } else if (space->level[i] == THI_LEVELS && !flat) {
             status = around_peak(space, ctx, y, mu, sd, &out[i]);
         } else {
             out[i] = log_sum(space->result + 2 * i);

@@ -17,6 +17,14 @@ enum { EASY = 256 };
 
 /* --- refinement --------------------------------------------------------------------------------------------------- */
 
+/* What the sums of all cells together are good to; what they need be where draws have made the densities. */
+static const double TOLERANCE = 1e-9, BY_DRAWS = 1e-3;
+
+static double tolerance_of(const thi_law *law)
+{
+    return law->expect->space->scattered > 0 ? 0.1 * BY_DRAWS : TOLERANCE;
+}
+
 /*
  * Integrals over f are good to this much, by the number of latents, and a y just below 1 has lost digits of 1 - y: more
  * can't be asked of a cell.
@@ -26,11 +34,9 @@ static double noise_of(const thi_law *law, const thi_cell *cell)
     static const double noise[] = {1e-8, 1e-7, 1e-5};
     int Q = law->expect->lik->latents;
     double lost = law->support == THI_SUPPORT_UNIT ? 4 * DBL_EPSILON * exp(fmin(cell->high, THI_UNIT_REACH)) : 0;
-    return (Q <= 3 ? noise[Q - 1] : 1e-8) + lost;
+    bool draws = law->expect->space->scattered > 0;
+    return (draws ? BY_DRAWS : noise[Q - 1]) + lost;
 }
-
-/* What the sums of all cells together are good to. */
-static const double TOLERANCE = 1e-9;
 
 typedef struct refinement {
     thi_law *law;
@@ -45,7 +51,7 @@ static bool agree(const refinement *r, const thi_cell *whole, const thi_cell *le
     bool same = true;
     for (int j = 0; j < (r->law->moments ? 3 : 1) && same; j++) {
         double difference = fabs(whole->sum[j] - left->sum[j] - right->sum[j]);
-        same = difference <= noise * fabs(whole->sum[j]) + TOLERANCE * patience * r->scale[j] + DBL_MIN;
+        same = difference <= noise * fabs(whole->sum[j]) + tolerance_of(r->law) * patience * r->scale[j] + DBL_MIN;
     }
     return same;
 }
@@ -136,8 +142,8 @@ static thiele_status begin(refinement *r, int borders)
     }
     for (int c = 0; c < count; c++) {
         const thi_cell *cell = &law->stack[c];
-        bool seen = cell->sum[0] > 1e-3 * TOLERANCE * r->scale[0] ||
-                    (law->moments && cell->sum[2] > 1e-3 * TOLERANCE * r->scale[2]);
+        double least = 1e-3 * tolerance_of(law);
+        bool seen = cell->sum[0] > least * r->scale[0] || (law->moments && cell->sum[2] > least * r->scale[2]);
         if (thi_cell_exact(law, cell) || !seen) {
             accept(law, cell);
         } else {

@@ -115,10 +115,12 @@ thiele_status thi_law_densities(thi_law *law, int count, const double *x, double
     }
     thiele_status status = THIELE_OK;
     law->expect->space->floor = law->floor - (law->moments ? 2 * log1p(far) : 0);
+    law->expect->space->coarse = true;
     for (int k = 0; k < law->row.components && status == THIELE_OK; k++) {
         status = add_component(law, k, count, log_p);
     }
     law->expect->space->floor = -INFINITY;
+    law->expect->space->coarse = false;
     for (int i = 0; i < count; i++) {
         log_p[i] = on_axis(law->support, x[i]) ? log_p[i] + log_slope(law->support, x[i]) : -INFINITY;
     }

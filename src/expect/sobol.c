@@ -1,16 +1,10 @@
 /*
  * Quasi-random normal draws: Sobol points with the direction numbers of Joe and Kuo (SIAM J. Sci. Comput. 30, 2008, the
  * set new-joe-kuo-6), scrambled as Owen proposed (1995), mapped by the normal's quantile. The error of a smooth mean
- * falls nearly as 1/n, best at powers of two. The same points serve all rows. Dimensions beyond the table are filled
- * with independent draws.
- *
- * For a black box, all scores serve as control variates of E and of every g and h: their coefficients, by least
- * squares, are E, g and h themselves. The points being the same for all rows, so are the weights that turn values of l
- * into coefficients. Exact for a l that is quadratic without cross terms; (1 + 2Q)^2 n operations, once.
+ * falls nearly as 1/n, best at powers of two. Dimensions beyond the table are filled with independent draws.
  */
 #include "expect/integrate.h"
 #include "likelihood/normal_quantile.h"
-#include "linalg/linalg.h"
 
 enum { DIMENSIONS = 64, BITS = 32 };
 
@@ -137,7 +131,7 @@ static void fill_dimension(thi_rule *rule, thi_stream stream, int Q, int q, int 
     }
 }
 
-thiele_status thi_rule_sobol(thi_rule *rule, thiele_context *ctx, uint64_t seed, int64_t count, int Q)
+thiele_status thi_rule_sobol(thi_rule *rule, thiele_context *ctx, uint64_t seed, int number, int64_t count, int Q)
 {
     thi_rule_clear(rule);
     thiele_status status = thi_alloc(ctx, &rule->z, (size_t)(count * Q), sizeof *rule->z);
@@ -155,7 +149,7 @@ thiele_status thi_rule_sobol(thi_rule *rule, thiele_context *ctx, uint64_t seed,
     }
     for (int q = 0; q < Q; q++) {
         /* Rows of this purpose count up from 0 (montecarlo.c): the dimensions count down from the other end. */
-        thi_stream stream = {seed, THI_RANDOM_EXPECT, UINT64_MAX - (uint64_t)q};
+        thi_stream stream = {seed, THI_RANDOM_EXPECT, UINT64_MAX - ((uint64_t)number * (uint64_t)Q + (uint64_t)q)};
         if (q < DIMENSIONS) {
             fill_dimension(rule, stream, Q, q, depth);
             continue;
@@ -168,41 +162,4 @@ thiele_status thi_rule_sobol(thi_rule *rule, thiele_context *ctx, uint64_t seed,
         rule->weight[k] = 1.0 / (double)count;
     }
     return THIELE_OK;
-}
-
-bool thi_regression_fits(int64_t count, int Q)
-{
-    return count >= 4 * (1 + 2 * (int64_t)Q);
-}
-
-thiele_status thi_rule_regression(thi_rule *rule, thiele_context *ctx, const thi_rule *points, int Q)
-{
-    int64_t columns = 1 + 2 * (int64_t)Q, count = points->count;
-    thi_matrix G = {0};
-    thi_rule_clear(rule);
-    thiele_status status = THIELE_OK;
-    THI_TRY(thi_matrix_alloc(&G, ctx, columns, columns));
-    THI_TRY(thi_alloc(ctx, &rule->z, (size_t)(count * Q), sizeof *rule->z));
-    THI_TRY(thi_alloc(ctx, &rule->weight, (size_t)(count * columns), sizeof *rule->weight));
-    for (int64_t k = 0; k < count; k++) {
-        rule->weight[k * columns] = 1;
-        for (int64_t q = 0; q < Q; q++) {
-            double z = rule->z[k * Q + q] = points->z[k * Q + q];
-            rule->weight[k * columns + 1 + q] = z;
-            rule->weight[k * columns + 1 + Q + q] = z * z - 1;
-        }
-    }
-    thi_matrix W = thi_matrix_view(rule->weight, columns, count, columns);
-    THI_TRY(thi_multiply(ctx, THI_N, THI_T, 1, W, W, 0, G, true));
-    THI_TRY(thi_chol(ctx, G));
-    THI_TRY(thi_tri_solve(ctx, THI_N, G, W));
-    THI_TRY(thi_tri_solve(ctx, THI_T, G, W));
-    rule->count = count;
-    rule->columns = columns;
-out:
-    thi_free(G.data);
-    if (status != THIELE_OK) {
-        thi_rule_clear(rule);
-    }
-    return status;
 }

@@ -87,8 +87,12 @@ void thi_space_close(thi_space *s)
     }
     thi_law_destroy(s->law);
     thi_rule_clear(&s->fixed);
-    thi_rule_clear(&s->regression);
+    for (int i = 0; i < THI_DESIGNS; i++) {
+        thi_design_clear(&s->designs[i]);
+    }
     thi_rule_clear(&s->sobol);
+    thi_rule_clear(&s->few);
+    thi_rule_clear(&s->many);
     thi_free(s);
 }
 

@@ -1,6 +1,7 @@
 /*
- * A user's own likelihood: one function for the log density of a row, called row by row, one for its moments if there
- * is one, what values y takes, and an augmentation if there is one. Everything else follows from these (src/expect).
+ * A user's own likelihood: one function for the log density of a row, called row by row, or for those of many points
+ * at once, one for its moments if there is one, what values y takes, and an augmentation if there is one. Everything
+ * else follows from these (src/expect).
  */
 #include <math.h>
 #include <string.h>
@@ -17,9 +18,32 @@ static bool all_missing(int outputs, const double *y)
     return true;
 }
 
+/* Stretches of points with outputs go to the user's function together; between them all outputs are missing. */
+static void batched_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
+{
+    const thiele_likelihood_spec *spec = lik->spec;
+    int64_t P = lik->outputs, Q = lik->latents, from = 0;
+    for (int64_t i = 0; i <= n; i++) {
+        if (i < n && !all_missing(lik->outputs, y + i * P)) {
+            continue;
+        }
+        if (i > from) {
+            spec->log_densities(i - from, y + from * P, f + from * Q, lik->value, out + from, spec->user);
+        }
+        if (i < n) {
+            out[i] = 0.0;
+        }
+        from = i + 1;
+    }
+}
+
 static void custom_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
     const thiele_likelihood_spec *spec = lik->spec;
+    if (thi_spec_is_batched(spec)) {
+        batched_density(lik, n, y, f, out);
+        return;
+    }
     for (int64_t i = 0; i < n; i++) {
         const double *row = y + i * lik->outputs;
         const double *latent = f + i * lik->latents;
@@ -72,12 +96,12 @@ static bool custom_even(const thiele_likelihood *lik, const double *y, double *f
     return true;
 }
 
-/* f[q] becomes the likeliest of some values of both signs, of the first latent positive ones. */
+/* f[q] becomes the likeliest of some values of both signs, of the last latent positive ones. */
 static void climb_latent(const thiele_likelihood *lik, const double *y, int q, double *f)
 {
     static const double sizes[] = {0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0};
     double best = f[q], top = density_at(lik, y, f);
-    for (int sign = 1; sign >= (q == 0 ? 1 : -1); sign -= 2) {
+    for (int sign = 1; sign >= (q == lik->latents - 1 ? 1 : -1); sign -= 2) {
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             f[q] = sign * sizes[i];
             double value = density_at(lik, y, f);
@@ -90,7 +114,8 @@ static void climb_latent(const thiele_likelihood *lik, const double *y, int q, d
 
 /*
  * Of a density that is the same for f and -f all slopes vanish at f = 0, where a fit would stay: such a row is taken to
- * be somewhat on the positive side, by coordinates. Of others nothing is known: 0.
+ * be somewhat on the positive side, by coordinates, from the first latent on: with those that come first (the nodes of
+ * a network) following y, the last keep their size. Of others nothing is known: 0.
  */
 static void custom_guess(const thiele_likelihood *lik, const double *y, double *f)
 {
@@ -100,7 +125,7 @@ static void custom_guess(const thiele_likelihood *lik, const double *y, double *
         f[q] = even ? 1.0 : 0.0;
     }
     for (int round = 0; even && round < 2; round++) {
-        for (int q = lik->latents - 1; q >= 0; q--) {
+        for (int q = 0; q < lik->latents; q++) {
             climb_latent(lik, y, q, f);
         }
     }
@@ -133,15 +158,18 @@ static const thi_likelihood_ops custom_ops[THI_SUPPORTS][2][3] = {
 
 static thiele_status check_spec(thiele_context *ctx, const thiele_likelihood_spec *spec)
 {
-    if (spec->version != THIELE_LIKELIHOOD_VERSION || !thi_spec_is_known(spec)) {
-        return thi_fail(ctx, THIELE_ERROR_FORMAT,
-                        "the likelihood was made for version %d of the interface (%zu bytes), this library has version "
-                        "%d (%zu bytes): compile it again with this library's thiele/likelihood.h",
-                        spec->version, spec->size, THIELE_LIKELIHOOD_VERSION, sizeof *spec);
+    if (!thi_spec_is_known(spec)) {
+        return thi_fail(
+            ctx, THIELE_ERROR_FORMAT,
+            "the likelihood was made for version %d of the interface (%zu bytes), this library has versions "
+            "1 and %d (%zu bytes): compile it again with this library's thiele/likelihood.h",
+            spec->version, spec->size, THIELE_LIKELIHOOD_VERSION, sizeof *spec);
     }
-    if (spec->name == NULL || (spec->log_density == NULL && !thi_spec_is_augmented(spec))) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "a likelihood of your own needs a name and a log_density (or an augmentation)");
+    bool has_density = spec->log_density != NULL || thi_spec_is_batched(spec) || thi_spec_is_augmented(spec);
+    if (spec->name == NULL || !has_density) {
+        return thi_fail(
+            ctx, THIELE_ERROR_ARGUMENT,
+            "a likelihood of your own needs a name and a log_density (or log_densities, or an augmentation)");
     }
     for (const char *c = spec->name; *c != '\0'; c++) {
         if (*c < ' ' || *c > '~') {

@@ -4,8 +4,10 @@
 
 #include "likelihood/augment.h"
 
-/* Of this header, or of the one before augmentations; no field beyond its size may be read. */
+/* Of this header, or of one of version 1, without or with augmentations; no field beyond its size may be read. */
 bool thi_spec_is_known(const thiele_likelihood_spec *spec);
+/* Whether it has log_densities. */
+bool thi_spec_is_batched(const thiele_likelihood_spec *spec);
 bool thi_spec_is_augmented(const thiele_likelihood_spec *spec);
 /* What can be said about an augmentation without calling it. */
 thiele_status thi_custom_check(thiele_context *ctx, const thiele_likelihood_spec *spec);

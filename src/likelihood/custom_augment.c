@@ -12,17 +12,30 @@
 
 bool thi_spec_is_known(const thiele_likelihood_spec *spec)
 {
-    return spec->size == sizeof *spec || spec->size == offsetof(thiele_likelihood_spec, coefficients);
+    size_t second = offsetof(thiele_likelihood_spec, log_densities);
+    size_t first = offsetof(thiele_likelihood_spec, coefficients);
+    return (spec->version == THIELE_LIKELIHOOD_VERSION && spec->size == sizeof *spec) ||
+           (spec->version == 1 && (spec->size == first || spec->size == second));
+}
+
+bool thi_spec_is_batched(const thiele_likelihood_spec *spec)
+{
+    return spec != NULL && spec->size == sizeof *spec && spec->log_densities != NULL;
+}
+
+static bool knows_augmentation(const thiele_likelihood_spec *spec)
+{
+    return spec->size >= offsetof(thiele_likelihood_spec, log_densities);
 }
 
 bool thi_spec_is_augmented(const thiele_likelihood_spec *spec)
 {
-    return spec != NULL && spec->size == sizeof *spec && spec->coefficients != NULL && spec->log_phi != NULL;
+    return spec != NULL && knows_augmentation(spec) && spec->coefficients != NULL && spec->log_phi != NULL;
 }
 
 thiele_status thi_custom_check(thiele_context *ctx, const thiele_likelihood_spec *spec)
 {
-    if (spec->size != sizeof *spec || (spec->coefficients == NULL && spec->log_phi == NULL)) {
+    if (!knows_augmentation(spec) || (spec->coefficients == NULL && spec->log_phi == NULL)) {
         return THIELE_OK;
     }
     if (spec->coefficients == NULL || spec->log_phi == NULL) {

@@ -131,7 +131,7 @@ out:
  */
 
 /* What the child tells the parent: the first thing that is wrong, if any. */
-typedef enum verdict { FINE, BAD_DENSITY, BAD_MOMENT, BAD_AUGMENTATION } verdict;
+typedef enum verdict { FINE, BAD_DENSITY, BAD_BATCH, BAD_MOMENT, BAD_AUGMENTATION } verdict;
 typedef struct finding {
     verdict verdict;
     int64_t row;
@@ -143,8 +143,32 @@ typedef struct trial {
     const thiele_likelihood *lik;
     int64_t n;
     const double *y;
-    double *f, *mean, *variance; /* work space, made before the child is */
+    double *f, *mean, *variance; /* work space, made before the child is; f: for two points */
 } trial;
+
+/* Two points in one call, the row and the row after it, are what they are in two. */
+static finding try_batch(const trial *t, int64_t row)
+{
+    const thiele_likelihood *lik = t->lik;
+    const thiele_likelihood_spec *spec = lik->spec;
+    const double *y = t->y + row * lik->outputs;
+    double together[2], apart[2];
+    for (int q = 0; q < 2 * lik->latents; q++) {
+        t->f[q] = 0.5 - 0.3 * (q % 4);
+    }
+    lik->ops->log_density(lik, 2, y, t->f, together);
+    for (int i = 0; i < 2; i++) {
+        const double *own = y + i * lik->outputs, *f = t->f + i * lik->latents;
+        lik->ops->log_density(lik, 1, own, f, &apart[i]);
+        if (spec->log_density != NULL && together[i] == apart[i]) {
+            apart[i] = isnan(own[0]) ? apart[i] : spec->log_density(own, f, lik->value, spec->user);
+        }
+        if (fabs(together[i] - apart[i]) > 1e-9 * (1.0 + fabs(apart[i]))) {
+            return (finding){.verdict = BAD_BATCH, .row = row + i, .f = f[0], .value = together[i]};
+        }
+    }
+    return (finding){.verdict = FINE};
+}
 
 /* All latents at one value. */
 static finding try_row(const trial *t, int64_t row, double f)
@@ -195,6 +219,9 @@ static void try_all(const void *arg, void *found)
         if (to->verdict == FINE && t->lik->spec != NULL) {
             *to = try_augmentation(t, row);
         }
+        if (to->verdict == FINE && row + 1 < t->n && thi_spec_is_batched(t->lik->spec)) {
+            *to = try_batch(t, row);
+        }
     }
 }
 
@@ -209,6 +236,13 @@ static thiele_status report(const trial *t, thiele_context *ctx, const finding *
     const char *what = found->verdict == BAD_DENSITY ? "log_density" : "moments";
     char value[THI_NUMBER_MAX];
     thi_format_number(value, found->value);
+    if (found->verdict == BAD_BATCH) {
+        return thi_fail(ctx, THIELE_ERROR_NUMERIC,
+                        "likelihood '%.100s': its log_densities gave %s for y = %g (row %lld), f = %g as one of two "
+                        "points, and another number for it alone (or its log_density did)",
+                        thiele_likelihood_name(t->lik), value, t->y[found->row * t->lik->outputs],
+                        (long long)found->row + 1, found->f);
+    }
     return thi_fail(ctx, THIELE_ERROR_NUMERIC,
                     "likelihood '%.100s': its %s gave %s for y = %g (row %lld) and f = %g; log densities are finite or "
                     "minus infinity, moments are numbers",
@@ -224,7 +258,7 @@ thiele_status thi_likelihood_try(const thiele_likelihood *lik, thiele_context *c
     thi_fate fate;
     char words[160];
     thiele_status status;
-    THI_TRY(thi_alloc(ctx, &t.f, (size_t)lik->latents, sizeof *t.f));
+    THI_TRY(thi_alloc(ctx, &t.f, 2 * (size_t)lik->latents, sizeof *t.f));
     THI_TRY(thi_alloc(ctx, &t.mean, (size_t)lik->outputs, sizeof *t.mean));
     THI_TRY(thi_alloc(ctx, &t.variance, (size_t)lik->outputs, sizeof *t.variance));
     THI_TRY(thi_child_run(ctx, try_all, &t, &found, sizeof found, seconds, &fate, words, sizeof words));

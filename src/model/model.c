@@ -92,6 +92,12 @@ bool thi_model_has_classes(const thiele_model *model)
     return model->encoder.target->levels > 0;
 }
 
+const char *thi_model_draws(const thiele_model *model)
+{
+    const char *way = model->expectation;
+    return way != NULL && thi_expect_is_drawn(model->lik, way) ? way : NULL;
+}
+
 bool thi_model_has_order(const thiele_model *model)
 {
     return !thi_model_has_classes(model) || (model->lik != NULL && model->lik->ops->ordered);

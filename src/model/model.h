@@ -129,6 +129,8 @@ void thi_model_clear_learned(thiele_model *model);
 bool thi_model_has_classes(const thiele_model *model);
 /* Whether they stand in an order: numbers do, and the labels of some likelihoods. */
 bool thi_model_has_order(const thiele_model *model);
+/* The draws that its expectations were had by, for predictions to take as many; NULL: none. */
+const char *thi_model_draws(const thiele_model *model);
 bool thi_model_is_gaussian(const thiele_model *model);
 /* Refuses, naming the remedy, when the user's own likelihood is not attached. */
 thiele_status thi_model_need_likelihood(const thiele_model *model, thiele_context *ctx);

@@ -324,7 +324,7 @@ thiele_status thi_outputs_make(thi_outputs *o, thiele_context *ctx, int64_t n, c
 {
     if (!o->latent) {
         job j = {o, n, row, mu, v};
-        return thi_expect_rows(o->model->lik, ctx, NULL, n, observe, &j);
+        return thi_expect_rows(o->model->lik, ctx, thi_model_draws(o->model), n, observe, &j);
     }
     int Q = o->outputs;
     for (int64_t at = 0; at < n * Q; at++) {

@@ -61,7 +61,7 @@ thiele_status thiele_predictor_open(thiele_predictor **out, thiele_context *ctx,
     p->plain = latent || (thi_model_is_gaussian(model) && model->components == 1);
     THI_TRY(thi_outputs_open(&p->outputs, ctx, model, &p->options, 1));
     if (!latent) {
-        THI_TRY(thi_expect_open(&p->expect, ctx, model->lik, NULL));
+        THI_TRY(thi_expect_open(&p->expect, ctx, model->lik, thi_model_draws(model)));
     }
     THI_TRY(open_latents(p, ctx));
     p->reserved = thi_blis_reserve(1);

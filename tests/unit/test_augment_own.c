@@ -300,6 +300,7 @@ static void earlier_specs_stay_valid(void **state)
     thiele_likelihood *lik = NULL;
     assert_non_null(earlier);
     now.size = size;
+    now.version = 1;
     now.log_density = laplace_density;
     memcpy(earlier, &now, size);
     assert_ok(ctx, thiele_likelihood_custom(&lik, ctx, earlier));

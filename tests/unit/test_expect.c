@@ -251,23 +251,47 @@ static void test_differences(void **state)
 
 enum { REPLICAS = 64 };
 
-/* The mean over REPLICAS independent rows lies within 4 standard errors of the best method's answer. */
-static void check_draws(thiele_likelihood *lik, const double *y, const double *mu, const double *v,
-                        bool reparameterised)
+/* How draws become E, g and h. */
+typedef enum way { CONTROLLED, SLOPES, REGRESSION } way;
+
+/*
+ * REPLICAS answers, each with draws of its own: of independent rows, or, where rows share designs, of seeds; r has the
+ * row as often.
+ */
+static void ask_replicas(thiele_likelihood *lik, rows *r, way how)
+{
+    int P = lik->outputs, Q = lik->latents, together = how == REGRESSION ? 1 : REPLICAS;
+    for (int i = 0; i < REPLICAS; i += together) {
+        thi_expect expect;
+        thiele_context other = *ctx;
+        other.seed = 50 + (uint64_t)i;
+        assert_ok(&other, thi_expect_open(&expect, &other, lik, "mc:1000"));
+        expect.reparameterised = how == SLOPES;
+        expect.antithetic = how == REGRESSION;
+        assert_ok(&other, thi_expect_block(&expect, &other, 0, together, r->y + i * P, r->mu + i * Q, r->v + i * Q,
+                                           r->E + i, r->g + i * Q, r->h + i * Q, r->dphi + i * lik->parameters));
+        thi_expect_close(&expect);
+    }
+}
+
+/*
+ * The mean over the replicas lies within 4 standard errors of the best method's answer. Least squares have a bias of
+ * order 1/draws beside: at most a quarter of the standard deviation of one controlled answer, which `spread` keeps for
+ * the ways that follow.
+ */
+static void check_draws(thiele_likelihood *lik, const double *y, const double *mu, const double *v, way how,
+                        double *spread)
 {
     int P = lik->outputs, Q = lik->latents;
     double E, g[MOST_LATENTS], h[MOST_LATENTS];
     static rows r;
-    thi_expect expect;
     assert_ok(ctx, thiele_likelihood_expect(lik, ctx, NULL, 1, y, mu, v, &E, g, h, NULL));
     for (int i = 0; i < REPLICAS; i++) {
         memcpy(r.y + i * P, y, (size_t)P * sizeof *y);
         memcpy(r.mu + i * Q, mu, (size_t)Q * sizeof *mu);
         memcpy(r.v + i * Q, v, (size_t)Q * sizeof *v);
     }
-    assert_ok(ctx, thi_expect_open(&expect, ctx, lik, "mc:1000"));
-    expect.reparameterised = reparameterised;
-    assert_ok(ctx, thi_expect_block(&expect, ctx, 0, REPLICAS, r.y, r.mu, r.v, r.E, r.g, r.h, r.dphi));
+    ask_replicas(lik, &r, how);
     for (int k = 0; k < 1 + 2 * Q; k++) {
         const double *x = k == 0 ? r.E : k <= Q ? r.g + k - 1 : r.h + k - 1 - Q;
         double want = k == 0 ? E : k <= Q ? g[k - 1] : h[k - 1 - Q], sum = 0, square = 0;
@@ -276,12 +300,14 @@ static void check_draws(thiele_likelihood *lik, const double *y, const double *m
             sum += away / REPLICAS;
             square += away * away / REPLICAS;
         }
-        double error = sqrt(fmax(0, square - sum * sum) / (REPLICAS - 1));
-        if (!(fabs(sum) <= 4 * error + 1e-7 * (1 + fabs(want)))) {
-            fail_msg("%s: number %d is off by %.3g, standard error %.3g", thiele_likelihood_name(lik), k, sum, error);
+        double deviation = sqrt(fmax(0, square - sum * sum)), error = deviation / sqrt(REPLICAS - 1);
+        double bias = how == REGRESSION ? 0.25 * spread[k] : 0;
+        spread[k] = how == CONTROLLED ? deviation : spread[k];
+        if (!(fabs(sum) <= 4 * error + bias + 1e-7 * (1 + fabs(want)))) {
+            fail_msg("%s: number %d is off by %.3g, standard error %.3g, controlled %.3g", thiele_likelihood_name(lik),
+                     k, sum, error, spread[k]);
         }
     }
-    thi_expect_close(&expect);
 }
 
 static void draws_of(thiele_likelihood *lik)
@@ -291,9 +317,11 @@ static void draws_of(thiele_likelihood *lik)
     int P = lik->outputs, Q = lik->latents;
     fill(&r, lik, 2, mean, 2, variance);
     for (int j = 0; j < r.n; j += 5) {
-        check_draws(lik, r.y + j * P, r.mu + j * Q, r.v + j * Q, false);
-        if (lik->ops->derivatives != NULL) {
-            check_draws(lik, r.y + j * P, r.mu + j * Q, r.v + j * Q, true);
+        double spread[1 + 2 * MOST_LATENTS];
+        for (way how = CONTROLLED; how <= REGRESSION; how++) {
+            if (how != SLOPES || lik->ops->derivatives != NULL) {
+                check_draws(lik, r.y + j * P, r.mu + j * Q, r.v + j * Q, how, spread);
+            }
         }
     }
 }
@@ -319,7 +347,8 @@ static void test_quasi(void **state)
         run(&a, lik, lik->latents <= 3 ? "quadrature" : "qmc:262144");
         run(&b, lik, "qmc:512");
         run(&c, lik, "qmc:8192");
-        assert_same(&b, &a, lik, 0, lik->latents == 1 ? 1e-3 : 6e-3);
+        /* Of ten latents with v = 1.5, the largest error of hundreds. */
+        assert_same(&b, &a, lik, 0, lik->latents == 1 ? 1e-3 : lik->latents == 3 ? 6e-3 : 1.2e-2);
         assert_same(&c, &a, lik, 0, lik->latents == 1 ? 5e-5 : 1e-3);
         /* By regression on all scores, without derivatives. */
         thi_likelihood_ops poorer = *lik->ops;

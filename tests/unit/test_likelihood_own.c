@@ -2,6 +2,8 @@
  * Likelihoods from text and back, from a user's function and from a plug-in (examples/plugin_censored.c): round trips,
  * what is refused and with which sentence, and densities that crash, hang or return NaN.
  */
+#include <stddef.h>
+
 #include "testing_context.h"
 
 #include <dlfcn.h>
@@ -233,6 +235,72 @@ static void own_function(void **state)
     assert_near(out[0], -log(8), 1e-15, 0);
     assert_ok(ctx, thiele_likelihood_try(lik, ctx, 3, y));
     thiele_likelihood_destroy(lik);
+}
+
+/* Two outputs, two latents; `user` counts the calls, and is negative where the second point of a call is wrong. */
+static void pair_densities(int64_t n, const double *y, const double *f, const double *phi, double *out, void *user)
+{
+    int *calls = user;
+    (void)phi;
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = 0;
+        for (int p = 0; p < 2; p++) {
+            double rest = y[2 * i + p] - f[2 * i + p];
+            out[i] -= isnan(rest) ? 0 : 0.5 * rest * rest + 0.5 * log(2 * M_PI);
+        }
+        out[i] += *calls < 0 && i > 0 ? 1 : 0;
+    }
+    *calls += *calls < 0 ? 0 : 1;
+}
+
+/* Version 2: many points a call, of which those without outputs are left out; all that follows from a density does. */
+static void batches(void **state)
+{
+    (void)state;
+    int calls = 0, wrong = -1;
+    thiele_likelihood_spec spec = THIELE_LIKELIHOOD_SPEC_INIT;
+    spec.name = "pair";
+    spec.outputs = spec.latents = 2;
+    spec.log_densities = pair_densities;
+    spec.user = &calls;
+    thiele_likelihood *lik = NULL;
+    assert_ok(ctx, thiele_likelihood_custom(&lik, ctx, &spec));
+    double y[8] = {0.5, NAN, 1, 2, NAN, NAN, 3, 4}, f[8] = {0}, out[4], E, g[2], h[2], v[2] = {0.3, 0.4};
+    thiele_likelihood_log_density(lik, 4, y, f, out);
+    assert_int_equal(calls, 2);
+    assert_near(out[0], -0.125 - 0.5 * log(2 * M_PI), 1e-15, 0);
+    assert_near(out[2], 0, 0, 0);
+    assert_near(out[3], -12.5 - log(2 * M_PI), 1e-15, 0);
+    calls = 0;
+    assert_ok(ctx, thiele_likelihood_expect(lik, ctx, "mc:500", 1, y + 2, f, v, &E, g, h, NULL));
+    assert_int_equal(calls, 1);
+    assert_near(E, -2.5 - 0.35 - log(2 * M_PI), 1e-12, 0);
+    assert_near(g[1], 2, 1e-12, 0);
+    assert_near(h[0], -0.5, 1e-11, 0);
+    assert_ok(ctx, thiele_likelihood_try(lik, ctx, 4, y));
+    spec.user = &wrong;
+    assert_fails(ctx, thiele_likelihood_try(lik, ctx, 4, y), THIELE_ERROR_NUMERIC, "as one of two points");
+    thiele_likelihood_destroy(lik);
+}
+
+/* A spec of version 1 ends where log_densities begins: what stands there is not looked at. */
+static void first_version(void **state)
+{
+    (void)state;
+    int calls = 0;
+    thiele_likelihood_spec spec = logistic_spec(&calls);
+    spec.version = 1;
+    spec.size = offsetof(thiele_likelihood_spec, log_densities);
+    spec.log_densities = pair_densities;
+    thiele_likelihood *lik = NULL;
+    double y = 0.5, f = 0.5, out;
+    assert_ok(ctx, thiele_likelihood_custom(&lik, ctx, &spec));
+    thiele_likelihood_log_density(lik, 1, &y, &f, &out);
+    assert_near(out, -log(4) - log(0.5), 1e-15, 0);
+    thiele_likelihood_destroy(lik);
+    spec.version = 2;
+    lik = NULL;
+    assert_fails(ctx, thiele_likelihood_custom(&lik, ctx, &spec), THIELE_ERROR_FORMAT, "version 2");
 }
 
 static void own_function_is_checked(void **state)
@@ -650,6 +718,8 @@ int main(void)
         cmocka_unit_test(parameters_are_set),
         cmocka_unit_test(values_outside_the_support),
         cmocka_unit_test(own_function),
+        cmocka_unit_test(batches),
+        cmocka_unit_test(first_version),
         cmocka_unit_test(own_function_is_checked),
         cmocka_unit_test(names_of_parameters),
         cmocka_unit_test(numbered_names),

@@ -1,0 +1,157 @@
+/*
+ * (E, g, h) from log densities alone by designs: exact where the density is a polynomial that their terms span,
+ * whatever the signs and the turn that a row sees; elsewhere the error of several latents is a fraction of that of the
+ * paper's control variate, and grows with their number no faster than they are coupled.
+ */
+#include "testing_context.h"
+
+#include "expect/integrate.h"
+
+enum { ROWS = 96, MOST = 16 };
+
+typedef struct table {
+    double y[ROWS * MOST], mu[ROWS * MOST], v[ROWS * MOST], E[ROWS], g[ROWS * MOST], h[ROWS * MOST], dphi[ROWS];
+} table;
+
+static double normal(int64_t i, uint64_t index)
+{
+    return thi_random_normal((thi_stream){7, THI_RANDOM_DEMO, (uint64_t)i}, index);
+}
+
+static void fill(table *t, const thiele_likelihood *lik, double spread)
+{
+    for (int64_t i = 0; i < ROWS * lik->outputs; i++) {
+        t->y[i] = lik->classes > 0 ? (double)(i % lik->classes) : normal(i, 0);
+    }
+    for (int64_t i = 0; i < ROWS * lik->latents; i++) {
+        t->mu[i] = 0.7 * normal(i, 1);
+        t->v[i] = spread * exp(0.5 * normal(i, 2));
+    }
+}
+
+static void ask(table *t, const thiele_likelihood *lik, const char *method)
+{
+    assert_ok(ctx, thiele_likelihood_expect(lik, ctx, method, ROWS, t->y, t->mu, t->v, t->E, t->g, t->h,
+                                            lik->parameters > 0 ? t->dphi : NULL));
+}
+
+/* The largest difference, relative to the largest number. */
+static double error_of(int64_t n, const double *a, const double *b)
+{
+    double most = 0, size = 0;
+    for (int64_t i = 0; i < n; i++) {
+        most = fmax(most, fabs(a[i] - b[i]));
+        size = fmax(size, fabs(b[i]));
+    }
+    return most / size;
+}
+
+/* Two outputs of a network of two nodes: a quartic of six latents. */
+static void test_exact(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"mc:500", "qmc:512", "mc:2000"};
+    static table want, got;
+    thiele_likelihood *lik = NULL;
+    assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, "gprn(nodes=2, noise=0.05)", 2, 0));
+    fill(&want, lik, 0.3);
+    ask(&want, lik, "closed");
+    for (int m = 0; m < 3; m++) {
+        got = want;
+        ask(&got, lik, methods[m]);
+        /* Sums of 500 terms with weights of some tens, in eps. */
+        assert_true(error_of(ROWS, got.E, want.E) < 1e-11);
+        assert_true(error_of(ROWS * 6, got.g, want.g) < 1e-10);
+        assert_true(error_of(ROWS * 6, got.h, want.h) < 1e-10);
+        assert_true(error_of(ROWS, got.dphi, want.dphi) < 1e-8); /* differences in phi, or derivatives */
+    }
+    thiele_likelihood_destroy(lik);
+}
+
+typedef struct size {
+    double E, g, h;
+} size;
+
+/* Root mean squares of the errors. */
+static size errors(const thiele_likelihood *lik, const table *want, const char *method, bool control)
+{
+    static table got;
+    thi_expect expect;
+    size sum = {0, 0, 0};
+    int64_t Q = lik->latents;
+    got = *want;
+    assert_ok(ctx, thi_expect_open(&expect, ctx, lik, method));
+    expect.reparameterised = false;
+    expect.antithetic = !control;
+    assert_ok(ctx, thi_expect_block(&expect, ctx, 0, ROWS, got.y, got.mu, got.v, got.E, got.g, got.h, NULL));
+    thi_expect_close(&expect);
+    for (int64_t i = 0; i < ROWS * Q; i++) {
+        double dE = got.E[i / Q] - want->E[i / Q], dg = got.g[i] - want->g[i], dh = got.h[i] - want->h[i];
+        sum.E += dE * dE;
+        sum.g += dg * dg;
+        sum.h += dh * dh;
+    }
+    double n = (double)(ROWS * Q);
+    return (size){sqrt(sum.E / n), sqrt(sum.g / n), sqrt(sum.h / n)};
+}
+
+static void test_against_control(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int outputs, classes;
+        double share; /* of the error that the control variate leaves */
+    } cases[] = {{"heteroscedastic", 1, 0, 0.02}, {"softmax", 1, 3, 0.01},      {"softmax", 1, 10, 0.05},
+                 {"gprn(nodes=2)", 2, 0, 1e-6},   {"gprn(nodes=2)", 4, 0, 0.2}, {"gprn(nodes=2)", 7, 0, 0.25}};
+    static table want;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        thiele_likelihood *lik = NULL;
+        assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, cases[i].text, cases[i].outputs, cases[i].classes));
+        fill(&want, lik, 0.1);
+        ask(&want, lik, "closed");
+        size old = errors(lik, &want, "mc:500", true), mc = errors(lik, &want, "mc:500", false),
+             qmc = errors(lik, &want, "qmc:512", false);
+        print_message("%-16s %2d latents: control %.1e %.1e %.1e, mc:500 %.1e %.1e %.1e, qmc:512 %.1e %.1e %.1e\n",
+                      cases[i].text, lik->latents, old.E, old.g, old.h, mc.E, mc.g, mc.h, qmc.E, qmc.g, qmc.h);
+        double share = cases[i].share;
+        assert_true(mc.E < share * old.E && mc.g < share * old.g && mc.h < share * old.h);
+        assert_true(qmc.E < share * old.E && qmc.g < share * old.g && qmc.h < share * old.h);
+        thiele_likelihood_destroy(lik);
+    }
+}
+
+/* The weights: exact for the scores themselves, in pairs of opposite points. */
+static void test_weights(void **state)
+{
+    (void)state;
+    for (int Q = 1; Q <= 12; Q += 11) {
+        thi_design d = {0};
+        assert_ok(ctx, thi_design_make(&d, ctx, 3, 0, Q == 1, 400, Q));
+        assert_int_equal(d.pairs, 200);
+        double one = 0, half = 0, square = 0, line = 0, cross = 0;
+        for (int64_t k = 0; k < d.pairs; k++) {
+            double z = d.z[k * Q];
+            one += d.even[k];
+            half += 2 * d.half[k];
+            square += d.even[d.pairs + k] * (z * z - 1) / sqrt(2);
+            line += d.odd[k] * z;
+            cross += d.even[k] * z * d.z[k * Q + Q - 1];
+        }
+        assert_near(one, 1, 1e-12, 0);
+        assert_near(half, 1, 1e-12, 0);
+        assert_near(square, 1, 1e-12, 0);
+        assert_near(line, 1, 1e-12, 0);
+        assert_near(cross, Q == 1 ? 1 : 0, 0, 1e-12);
+        thi_design_clear(&d);
+    }
+    assert_false(thi_designs_fit(14, 2));
+    assert_true(thi_designs_fit(15, 2));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights), cmocka_unit_test(test_exact),
+                                       cmocka_unit_test(test_against_control)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
