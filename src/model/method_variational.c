@@ -141,7 +141,7 @@ static const thi_lack lacks[] = {{THI_CAN_LIKELIHOODS, THI_WHY_CLOSED}, {THI_CAN
                                  {THI_CAN_TARGETS, THI_WHY_APART},      {THI_CAN_SNAPSHOT, THI_WHY_LAST},
                                  {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},    {0}};
 
-static const thi_lack draw_lacks[] = {{THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT, THI_WHY_DRAWS},
+static const thi_lack draw_lacks[] = {{THI_CAN_STREAM | THI_CAN_UPDATE, THI_WHY_DRAWS},
                                       {THI_CAN_SNAPSHOT, THI_WHY_LAST},
                                       {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
                                       {0}};
@@ -174,7 +174,7 @@ const thi_method thi_method_augmented = {
 const thi_method thi_method_gibbs_sparse = {
     .name = "gibbs",
     .words = "draws by turns of f and auxiliary variables; all rows, or inducing inputs",
-    .can = ANY & ~(unsigned)(THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT),
+    .can = ANY & ~(unsigned)(THI_CAN_STREAM | THI_CAN_UPDATE),
     .lacks = draw_lacks,
     .takes = (OPTIONS & ~(unsigned)THI_TAKES_FAMILY) | THI_TAKES_CHAINS,
     .evidence = "bound",
