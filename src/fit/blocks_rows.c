@@ -6,13 +6,11 @@
 #include "fit/blocks_state.h"
 #include "fit/budget.h"
 
-enum {
-    ROWS_A_BLOCK = 500,
-    ROWS_OF_MANY = 250 /* latent functions */,
-    ROWS_A_SMALL_BLOCK = 125,
-    PROBES = 64,
-    FEWEST_TO_HOLD = 2000
-};
+/* Rows of a block: usually, of many latent functions, and to learn from. */
+enum { ROWS_A_BLOCK = 500, ROWS_OF_MANY = 250, ROWS_A_SMALL_BLOCK = 125 };
+enum { PROBES = 64, FEWEST_TO_HOLD = 2000 };
+/* Of one core, that k-means of all rows is worth; blocks to learn from are soon forgotten. */
+static const double SECONDS = 6.0, SECONDS_SMALL = 3.0;
 
 /* --- the kernel's own distances --------------------------------------------------------------------------------------
  */
@@ -177,8 +175,8 @@ static thiele_status cut(thi_bfit *fit)
         THI_TRY(check_largest(fit));
         goto out;
     }
-    double part = thi_budget_part(fit->problem.driver, THI_SHARE_PARTITION),
-           seconds = isinf(part) ? 0.0 : fmax(1e-3, part);
+    double enough = thi_budget_work(fit->problem.driver, fit->small ? SECONDS_SMALL : SECONDS);
+    double seconds = fmax(1e-3, fmin(enough, thi_budget_part(fit->problem.driver, THI_SHARE_PARTITION)));
     THI_TRY(thi_partition_make(&fit->partition, fit->problem.ctx, &rows, blocks, scale, seconds));
 out:
     thi_rows_free(&task.rows);

@@ -80,14 +80,19 @@ thiele_status thi_dense_prior(thi_dense *dense, thiele_context *ctx, const thi_p
     return status == THIELE_OK ? thi_dense_fill(dense, ctx, prior) : status;
 }
 
+void thi_dense_resize(thi_dense *dense, int64_t n)
+{
+    dense->n = n;
+    dense->K = thi_matrix_view(dense->K.data, n, n, n);
+    dense->L = thi_matrix_view(dense->L.data, n, n, n);
+}
+
 thiele_status thi_dense_residual(thi_dense *dense, thiele_context *ctx, const thiele_kernel *kernel,
                                  const thi_inputs *inputs, thi_matrix V)
 {
     int64_t n = inputs->n;
     thiele_status status;
-    dense->n = n;
-    dense->K = thi_matrix_view(dense->K.data, n, n, n);
-    dense->L = thi_matrix_view(dense->L.data, n, n, n);
+    thi_dense_resize(dense, n);
     THI_TRY(thi_kernel_fill(kernel, ctx, inputs, inputs, dense->K, true));
     THI_TRY(thi_multiply(ctx, THI_T, THI_N, -1.0, V, V, 1.0, dense->K, true));
     for (int64_t j = 0; j < n; j++) {

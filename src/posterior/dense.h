@@ -55,6 +55,8 @@ double thi_dense_bytes(int64_t n);
 thiele_status thi_dense_open(thi_dense *dense, thiele_context *ctx, int64_t n, const double *X, const thi_dense *work,
                              const thi_dense *twin);
 void thi_dense_close(thi_dense *dense);
+/* For n rows, no more than it was opened with: their K is there. */
+void thi_dense_resize(thi_dense *dense, int64_t n);
 /*
  * In place of thi_dense_prior, for what inducing variables leave of it: K = k(x, x') - V'V of the given inputs, V being
  * M x inputs->n. These may be fewer rows than it was opened with. Rounding leaves no negative variance. M n^2 flops.

@@ -14,6 +14,15 @@ static bool has_blocks(const thi_sparse_shape *shape)
     return shape->weight[THI_RESIDUAL_BLOCK] != 0.0;
 }
 
+/* Of blocks no larger than this each lane has room for V and R. */
+enum { KEPT_ROWS = 1200 };
+
+static double kept(const thi_sparse_shape *shape)
+{
+    double M = (double)shape->M, n = (double)shape->largest;
+    return shape->sites && !shape->twin && has_blocks(shape) && n <= KEPT_ROWS ? n * (M + n) : 0.0;
+}
+
 double thi_sparse_bytes(const thi_sparse_shape *shape, int threads)
 {
     double M = (double)shape->M, n = (double)shape->largest;
@@ -21,7 +30,7 @@ double thi_sparse_bytes(const thi_sparse_shape *shape, int threads)
     bool tilts = shape->gradients && shape->sites && has_blocks(shape);
     double desk = M * n * (1.0 + (has_blocks(shape) || more) + more + shape->gradients + 2.0 * tilts) +
                   n * n * ((1.0 + shape->sites) * has_blocks(shape) + 2.0 * tilts) + 6.0 * n;
-    double lanes = THI_SPARSE_LANES * M * M * (1.0 + shape->gradients);
+    double lanes = THI_SPARSE_LANES * (M * M * (1.0 + shape->gradients) + kept(shape));
     return 8.0 * ((shape->twin ? 0.0 : threads * desk) + lanes + 5.0 * M * M);
 }
 
@@ -88,6 +97,10 @@ static thiele_status space_open(thi_sparse_space *space, thiele_context *ctx, co
     }
     for (int i = 0; i < THI_SPARSE_LANES; i++) {
         THI_TRY(thi_natural_open(&space->lane[i].sums, ctx, shape->M));
+        if (kept(shape) > 0.0) {
+            THI_TRY(thi_alloc_bare(ctx, &space->lane[i].V, (size_t)kept(shape), sizeof(double)));
+            space->lane[i].R = space->lane[i].V + shape->M * shape->largest;
+        }
         if (shape->gradients) {
             THI_TRY(thi_matrix_alloc(&space->lane[i].VV, ctx, shape->M, shape->M));
         }
@@ -137,6 +150,7 @@ void thi_sparse_close(thi_sparse *sparse)
     for (int i = 0; space != NULL && i < THI_SPARSE_LANES; i++) {
         thi_natural_close(&space->lane[i].sums);
         thi_free(space->lane[i].VV.data);
+        thi_free(space->lane[i].V);
         thi_free(space->lane[i].numbers);
     }
     if (space != NULL) {
@@ -191,6 +205,9 @@ thiele_status thi_sparse_prepare(thi_sparse *sparse, thiele_context *ctx, const 
         status = thi_fail_in(ctx, status, "the kernel matrix of the %lld inducing inputs", (long long)sparse->shape.M);
     }
     sparse->basis = fingerprint(sparse);
+    for (int i = 0; i < THI_SPARSE_LANES; i++) {
+        sparse->space->lane[i].X = NULL;
+    }
 out:
     return status;
 }

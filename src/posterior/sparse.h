@@ -155,6 +155,7 @@ thiele_status thi_sparse_marginals(thi_sparse *sparse, int twins, thiele_context
  * sites; sums becomes that at the new ones, and q that of sums. A block whose own posterior would be improper halves
  * its rho; those with negative sites do, and after them all, where I + T would not be positive definite. Below 1e-9 a
  * block stays where it is.
+ * Rows of blocks that the last thi_sparse_marginals was of must not have changed since.
  * *taken is the smallest rho that was taken. Sums change by differences: make them anew now and then. M^3 flops beside
  * those of thi_sparse_sum.
  */

@@ -19,17 +19,37 @@ typedef struct lanes_task {
     const thi_block *block;
     int64_t stride;
     thi_sparse_part part;
+    thi_sparse_use use;
     bool alone;
 } lanes_task;
 
-static thiele_status work_twins(const lanes_task *task, thiele_context *ctx, int64_t block, thi_sparse_desk *desk)
+/* The lane's V and R in the place of the desk's. */
+static void take_kept(const lanes_task *task, const thi_block *block, const thi_sparse_lane *lane,
+                      thi_sparse_desk *desk)
 {
+    desk->V.data = lane->V;
+    desk->dense.K.data = lane->R;
+    desk->loaded = task->use == THI_SPARSE_AGAIN && lane->X == block->X && lane->n == block->n;
+    thi_dense_resize(&desk->dense, block->n);
+}
+
+static thiele_status work_twins(const lanes_task *task, thiele_context *ctx, int64_t at, thi_sparse_desk *desk)
+{
+    thi_matrix V = desk->V, K = desk->dense.K;
+    thi_sparse_lane *first = &task->sparse->space->lane[at];
     thiele_status status = THIELE_OK;
     desk->loaded = false;
+    if (first->V != NULL) {
+        take_kept(task, &task->block[at], first, desk);
+    }
     for (int q = 0; q < task->twins && status == THIELE_OK; q++) {
         thi_sparse *twin = &task->sparse[q];
-        status = task->part(twin, ctx, desk, &task->block[block + q * task->stride], &twin->space->lane[block]);
+        status = task->part(twin, ctx, desk, &task->block[at + q * task->stride], &twin->space->lane[at]);
     }
+    first->X = task->use != THI_SPARSE_FRESH && status == THIELE_OK ? task->block[at].X : NULL;
+    first->n = task->block[at].n;
+    desk->V = V;
+    desk->dense.K = K;
     return status;
 }
 
@@ -54,9 +74,9 @@ static thiele_status work_lane(void *arg, int64_t block, int thread)
 }
 
 thiele_status thi_sparse_lanes(thi_sparse *sparse, int twins, thiele_context *ctx, int64_t lanes,
-                               const thi_block *block, int64_t stride, thi_sparse_part part)
+                               const thi_block *block, int64_t stride, thi_sparse_part part, thi_sparse_use use)
 {
-    lanes_task task = {sparse, twins, ctx, block, stride, part, lanes == 1};
+    lanes_task task = {sparse, twins, ctx, block, stride, part, use, lanes == 1};
     for (int64_t i = 0; i < lanes; i++) {
         sparse->space->lane[i].failed = false;
     }
@@ -216,7 +236,8 @@ thiele_status thi_sparse_sum(thi_sparse *sparse, thiele_context *ctx, int64_t co
 {
     for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
         int64_t lanes = count - first < THI_SPARSE_LANES ? count - first : THI_SPARSE_LANES;
-        thiele_status status = thi_sparse_lanes(sparse, 1, ctx, lanes, block + first, 0, thi_sparse_sum_part);
+        thiele_status status =
+            thi_sparse_lanes(sparse, 1, ctx, lanes, block + first, 0, thi_sparse_sum_part, THI_SPARSE_FRESH);
         if (status != THIELE_OK) {
             return status;
         }

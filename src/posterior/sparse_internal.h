@@ -36,6 +36,9 @@ typedef struct thi_sparse_lane {
     double *theta_bar, *mean_bar, *log_noise_bar, *Z_bar;
     double value;
     thi_sparse_move *move;
+    double *V, *R;   /* of the block that marginals were last taken of, for its step; NULL: made again */
+    const double *X; /* whose they are; NULL: nobody's */
+    int64_t n;
     bool failed;
     char message[THI_MESSAGE_MAX];
 } thi_sparse_lane;
@@ -54,12 +57,14 @@ struct thi_sparse_space {
 /* What thi_sparse_sum and thi_sparse_pull do for one block, on the context of its desk. */
 typedef thiele_status (*thi_sparse_part)(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                                          const thi_block *block, thi_sparse_lane *lane);
+/* The V and R of the blocks: made, made and kept, or those that were kept if they are of the same rows. */
+typedef enum thi_sparse_use { THI_SPARSE_FRESH, THI_SPARSE_KEEP, THI_SPARSE_AGAIN } thi_sparse_use;
 /*
  * Does `part` for lanes <= THI_SPARSE_LANES blocks, each into its lane; of twins (sparse.h) one after the other, the
  * blocks of each `stride` after those of the one before.
  */
 thiele_status thi_sparse_lanes(thi_sparse *sparse, int twins, thiele_context *ctx, int64_t lanes,
-                               const thi_block *block, int64_t stride, thi_sparse_part part);
+                               const thi_block *block, int64_t stride, thi_sparse_part part, thi_sparse_use use);
 /* V, r (where there are no sites), k(x, x) of a block; and with kind BLOCK: G = chol(Gamma). */
 thiele_status thi_sparse_load(const thi_sparse *sparse, thiele_context *ctx, thi_sparse_desk *desk,
                               const thi_block *block);

@@ -231,7 +231,7 @@ thiele_status thi_sparse_pull(thi_sparse *sparse, thiele_context *ctx, int64_t c
     for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
         int64_t lanes = count - first < THI_SPARSE_LANES ? count - first : THI_SPARSE_LANES;
         THI_TRY(ready_lanes(sparse, ctx, lanes));
-        THI_TRY(thi_sparse_lanes(sparse, 1, ctx, lanes, block + first, 0, pull_part));
+        THI_TRY(thi_sparse_lanes(sparse, 1, ctx, lanes, block + first, 0, pull_part, THI_SPARSE_FRESH));
         for (int64_t i = 0; i < lanes; i++) {
             collect(sparse, &sparse->space->lane[i], scale, value, bar);
         }

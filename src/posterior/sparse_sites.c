@@ -226,7 +226,7 @@ thiele_status thi_sparse_marginals(thi_sparse *sparse, int twins, thiele_context
     thiele_status status = THIELE_OK;
     for (int64_t first = 0; first < count && status == THIELE_OK; first += THI_SPARSE_LANES) {
         int64_t lanes = thi_least(count - first, THI_SPARSE_LANES);
-        status = thi_sparse_lanes(sparse, twins, ctx, lanes, block + first, count, marginals_part);
+        status = thi_sparse_lanes(sparse, twins, ctx, lanes, block + first, count, marginals_part, THI_SPARSE_KEEP);
         if (status == THIELE_OK && part != NULL) {
             add_lanes(sparse, twins, lanes, part);
         }
@@ -294,7 +294,7 @@ static thiele_status move_blocks(thi_sparse *sparse, int twins, thiele_context *
         for (int64_t k = 0; k < twins * lanes; k++) {
             sparse[k / lanes].space->lane[k % lanes].move = &move[first + k % lanes + k / lanes * count];
         }
-        status = thi_sparse_lanes(sparse, twins, ctx, lanes, block + first, count, step_part);
+        status = thi_sparse_lanes(sparse, twins, ctx, lanes, block + first, count, step_part, THI_SPARSE_AGAIN);
         if (status == THIELE_OK) {
             add_lanes(sparse, twins, lanes, total);
         }

@@ -79,7 +79,7 @@ thiele_status thi_sparse_tilt(thi_sparse *sparse, thiele_context *ctx, int64_t c
     thiele_status status = THIELE_OK;
     for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
         int64_t lanes = count - first < THI_SPARSE_LANES ? count - first : THI_SPARSE_LANES;
-        THI_TRY(thi_sparse_lanes(sparse, 1, ctx, lanes, block + first, 0, tilt_part));
+        THI_TRY(thi_sparse_lanes(sparse, 1, ctx, lanes, block + first, 0, tilt_part, THI_SPARSE_FRESH));
         for (int64_t i = 0; i < lanes; i++) {
             thi_natural_mix(tilted, 1.0, &space->lane[i].sums, scale);
         }
