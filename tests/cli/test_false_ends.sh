@@ -41,9 +41,9 @@ done
 reaches 90 square y --likelihood plugin:./square.so --method decoupled --inducing 40 --expectation quadrature
 
 # y1 = f0 f1 + e, y2 = f0 f2 + e (456; the saddles lie below 50).
-for how in 'quadrature --deadline 20' 'mc:500 --deadline 40' 'qmc:256 --deadline 25'; do
+for how in 'quadrature --deadline 10' 'mc:500 --deadline 25' 'qmc:256 --deadline 15'; do
     # shellcheck disable=SC2086
-    reaches 200 product y1,y2 --likelihood plugin:./product.so --method variational --inducing 40 --expectation $how
+    reaches 400 product y1,y2 --likelihood plugin:./product.so --method variational --inducing 40 --expectation $how
 done
 reaches 200 product y1,y2 --likelihood 'gprn(nodes=1)' --raw --method variational --inducing 40 --deadline 15
 
