@@ -11,7 +11,7 @@
 #include "fit/blocks_state.h"
 #include "fit/budget.h"
 
-enum { PASSES = 20, ROUNDS = 12, JOINED = 10 /* rounds of blocks that more rows have joined */ };
+enum { PASSES = 20, ROUNDS = 12, JOINED = 10 /* rounds of blocks that more rows have joined */, FIRST_STEPS = 3 };
 static const double ENOUGH = 2e-3; /* nats per row: a pass that has less to gain is the last, and takes most of it */
 static const double CLOSE = 3e-5;  /* likewise, of some blocks whose bound has its gradient taken */
 static const double ENOUGH_JOINED = 1e-6;
@@ -116,11 +116,15 @@ static int together(const thi_bfit *fit)
 }
 
 /* The same as that many from the q-th on see them. */
-static const thi_block *look_together(const thi_bfit *fit, int64_t count, int q)
+static const thi_block *look_together(const thi_bfit *fit, int64_t count, int q, bool again)
 {
     thi_block *here = fit->sites->here;
-    for (int k = 0; k < together(fit); k++) {
+    int twins = together(fit);
+    for (int k = 0; k < twins; k++) {
         look_at(fit, count, q + k, here + k * count);
+    }
+    for (int64_t k = 0; k < twins * count; k++) {
+        here[k].same = again;
     }
     return here;
 }
@@ -158,8 +162,8 @@ static const thi_prior *prior_of(const thi_bfit *fit, int q)
     return &latents->prior[latents->group[q]];
 }
 
-/* Marginals of the blocks at hand; sums: fit->step becomes their part of the sums. */
-static thiele_status find_marginals(thi_bfit *fit, int64_t count, int64_t rows, bool sums)
+/* Marginals of the blocks at hand, again or of new ones; sums: fit->step becomes their part of the sums. */
+static thiele_status find_marginals(thi_bfit *fit, int64_t count, int64_t rows, bool sums, bool again)
 {
     thi_bsites *s = fit->sites;
     int twins = together(fit);
@@ -168,8 +172,8 @@ static thiele_status find_marginals(thi_bfit *fit, int64_t count, int64_t rows, 
         thi_natural_zero(&fit->step[q]);
     }
     for (int q = 0; q < fit->latents && status == THIELE_OK; q += twins) {
-        status = thi_sparse_marginals(&fit->engine[q], twins, fit->problem.ctx, count, look_together(fit, count, q),
-                                      sums ? &fit->step[q] : NULL);
+        status = thi_sparse_marginals(&fit->engine[q], twins, fit->problem.ctx, count,
+                                      look_together(fit, count, q, again), sums ? &fit->step[q] : NULL);
     }
     for (int q = 0; q < fit->latents; q++) {
         const thi_prior *prior = prior_of(fit, q);
@@ -298,30 +302,48 @@ static thiele_status ask_or_leave(thi_bfit *fit, int64_t count, int64_t rows, in
     return status;
 }
 
-/* One step of some blocks; what it had to gain is added to *gains. */
-static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, bool first, double rho, double *gains)
+/* One step of the blocks at hand; *gains: what it had to gain. */
+static thiele_status step(thi_bfit *fit, int64_t count, const int64_t *block, int64_t rows, bool guess, bool again,
+                          double rho, double *gains)
 {
-    thi_bsites *s = fit->sites;
     int twins = together(fit);
-    int64_t rows;
     double taken;
     bool asked;
     thiele_status status;
-    THI_TRY(bring(fit, count, block, &rows));
-    THI_TRY(find_marginals(fit, count, rows, true));
-    THI_TRY(ask_or_leave(fit, count, rows, fit->partition.start[block[0]], first, &asked));
+    *gains = 0.0;
+    THI_TRY(find_marginals(fit, count, rows, true, again));
+    THI_TRY(ask_or_leave(fit, count, rows, fit->partition.start[block[0]], guess, &asked));
     if (!asked) {
         return THIELE_OK;
     }
     hold(fit, count, block);
-    *gains += gain(fit, rows);
+    *gains = gain(fit, rows);
     for (int q = 0; q < fit->latents; q += twins) {
-        THI_TRY(thi_sparse_step(&fit->engine[q], twins, fit->problem.ctx, count, look_together(fit, count, q), rho,
-                                &fit->step[q], &fit->sums[q], &taken));
+        THI_TRY(thi_sparse_step(&fit->engine[q], twins, fit->problem.ctx, count, look_together(fit, count, q, true),
+                                rho, &fit->step[q], &fit->sums[q], &taken));
     }
+    fit->result->fit.evaluations += count;
+out:
+    return status;
+}
+
+/*
+ * Some blocks, one step or, of those that have no sites yet, a few: the covariances of their rows are there. What the
+ * last had to gain is added to *gains.
+ */
+static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, bool first, double rho, double *gains)
+{
+    thi_bsites *s = fit->sites;
+    int64_t rows;
+    double own = 0.0;
+    thiele_status status;
+    THI_TRY(bring(fit, count, block, &rows));
+    for (int k = 0; k < (first ? FIRST_STEPS : 1); k++) {
+        THI_TRY(step(fit, count, block, rows, first && k == 0, k > 0, rho, &own));
+    }
+    *gains += own;
     carry(fit, count, block, s->all_lambda, s->lambda, true);
     carry(fit, count, block, s->all_nu, s->nu, true);
-    fit->result->fit.evaluations += count;
 out:
     return status;
 }
@@ -379,7 +401,7 @@ static thiele_status look_again(thi_bfit *fit, int64_t count, const int64_t *blo
     bool asked;
     thiele_status status = THIELE_OK;
     THI_TRY(bring(fit, count, block, &rows));
-    THI_TRY(find_marginals(fit, count, rows, false));
+    THI_TRY(find_marginals(fit, count, rows, false, false));
     THI_TRY(ask_or_leave(fit, count, rows, fit->partition.start[block[0]], false, &asked));
     *own += asked ? slack(fit, count) : 0.0;
 out:

@@ -57,6 +57,7 @@ typedef struct thi_block_sites {
 typedef struct thi_block {
     int64_t n;
     const double *X, *y;
+    bool same; /* its rows are those of the last call for marginals, which may have kept V and R of them */
     thi_block_sites at;
 } thi_block;
 

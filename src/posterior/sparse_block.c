@@ -29,7 +29,7 @@ static void take_kept(const lanes_task *task, const thi_block *block, const thi_
 {
     desk->V.data = lane->V;
     desk->dense.K.data = lane->R;
-    desk->loaded = task->use == THI_SPARSE_AGAIN && lane->X == block->X && lane->n == block->n;
+    desk->loaded = (block->same || task->use == THI_SPARSE_AGAIN) && lane->X == block->X && lane->n == block->n;
     thi_dense_resize(&desk->dense, block->n);
 }
 
