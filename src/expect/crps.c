@@ -19,6 +19,8 @@ static const double FIRST = 4, GROWTH = 4;
 enum { HALVINGS = 48, CELLS = 512 };
 /* Fewer counts than this are taken one by one (predictive_distribution.c says why). */
 enum { FEW_COUNTS = 128 };
+/* Each value of F is a sum over components: of the draws of a chain there are too many. */
+enum { MOST_COMPONENTS = 16 };
 
 typedef struct side {
     const thi_known_law *law;
@@ -238,6 +240,12 @@ thiele_status thi_mixture_crps(thi_expect *expect, thiele_context *ctx, const th
     if (lik->ops->support >= THI_SUPPORT_BINARY) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "the labels of likelihood '%s' have no CRPS",
                         thiele_likelihood_name(lik));
+    }
+    if (m->components > MOST_COMPONENTS) {
+        for (int64_t k = 0; k < m->n * lik->outputs; k++) {
+            out[k] = NAN;
+        }
+        return THIELE_OK;
     }
     if (lik->ops->predictive_crps != NULL && m->components == 1) {
         closed(lik, m, y, out);

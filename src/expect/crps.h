@@ -22,7 +22,8 @@ thiele_status thi_crps(const thi_known_law *law, thiele_context *ctx, double y, 
 
 /*
  * For each output by itself; y and out: P x n, NaN where y is. Exact where the likelihood knows it and there is one
- * component. Errors: as of thi_mixture_quantiles; UNSUPPORTED for classes.
+ * component; NaN for the thousands of components that draws are. Errors: as of thi_mixture_quantiles; UNSUPPORTED for
+ * classes.
  */
 thiele_status thi_mixture_crps(thi_expect *expect, thiele_context *ctx, const thi_marginals *m, const double *y,
                                double *out);

@@ -19,7 +19,8 @@ static const double LEAST_SCALE = 1.0, MOST_SCALE = 100.0;
 bool thi_has_labels(const thi_fitting *f)
 {
     const thiele_likelihood *lik = f->spec.lik;
-    return lik->outputs == 1 && lik->latents > 1 && lik->spec == NULL && lik->ops->support == THI_SUPPORT_CLASS;
+    return lik->outputs == 1 && lik->latents > 1 && lik->spec == NULL && lik->ops->support == THI_SUPPORT_CLASS &&
+           lik->ops->expectation != NULL; /* others take long to try scales with */
 }
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
@@ -133,7 +134,7 @@ static thiele_status scale(thi_fitting *f, const thi_rows *train, const thi_rows
     thiele_status status;
     THI_TRY(thi_alloc(f->ctx, &column, (size_t)f->hypers.count, sizeof *column));
     thi_hypers_keep(&f->hypers, column);
-    for (int k = 0; k < SCALES; k++) {
+    for (int k = 0; k < SCALES && !thi_driver_stopped(f->driver); k++) {
         double log_scale = log(LEAST_SCALE) + k * log(MOST_SCALE / LEAST_SCALE) / (SCALES - 1);
         THI_TRY(scale_to(f, column, log_scale));
         THI_TRY(thi_judge_objective(f->ctx, &f->spec, &thi_objective_dense, train, others, &score));

@@ -501,8 +501,10 @@ thiele_status thi_make_prior(thi_fitting *f, const char *kernels)
     for (int g = 0; g < latents->groups; g++) {
         thi_kernel_fix_redundant(latents->kernel[g]);
     }
-    f->spec.expectation = f->steps == NULL ? options->expectation : NULL;
-    f->spec.steps = f->steps;
+    /* The own bound of several latent functions, by quadrature over all of them, takes too long to learn by. */
+    bool costly = f->steps != NULL && f->spec.lik->latents > 1 && f->spec.lik->ops->expectation == NULL;
+    f->spec.expectation = costly ? f->steps : f->steps == NULL ? options->expectation : NULL;
+    f->spec.steps = costly ? NULL : f->steps;
     THI_TRY(thi_hypers_make(&f->hypers, ctx, &f->spec, encoder, options->set, options->prior));
 out:
     thi_kernel_columns_clear(&columns);
