@@ -128,6 +128,6 @@ void thi_space_centre(thi_space *space, const thi_integrand *in, const thi_block
     int64_t P = space->P, Q = space->Q, count = in->values;
     for (int64_t r = 0; r < rows->count; r++) {
         int64_t i = rows->row[r];
-        in->evaluate(in, 1, rows->y + i * P, rows->mu + i * Q, centre + i * count);
+        in->evaluate(in, 1, rows->y != NULL ? rows->y + i * P : NULL, rows->mu + i * Q, centre + i * count);
     }
 }
