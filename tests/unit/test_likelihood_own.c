@@ -49,7 +49,7 @@ static const text_case texts[] = {
     {"warped(a=0.5, terms=3)", 1, 0,
      "warped(terms=3, noise~0.1, a=[0.5,0.5,0.5], b~[1,1,1], c~[-0.6666666666666667,0,0.6666666666666667])"},
     {"warped(a=0.5)", 1, 0, NULL},
-    {"gprn(nodes=2, noise~0.2)", 3, 0, "gprn(nodes=2, noise~0.2)"},
+    {"gprn(nodes=2, noise~0.2)", 3, 0, "gprn(nodes=2, noise~[0.2,0.2,0.2])"},
     {"mixing(latents=2)", 3, 0, NULL},
 };
 
