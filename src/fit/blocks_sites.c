@@ -298,8 +298,37 @@ static thiele_status ask_or_leave(thi_bfit *fit, int64_t count, int64_t rows, in
     return status;
 }
 
+/*
+ * Nodes and weights of a network, which are multiplied with each other, take turns after the first round: together both
+ * would make up for all that is left, and overshoot by as much.
+ */
+static bool take_turns(const thi_bfit *fit)
+{
+    return thi_is_network(fit->problem.spec->lik) && together(fit) == 1;
+}
+
+static bool moves(const thi_bfit *fit, int q, int64_t round)
+{
+    return round == 0 || !take_turns(fit) || (q < fit->problem.spec->lik->nodes) == (round % 2 == 1);
+}
+
+/* The size of steps, and what the last rounds (of the same turn) had to gain. */
+typedef struct pace {
+    double rho, before[2];
+} pace;
+
+static const pace first_pace = {1.0, {INFINITY, INFINITY}};
+
+/* Where there is more to gain than before steps were too long. */
+static void adapt(const thi_bfit *fit, int64_t round, double gains, pace *p)
+{
+    double *before = &p->before[take_turns(fit) ? round % 2 : 0];
+    p->rho *= gains > *before ? 0.5 : 1.0;
+    *before = gains;
+}
+
 /* One step of some blocks; what it had to gain is added to *gains. */
-static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, bool first, double rho, double *gains)
+static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, int64_t round, double rho, double *gains)
 {
     thi_bsites *s = fit->sites;
     int twins = together(fit);
@@ -309,15 +338,17 @@ static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, b
     thiele_status status;
     THI_TRY(bring(fit, count, block, &rows));
     THI_TRY(find_marginals(fit, count, rows, true));
-    THI_TRY(ask_or_leave(fit, count, rows, fit->partition.start[block[0]], first, &asked));
+    THI_TRY(ask_or_leave(fit, count, rows, fit->partition.start[block[0]], round == 0, &asked));
     if (!asked) {
         return THIELE_OK;
     }
     hold(fit, count, block);
     *gains += gain(fit, rows);
     for (int q = 0; q < fit->latents; q += twins) {
-        THI_TRY(thi_sparse_step(&fit->engine[q], twins, fit->problem.ctx, count, look_together(fit, count, q), rho,
-                                &fit->step[q], &fit->sums[q], &taken));
+        if (moves(fit, q, round)) {
+            THI_TRY(thi_sparse_step(&fit->engine[q], twins, fit->problem.ctx, count, look_together(fit, count, q), rho,
+                                    &fit->step[q], &fit->sums[q], &taken));
+        }
     }
     carry(fit, count, block, s->all_lambda, s->lambda, true);
     carry(fit, count, block, s->all_nu, s->nu, true);
@@ -360,7 +391,7 @@ static thiele_status pass_over(thi_bfit *fit, int64_t pass, double rho, double *
         for (int64_t i = 0; i < count; i++) {
             block[i] = thi_shuffle_at(&order, done + i);
         }
-        THI_TRY(visit(fit, count, block, pass == 0, rho, gains));
+        THI_TRY(visit(fit, count, block, pass, rho, gains));
         done += count;
         thi_budget_took(fit->problem.driver, thi_bfit_sum_flops(fit, count), thi_seconds() - before);
         thi_driver_count(fit->problem.driver, count * fit->typical);
@@ -449,16 +480,16 @@ out:
 
 thiele_status thi_bsites_converge(thi_bfit *fit, int64_t count, const int64_t *block, double *value)
 {
-    double gains = 0.0, before = INFINITY, rho = 1.0;
+    double gains = 0.0;
+    pace p = first_pace;
     thiele_status status;
     THI_TRY(sum_again(fit, count, block));
     for (int round = 0; round < ROUNDS && (round < 2 || gains > CLOSE * (double)(count * fit->typical)); round++) {
-        rho = round > 1 && gains > before ? 0.5 * rho : rho;
-        before = gains;
         gains = 0.0;
         for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
-            THI_TRY(visit(fit, lanes_from(count, first), block + first, round == 0, rho, &gains));
+            THI_TRY(visit(fit, lanes_from(count, first), block + first, round, p.rho, &gains));
         }
+        adapt(fit, round, gains, &p);
     }
     *value = log_z(fit);
     for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
@@ -496,7 +527,8 @@ thiele_status thi_bsites_steps(thi_bfit *fit)
 {
     thi_bsites *s = fit->sites;
     size_t bytes = (size_t)(s->N * fit->latents) * sizeof *s->all_lambda;
-    double gains, before = INFINITY, rho = 1.0;
+    double gains;
+    pace p = first_pace;
     bool whole = true;
     thiele_status status;
     memset(s->all_lambda, 0, bytes);
@@ -509,14 +541,14 @@ thiele_status thi_bsites_steps(thi_bfit *fit)
         THI_TRY(thi_sparse_set(&fit->engine[q], fit->problem.ctx, &fit->sums[q]));
     }
     for (int64_t pass = 0; pass < PASSES && whole; pass++) {
-        THI_TRY(pass_over(fit, pass, rho, &gains, &whole));
+        THI_TRY(pass_over(fit, pass, p.rho, &gains, &whole));
         thi_driver_report(fit->problem.driver, log_z(fit));
         if (pass > 0 && whole && gains < ENOUGH * (double)fit->partition.n) {
             break;
         }
-        /* What the first pass had to gain was seen at guesses. */
-        rho = pass > 1 && gains > before ? 0.5 * rho : rho;
-        before = gains;
+        if (pass > 0) { /* what the first had to gain was seen at guesses */
+            adapt(fit, pass, gains, &p);
+        }
     }
     fit->result->rows = fmin(1.0, fit->result->passes) * (double)fit->partition.n;
     if (!whole) {
@@ -573,7 +605,8 @@ static thiele_status add_blocks(thi_bfit *fit, int64_t count, const int64_t *blo
 
 thiele_status thi_bsites_join(thi_bfit *fit, int64_t count, const int64_t *block)
 {
-    double gains, before = INFINITY, rho = 1.0;
+    double gains;
+    pace p = first_pace;
     int64_t rows = 0;
     thiele_status status = THIELE_OK;
     for (int64_t i = 0; i < count; i += THI_SPARSE_LANES) {
@@ -588,13 +621,12 @@ thiele_status thi_bsites_join(thi_bfit *fit, int64_t count, const int64_t *block
     for (int round = 0; round < JOINED; round++) {
         gains = 0.0;
         for (int64_t i = 0; i < count; i += THI_SPARSE_LANES) {
-            THI_TRY(visit(fit, lanes_from(count, i), block + i, round == 0, rho, &gains));
+            THI_TRY(visit(fit, lanes_from(count, i), block + i, round, p.rho, &gains));
         }
         if (round > 0 && gains < ENOUGH_JOINED * (double)rows) {
             break;
         }
-        rho = round > 0 && gains > before ? 0.5 * rho : rho;
-        before = gains;
+        adapt(fit, round, gains, &p);
     }
 out:
     return status;

@@ -143,6 +143,12 @@ struct thiele_likelihood {
     char *path;    /* and its file */
 };
 
+/* Whether outputs are sums of products of latents: node functions, the first of them, and weights. */
+static inline bool thi_is_network(const thiele_likelihood *lik)
+{
+    return lik->ops->several && lik->nodes > 0 && lik->latents > lik->nodes;
+}
+
 /* --- registry.c: names to likelihoods ---------------------------------------------------------------------------- */
 
 /* A built-in family. families.h says what make finds and what it does; {NULL, NULL} ends the list. */

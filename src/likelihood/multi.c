@@ -13,18 +13,13 @@
 #include "likelihood/families.h"
 #include "likelihood/special.h"
 
-/* The exact log predictive of mixing keeps a covariance of its latents on the stack. */
+/* A covariance of so many nodes is kept on the stack. */
 enum { MOST_MIXED = 64 };
 
 /* Parameters: the noise of each output, then (mixing) the weights. */
 static const double *weights_of(const thiele_likelihood *lik)
 {
     return lik->value + lik->outputs;
-}
-
-static bool is_network(const thiele_likelihood *lik)
-{
-    return lik->latents > lik->nodes;
 }
 
 /* One row: f and its variances v (nodes), the weights w and theirs u (outputs x nodes, row by row); NULL is 0. */
@@ -37,7 +32,7 @@ static network row_of(const thiele_likelihood *lik, int64_t i, const double *f, 
 {
     int Q = lik->nodes;
     network row = {lik->outputs, Q, f + i * lik->latents, v ? v + i * lik->latents : NULL, weights_of(lik), NULL};
-    if (is_network(lik)) {
+    if (thi_is_network(lik)) {
         row.w = row.f + Q;
         row.u = v ? row.v + Q : NULL;
     }
@@ -117,7 +112,7 @@ static void latent_slopes(const thiele_likelihood *lik, int64_t n, const double 
     memset(h, 0, size);
     for (int64_t i = 0; i < n; i++, g += lik->latents, h += lik->latents) {
         network row = row_of(lik, i, mu, v);
-        bool both = is_network(lik);
+        bool both = thi_is_network(lik);
         pull_back(&row, lik->value, y + i * lik->outputs, g, h, both ? g + lik->nodes : NULL,
                   both ? h + lik->nodes : NULL);
     }
@@ -140,7 +135,7 @@ static void phi_slopes(const thiele_likelihood *lik, int64_t n, const double *y,
     for (int64_t i = 0; i < n; i++, dphi += lik->parameters) {
         network row = row_of(lik, i, mu, v);
         expected(&row, lik->value, y + i * lik->outputs, dphi);
-        if (!is_network(lik)) {
+        if (!thi_is_network(lik)) {
             pull_back(&row, lik->value, y + i * lik->outputs, NULL, NULL, dphi + lik->outputs, NULL);
         }
     }
@@ -243,19 +238,61 @@ static double first_weight(const thiele_likelihood *lik, int k)
     return p % lik->nodes == q || q % lik->outputs == p ? 1 : 0;
 }
 
+/*
+ * One output y = w'f + e joins those seen: returns its log density under f ~ N(m, C), C being Q x Q, and conditions m
+ * and C on it.
+ */
+static double condition(int Q, const double *w, double y, double noise, double *m, double *C)
+{
+    double gain[MOST_MIXED], s = 0, rest = y;
+    for (int q = 0; q < Q; q++) {
+        gain[q] = 0;
+        for (int r = 0; r < Q; r++) {
+            gain[q] += C[q * Q + r] * w[r];
+        }
+        s += w[q] * gain[q];
+        rest -= w[q] * m[q];
+    }
+    s = fmax(s, 0) + noise;
+    for (int q = 0; q < Q; q++) {
+        m[q] += gain[q] * rest / s;
+        for (int r = 0; r < Q; r++) {
+            C[q * Q + r] -= gain[q] * gain[r] / s;
+        }
+    }
+    return -0.5 * (log(2 * M_PI * s) + rest * rest / s);
+}
+
+/* The nodes by the outputs that are there, given weights and a wide prior; one after the other, as for predictions. */
+static void guess_nodes(const thiele_likelihood *lik, const double *w, const double *y, double *f)
+{
+    static const double WIDE = 100;
+    int Q = lik->nodes;
+    double C[MOST_MIXED * MOST_MIXED];
+    for (int k = 0; k < Q * Q; k++) {
+        C[k] = k % (Q + 1) == 0 ? WIDE : 0;
+    }
+    memset(f, 0, (size_t)Q * sizeof *f);
+    for (int p = 0; p < lik->outputs; p++) {
+        if (!isnan(y[p])) {
+            condition(Q, w + p * Q, y[p], lik->value[p], f, C);
+        }
+    }
+}
+
+/* f comes with the means that it has before y; weights of a network begin there, unless those are all zero. */
 static void guess(const thiele_likelihood *lik, const double *y, double *f)
 {
-    for (int q = 0; q < lik->nodes; q++) {
-        double sum = 0;
-        int seen = 0;
-        for (int p = q; p < lik->outputs; p += lik->nodes) {
-            sum += isnan(y[p]) ? 0 : y[p];
-            seen += !isnan(y[p]);
-        }
-        f[q] = seen > 0 ? sum / seen : 0;
+    double *w = f + lik->nodes;
+    bool known = false;
+    for (int k = 0; thi_is_network(lik) && k < lik->outputs * lik->nodes; k++) {
+        known = known || w[k] != 0;
     }
-    for (int k = 0; is_network(lik) && k < lik->outputs * lik->nodes; k++) {
-        f[lik->nodes + k] = first_weight(lik, k);
+    for (int k = 0; thi_is_network(lik) && !known && k < lik->outputs * lik->nodes; k++) {
+        w[k] = first_weight(lik, k);
+    }
+    if (lik->nodes <= MOST_MIXED) {
+        guess_nodes(lik, thi_is_network(lik) ? w : weights_of(lik), y, f);
     }
 }
 
@@ -291,34 +328,9 @@ static thiele_status add_noises(thiele_likelihood *lik, thiele_context *ctx)
 
 thiele_status thi_make_gprn(thiele_likelihood *lik, thiele_context *ctx)
 {
-    lik->nodes = lik->nodes == 0 ? 1 : lik->nodes;
+    lik->nodes = lik->nodes == 0 ? lik->outputs : lik->nodes;
     lik->latents = lik->nodes * (1 + lik->outputs);
     return add_noises(lik, ctx);
-}
-
-/*
- * One output y = w'f + e joins those seen: returns its log density under f ~ N(m, C), C being Q x Q, and conditions m
- * and C on it.
- */
-static double condition(int Q, const double *w, double y, double noise, double *m, double *C)
-{
-    double gain[MOST_MIXED], s = 0, rest = y;
-    for (int q = 0; q < Q; q++) {
-        gain[q] = 0;
-        for (int r = 0; r < Q; r++) {
-            gain[q] += C[q * Q + r] * w[r];
-        }
-        s += w[q] * gain[q];
-        rest -= w[q] * m[q];
-    }
-    s = fmax(s, 0) + noise;
-    for (int q = 0; q < Q; q++) {
-        m[q] += gain[q] * rest / s;
-        for (int r = 0; r < Q; r++) {
-            C[q * Q + r] -= gain[q] * gain[r] / s;
-        }
-    }
-    return -0.5 * (log(2 * M_PI * s) + rest * rest / s);
 }
 
 /* log N(y; W mu, W diag(v) W' + diag(noise)) of the observed outputs, one at a time: O(outputs Q^2), nothing inverted. */
