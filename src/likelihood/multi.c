@@ -333,7 +333,8 @@ thiele_status thi_make_gprn(thiele_likelihood *lik, thiele_context *ctx)
     return add_noises(lik, ctx);
 }
 
-/* log N(y; W mu, W diag(v) W' + diag(noise)) of the observed outputs, one at a time: O(outputs Q^2), nothing inverted. */
+/* log N(y; W mu, W diag(v) W' + diag(noise)) of the observed outputs, one at a time: O(outputs Q^2), nothing inverted.
+ */
 static double mixed_log_density(const thiele_likelihood *lik, const double *y, const double *mu, const double *v)
 {
     int Q = lik->nodes;

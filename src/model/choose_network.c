@@ -2,12 +2,12 @@
  * Where a regression network of as many nodes as outputs, or more, begins: at independent regressions, coupled where
  * that predicts better. Outputs are taken in the order of how many rows have them, and of each
  *   y_k = sum_j b_kj y_j + r_k
- * by those before it, b by generalised least squares in the metric of r's kernel, on half of some rows. It is kept where
- * its evidence is higher by Schwarz's criterion and the other half, of which no output is seen, is predicted better;
- * else b = 0. The nodes are the r_k, each learned by the method of the fit as if it were a target by itself; the
- * weights begin at (I - b)^-1, nearly constant (a linear model of coregionalisation, autoregressive as in Kennedy and
- * O'Hagan 2000). A network thus begins no worse than independent fits do. Costs three exact searches an output on some
- * rows, and its fit.
+ * by those before it, b by generalised least squares in the metric of r's kernel, on half of some rows. It is kept
+ * where its evidence is higher by Schwarz's criterion and the other half, of which no output is seen, is predicted
+ * better; else b = 0. The nodes are the r_k, each learned by the method of the fit as if it were a target by itself;
+ * the weights begin at (I - b)^-1, nearly constant (a linear model of coregionalisation, autoregressive as in Kennedy
+ * and O'Hagan 2000). A network thus begins no worse than independent fits do. Costs three exact searches an output on
+ * some rows, and its fit.
  */
 #include <math.h>
 #include <string.h>
@@ -101,7 +101,8 @@ static void take_known(const start *s, int64_t n, const double *predicted, const
     }
 }
 
-/* --- coupling ------------------------------------------------------------------------------------------------------ */
+/* --- coupling ------------------------------------------------------------------------------------------------------
+ */
 
 /* x = A^-1 x for a small symmetric positive definite A (n x n), which is overwritten. */
 static void solve(int n, double *A, double *x)
@@ -275,7 +276,8 @@ out:
     return status;
 }
 
-/* --- nodes --------------------------------------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------------------------------------------------
+ */
 
 /* Each node by itself, from all rows; what outputs before it are predicted to be is taken off. */
 static thiele_status learn_nodes(start *s)
@@ -367,7 +369,8 @@ static void place_weights(const start *s, const double *W)
     }
 }
 
-/* --- all of it ----------------------------------------------------------------------------------------------------- */
+/* --- all of it -----------------------------------------------------------------------------------------------------
+ */
 
 /* Outputs that more rows have come first. */
 static void sort_outputs(start *s)
