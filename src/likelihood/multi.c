@@ -263,19 +263,31 @@ static double condition(int Q, const double *w, double y, double noise, double *
     return -0.5 * (log(2 * M_PI * s) + rest * rest / s);
 }
 
-/* The nodes by the outputs that are there, given weights and a wide prior; one after the other, as for predictions. */
+/*
+ * The nodes by least squares from the outputs that are there, given weights: posterior means under a wide prior, of y
+ * and then of what is left of it (iterated Tikhonov regularisation), so that what can be explained is.
+ */
 static void guess_nodes(const thiele_likelihood *lik, const double *w, const double *y, double *f)
 {
+    enum { ROUNDS = 6 };
     static const double WIDE = 100;
     int Q = lik->nodes;
-    double C[MOST_MIXED * MOST_MIXED];
-    for (int k = 0; k < Q * Q; k++) {
-        C[k] = k % (Q + 1) == 0 ? WIDE : 0;
-    }
+    double C[MOST_MIXED * MOST_MIXED], m[MOST_MIXED];
     memset(f, 0, (size_t)Q * sizeof *f);
-    for (int p = 0; p < lik->outputs; p++) {
-        if (!isnan(y[p])) {
-            condition(Q, w + p * Q, y[p], lik->value[p], f, C);
+    for (int round = 0; round < ROUNDS; round++) {
+        network row = {lik->outputs, Q, f, NULL, w, NULL};
+        memset(m, 0, (size_t)Q * sizeof *m);
+        for (int k = 0; k < Q * Q; k++) {
+            C[k] = k % (Q + 1) == 0 ? WIDE : 0;
+        }
+        for (int p = 0; p < lik->outputs; p++) {
+            double variance, rest = y[p] - output_of(&row, p, &variance);
+            if (!isnan(rest)) {
+                condition(Q, w + p * Q, rest, lik->value[p], m, C);
+            }
+        }
+        for (int q = 0; q < Q; q++) {
+            f[q] += m[q];
         }
     }
 }

@@ -206,7 +206,7 @@ static void test_guess(void **state)
                                         "mixing(latents=5)"};
     for (int i = 0; i < 5; i++) {
         thiele_likelihood *lik = make(texts[i], 3);
-        double y[] = {1, 1, 1}, f[32], mean[3], variance[3];
+        double y[] = {1, 1, 1}, f[32] = {0}, mean[3], variance[3];
         lik->ops->guess(lik, y, f);
         lik->ops->conditional(lik, 1, f, mean, variance);
         assert_all_near(mean, y, 3, 1e-15, 0);

@@ -413,7 +413,7 @@ static void units_of_parameters(void **state)
         "gaussian(noise=0.3)", "student-t(nu=5, scale=0.4)",
         "laplace(beta=0.2)",   "matern32(rho=0.7)",
         "heteroscedastic",     "warped(noise=0.2, a=[0.4,0.7], b=[1.5,0.6], c=[-0.3,1])",
-        "mixing(latents=2)",   "gprn(noise=0.2)"};
+        "mixing(latents=2)",   "gprn(nodes=1, noise=0.2)"};
     static const double center = 7, unit = 3;
     for (size_t t = 0; t < sizeof cases / sizeof cases[0]; t++) {
         int P = t < 6 ? 1 : 2;
