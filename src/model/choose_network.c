@@ -6,7 +6,7 @@
  * where its evidence is higher by Schwarz's criterion and the other half, of which no output is seen, is predicted
  * better; else b = 0. The nodes are the r_k, each learned by the method of the fit as if it were a target by itself;
  * the weights begin at (I - b)^-1, nearly constant (a linear model of coregionalisation, autoregressive as in Kennedy
- * and O'Hagan 2000). A network thus begins no worse than independent fits do. Costs three exact searches an output on
+ * and O'Hagan 2000). With b = 0 that is where independent fits end. Costs three exact searches an output on
  * some rows, and its fit.
  */
 #include <math.h>
