@@ -22,8 +22,9 @@
  *   ordinal(sigma, cuts)       class k (from 0) when f + sigma e falls between cut k and cut k+1 (cuts from 1)
  *   warped(noise, a, b, c)     t(y) = y + sum_i a_i tanh(b_i (y + c_i)) is gaussian
  *                              (terms=N of them; 2 by default)
- *   gprn(nodes=Q, noise)       P outputs: y_p = sum_q W_pq f_q + e; latents f_1..f_Q, then W row by row
- *   mixing(latents=Q, noise)   P outputs: y_p = sum_q w_pq f_q + e with weights w as parameters
+ *   gprn(nodes=Q, noise)       P outputs: y_p = sum_q W_pq f_q + e_p, e_p ~ N(0, noise_p); latents f_1..f_Q, then W row
+ *                              by row
+ *   mixing(latents=Q, noise)   P outputs: y_p = sum_q w_pq f_q + e_p with weights w as parameters
  */
 #ifndef THIELE_LIKELIHOOD_H
 #define THIELE_LIKELIHOOD_H

@@ -40,6 +40,9 @@ thiele_status thi_bfit_freeze(thi_bfit *fit, thi_fitted *fitted)
     fitted->value = fit->sites != NULL ? thi_bsites_bound(fit)
                                        : thi_sparse_expected(fit->engine, told) - thi_sparse_divergence(fit->engine);
 out:
+    for (int q = 0; q < fit->latents && status != THIELE_OK; q++) {
+        fitted->latent[q].local = NULL; /* still the fit's */
+    }
     return status;
 }
 

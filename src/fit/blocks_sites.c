@@ -302,8 +302,37 @@ static thiele_status ask_or_leave(thi_bfit *fit, int64_t count, int64_t rows, in
     return status;
 }
 
+/*
+ * Nodes and weights of a network, which are multiplied with each other, take turns after the first round: together both
+ * would make up for all that is left, and overshoot by as much.
+ */
+static bool take_turns(const thi_bfit *fit)
+{
+    return thi_is_network(fit->problem.spec->lik) && together(fit) == 1;
+}
+
+static bool moves(const thi_bfit *fit, int q, int64_t round)
+{
+    return round == 0 || !take_turns(fit) || (q < fit->problem.spec->lik->nodes) == (round % 2 == 1);
+}
+
+/* The size of steps, and what the last rounds (of the same turn) had to gain. */
+typedef struct pace {
+    double rho, before[2];
+} pace;
+
+static const pace first_pace = {1.0, {INFINITY, INFINITY}};
+
+/* Where there is more to gain than before steps were too long. */
+static void adapt(const thi_bfit *fit, int64_t round, double gains, pace *p)
+{
+    double *before = &p->before[take_turns(fit) ? round % 2 : 0];
+    p->rho *= gains > *before ? 0.5 : 1.0;
+    *before = gains;
+}
+
 /* One step of the blocks at hand; *gains: what it had to gain. */
-static thiele_status step(thi_bfit *fit, int64_t count, const int64_t *block, int64_t rows, bool guess, bool again,
+static thiele_status step(thi_bfit *fit, int64_t count, const int64_t *block, int64_t rows, int64_t round, bool again,
                           double rho, double *gains)
 {
     int twins = together(fit);
@@ -312,15 +341,17 @@ static thiele_status step(thi_bfit *fit, int64_t count, const int64_t *block, in
     thiele_status status;
     *gains = 0.0;
     THI_TRY(find_marginals(fit, count, rows, true, again));
-    THI_TRY(ask_or_leave(fit, count, rows, fit->partition.start[block[0]], guess, &asked));
+    THI_TRY(ask_or_leave(fit, count, rows, fit->partition.start[block[0]], round == 0, &asked));
     if (!asked) {
         return THIELE_OK;
     }
     hold(fit, count, block);
     *gains = gain(fit, rows);
     for (int q = 0; q < fit->latents; q += twins) {
-        THI_TRY(thi_sparse_step(&fit->engine[q], twins, fit->problem.ctx, count, look_together(fit, count, q, true),
-                                rho, &fit->step[q], &fit->sums[q], &taken));
+        if (moves(fit, q, round)) {
+            THI_TRY(thi_sparse_step(&fit->engine[q], twins, fit->problem.ctx, count, look_together(fit, count, q, true),
+                                    rho, &fit->step[q], &fit->sums[q], &taken));
+        }
     }
     fit->result->fit.evaluations += count;
 out:
@@ -331,15 +362,15 @@ out:
  * Some blocks, one step or, of those that have no sites yet, a few: the covariances of their rows are there. What the
  * last had to gain is added to *gains.
  */
-static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, bool first, double rho, double *gains)
+static thiele_status visit(thi_bfit *fit, int64_t count, const int64_t *block, int64_t round, double rho, double *gains)
 {
     thi_bsites *s = fit->sites;
     int64_t rows;
     double own = 0.0;
     thiele_status status;
     THI_TRY(bring(fit, count, block, &rows));
-    for (int k = 0; k < (first ? FIRST_STEPS : 1); k++) {
-        THI_TRY(step(fit, count, block, rows, first && k == 0, k > 0, rho, &own));
+    for (int k = 0; k < (round == 0 ? FIRST_STEPS : 1); k++) {
+        THI_TRY(step(fit, count, block, rows, round + k, k > 0, rho, &own));
     }
     *gains += own;
     carry(fit, count, block, s->all_lambda, s->lambda, true);
@@ -382,7 +413,7 @@ static thiele_status pass_over(thi_bfit *fit, int64_t pass, double rho, double *
         for (int64_t i = 0; i < count; i++) {
             block[i] = thi_shuffle_at(&order, done + i);
         }
-        THI_TRY(visit(fit, count, block, pass == 0, rho, gains));
+        THI_TRY(visit(fit, count, block, pass, rho, gains));
         done += count;
         thi_budget_took(fit->problem.driver, thi_bfit_sum_flops(fit, count), thi_seconds() - before);
         thi_driver_count(fit->problem.driver, count * fit->typical);
@@ -471,16 +502,16 @@ out:
 
 thiele_status thi_bsites_converge(thi_bfit *fit, int64_t count, const int64_t *block, double *value)
 {
-    double gains = 0.0, before = INFINITY, rho = 1.0;
+    double gains = 0.0;
+    pace p = first_pace;
     thiele_status status;
     THI_TRY(sum_again(fit, count, block));
     for (int round = 0; round < ROUNDS && (round < 2 || gains > CLOSE * (double)(count * fit->typical)); round++) {
-        rho = round > 1 && gains > before ? 0.5 * rho : rho;
-        before = gains;
         gains = 0.0;
         for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
-            THI_TRY(visit(fit, lanes_from(count, first), block + first, round == 0, rho, &gains));
+            THI_TRY(visit(fit, lanes_from(count, first), block + first, round, p.rho, &gains));
         }
+        adapt(fit, round, gains, &p);
     }
     *value = log_z(fit);
     for (int64_t first = 0; first < count; first += THI_SPARSE_LANES) {
@@ -518,7 +549,8 @@ thiele_status thi_bsites_steps(thi_bfit *fit)
 {
     thi_bsites *s = fit->sites;
     size_t bytes = (size_t)(s->N * fit->latents) * sizeof *s->all_lambda;
-    double gains, before = INFINITY, rho = 1.0;
+    double gains;
+    pace p = first_pace;
     bool whole = true;
     thiele_status status;
     memset(s->all_lambda, 0, bytes);
@@ -531,14 +563,14 @@ thiele_status thi_bsites_steps(thi_bfit *fit)
         THI_TRY(thi_sparse_set(&fit->engine[q], fit->problem.ctx, &fit->sums[q]));
     }
     for (int64_t pass = 0; pass < PASSES && whole; pass++) {
-        THI_TRY(pass_over(fit, pass, rho, &gains, &whole));
+        THI_TRY(pass_over(fit, pass, p.rho, &gains, &whole));
         thi_driver_report(fit->problem.driver, log_z(fit));
         if (pass > 0 && whole && gains < ENOUGH * (double)fit->partition.n) {
             break;
         }
-        /* What the first pass had to gain was seen at guesses. */
-        rho = pass > 1 && gains > before ? 0.5 * rho : rho;
-        before = gains;
+        if (pass > 0) { /* what the first had to gain was seen at guesses */
+            adapt(fit, pass, gains, &p);
+        }
     }
     fit->result->rows = fmin(1.0, fit->result->passes) * (double)fit->partition.n;
     if (!whole) {
@@ -595,7 +627,8 @@ static thiele_status add_blocks(thi_bfit *fit, int64_t count, const int64_t *blo
 
 thiele_status thi_bsites_join(thi_bfit *fit, int64_t count, const int64_t *block)
 {
-    double gains, before = INFINITY, rho = 1.0;
+    double gains;
+    pace p = first_pace;
     int64_t rows = 0;
     thiele_status status = THIELE_OK;
     for (int64_t i = 0; i < count; i += THI_SPARSE_LANES) {
@@ -610,13 +643,12 @@ thiele_status thi_bsites_join(thi_bfit *fit, int64_t count, const int64_t *block
     for (int round = 0; round < JOINED; round++) {
         gains = 0.0;
         for (int64_t i = 0; i < count; i += THI_SPARSE_LANES) {
-            THI_TRY(visit(fit, lanes_from(count, i), block + i, round == 0, rho, &gains));
+            THI_TRY(visit(fit, lanes_from(count, i), block + i, round, p.rho, &gains));
         }
         if (round > 0 && gains < ENOUGH_JOINED * (double)rows) {
             break;
         }
-        rho = round > 0 && gains > before ? 0.5 * rho : rho;
-        before = gains;
+        adapt(fit, round, gains, &p);
     }
 out:
     return status;

@@ -12,6 +12,8 @@
 typedef enum thi_share {
     THI_SHARE_KERNEL,    /* a choice among kernels */
     THI_SHARE_NOISE,     /* and of noise, on some rows */
+    THI_SHARE_COUPLE,    /* how outputs of a network are coupled, on some rows */
+    THI_SHARE_NODES,     /* and its nodes, each by itself */
     THI_SHARE_FAVOURITE, /* all of a fit that has rivals, before them */
     THI_SHARE_EXPLORE,   /* hyperparameters by a dense method on samples of the rows */
     THI_SHARE_BASIS,     /* inducing inputs chosen among the rows */

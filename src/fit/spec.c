@@ -203,7 +203,7 @@ bool thi_is_even(const thiele_likelihood *lik, int64_t n, const double *y)
 
 void thi_first_guess(const thiele_likelihood *lik, const double *y, const double *prior, double *f, double *v)
 {
-    static const double SHARE = 0.1, MOST = 0.25;
+    static const double SHARE = 0.1, MOST = 0.25, MOST_OF_PRODUCTS = 0.01;
     int varying = lik->ops->log_variance;
     memcpy(f, prior, (size_t)lik->latents * sizeof *f);
     if (lik->ops->guess != NULL) {
@@ -213,6 +213,8 @@ void thi_first_guess(const thiele_likelihood *lik, const double *y, const double
         f[q] = isfinite(f[q]) ? f[q] : prior[q];
         bool logarithm = !lik->ops->standardise || (varying > 0 && q == varying);
         v[q] = logarithm ? fmin(SHARE * v[q], MOST) : SHARE * v[q];
+        /* What nodes leave open would be taken for a reason to have no weights. */
+        v[q] = thi_is_network(lik) ? fmin(v[q], MOST_OF_PRODUCTS) : v[q];
     }
     if (varying > 0) { /* a function that is as far from y as the noise says speaks for that noise */
         f[varying] = prior[varying];

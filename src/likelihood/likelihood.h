@@ -97,7 +97,7 @@ typedef struct thi_likelihood_ops {
     void (*sample)(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y);
     /* Optional: whether all latents of a row might have the other sign as well; f: room for them. Default: no. */
     bool (*even)(const thiele_likelihood *lik, const double *y, double *f);
-    /* Optional: a first guess of f from y. Default: 0. */
+    /* Optional: a first guess of f from y; f comes with its means before y, 0 where there are none. Default: 0. */
     void (*guess)(const thiele_likelihood *lik, const double *y, double *f);
     /* Optional: the probability of each class (of -1, then +1 when binary) given f: classes x n. Default: by density.
      */
@@ -142,6 +142,12 @@ struct thiele_likelihood {
     void *library; /* of a plug-in: what dlopen gave */
     char *path;    /* and its file */
 };
+
+/* Whether outputs are sums of products of latents: node functions, the first of them, and weights. */
+static inline bool thi_is_network(const thiele_likelihood *lik)
+{
+    return lik->ops->several && lik->nodes > 0 && lik->latents > lik->nodes;
+}
 
 /* --- registry.c: names to likelihoods ---------------------------------------------------------------------------- */
 

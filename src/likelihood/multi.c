@@ -1,8 +1,9 @@
 /*
  * Several outputs, each a weighted sum of the same node functions plus noise: y_p = sum_q w_pq f_q + e_p. In a Gaussian
  * process regression network (gprn; Wilson, Knowles and Ghahramani 2012; savigp-jmlr section 9.4) the weights are
- * latents too, row by row behind the nodes; in linear mixing they are parameters, behind the noise. Expectations are
- * closed because the moments of the products are: with means m and variances u, v of w and f,
+ * latents too, row by row behind the nodes; in linear mixing they are parameters, behind the noises. Each output has a
+ * noise of its own. Expectations are closed because the moments of the products are: with means m and variances u, v of
+ * w and f,
  *   Var[w f] = u m_f^2 + m_w^2 v + u v.
  * Missing outputs are left out. O(outputs x nodes) a row.
  */
@@ -12,13 +13,13 @@
 #include "likelihood/families.h"
 #include "likelihood/special.h"
 
-enum { NOISE, WEIGHT };
-/* The exact log predictive of mixing keeps a covariance of its latents on the stack. */
+/* A covariance of so many nodes is kept on the stack. */
 enum { MOST_MIXED = 64 };
 
-static bool is_network(const thiele_likelihood *lik)
+/* Parameters: the noise of each output, then (mixing) the weights. */
+static const double *weights_of(const thiele_likelihood *lik)
 {
-    return lik->latents > lik->nodes;
+    return lik->value + lik->outputs;
 }
 
 /* One row: f and its variances v (nodes), the weights w and theirs u (outputs x nodes, row by row); NULL is 0. */
@@ -30,8 +31,8 @@ typedef struct network {
 static network row_of(const thiele_likelihood *lik, int64_t i, const double *f, const double *v)
 {
     int Q = lik->nodes;
-    network row = {lik->outputs, Q, f + i * lik->latents, v ? v + i * lik->latents : NULL, lik->value + WEIGHT, NULL};
-    if (is_network(lik)) {
+    network row = {lik->outputs, Q, f + i * lik->latents, v ? v + i * lik->latents : NULL, weights_of(lik), NULL};
+    if (thi_is_network(lik)) {
         row.w = row.f + Q;
         row.u = v ? row.v + Q : NULL;
     }
@@ -52,24 +53,26 @@ static double output_of(const network *row, int p, double *variance)
     return mean;
 }
 
-/* E[log p(y | f)], and its derivative in log noise. */
-static double expected(const network *row, double noise, const double *y, double *dnoise)
+/* E[log p(y | f)], and its derivatives in the logs of the noises (NULL: not wanted). */
+static double expected(const network *row, const double *noise, const double *y, double *dnoise)
 {
-    double square = 0;
-    int seen = 0;
+    double sum = 0;
     for (int p = 0; p < row->outputs; p++) {
-        if (!isnan(y[p])) {
-            double variance, rest = y[p] - output_of(row, p, &variance);
-            square += rest * rest + variance;
-            seen++;
+        if (isnan(y[p])) {
+            continue;
+        }
+        double variance, rest = y[p] - output_of(row, p, &variance), square = (rest * rest + variance) / noise[p];
+        sum -= 0.5 * (log(2 * M_PI * noise[p]) + square);
+        if (dnoise) {
+            dnoise[p] = 0.5 * square - 0.5;
         }
     }
-    *dnoise = 0.5 * square / noise - 0.5 * seen;
-    return -0.5 * seen * log(2 * M_PI * noise) - 0.5 * square / noise;
+    return sum;
 }
 
 /* Derivatives of E in the means (gf, gw) and variances (hf, hw) of nodes and weights, which come zeroed or NULL. */
-static void pull_back(const network *row, double noise, const double *y, double *gf, double *hf, double *gw, double *hw)
+static void pull_back(const network *row, const double *noise, const double *y, double *gf, double *hf, double *gw,
+                      double *hw)
 {
     for (int p = 0; p < row->outputs; p++) {
         if (isnan(y[p])) {
@@ -80,14 +83,14 @@ static void pull_back(const network *row, double noise, const double *y, double 
             int k = p * row->nodes + q;
             double f = row->f[q], v = row->v ? row->v[q] : 0, w = row->w[k], u = row->u ? row->u[k] : 0;
             if (gf) {
-                gf[q] += (rest * w - u * f) / noise;
-                hf[q] -= 0.5 * (w * w + u) / noise;
+                gf[q] += (rest * w - u * f) / noise[p];
+                hf[q] -= 0.5 * (w * w + u) / noise[p];
             }
             if (gw) {
-                gw[k] = (rest * f - v * w) / noise;
+                gw[k] = (rest * f - v * w) / noise[p];
             }
             if (hw) {
-                hw[k] = -0.5 * (f * f + v) / noise;
+                hw[k] = -0.5 * (f * f + v) / noise[p];
             }
         }
     }
@@ -96,9 +99,8 @@ static void pull_back(const network *row, double noise, const double *y, double 
 static void log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
     for (int64_t i = 0; i < n; i++) {
-        double dnoise;
         network row = row_of(lik, i, f, NULL);
-        out[i] = expected(&row, lik->value[NOISE], y + i * lik->outputs, &dnoise);
+        out[i] = expected(&row, lik->value, y + i * lik->outputs, NULL);
     }
 }
 
@@ -110,8 +112,8 @@ static void latent_slopes(const thiele_likelihood *lik, int64_t n, const double 
     memset(h, 0, size);
     for (int64_t i = 0; i < n; i++, g += lik->latents, h += lik->latents) {
         network row = row_of(lik, i, mu, v);
-        bool both = is_network(lik);
-        pull_back(&row, lik->value[NOISE], y + i * lik->outputs, g, h, both ? g + lik->nodes : NULL,
+        bool both = thi_is_network(lik);
+        pull_back(&row, lik->value, y + i * lik->outputs, g, h, both ? g + lik->nodes : NULL,
                   both ? h + lik->nodes : NULL);
     }
 }
@@ -132,9 +134,9 @@ static void phi_slopes(const thiele_likelihood *lik, int64_t n, const double *y,
     memset(dphi, 0, (size_t)(n * lik->parameters) * sizeof *dphi);
     for (int64_t i = 0; i < n; i++, dphi += lik->parameters) {
         network row = row_of(lik, i, mu, v);
-        expected(&row, lik->value[NOISE], y + i * lik->outputs, &dphi[NOISE]);
-        if (!is_network(lik)) {
-            pull_back(&row, lik->value[NOISE], y + i * lik->outputs, NULL, NULL, dphi + WEIGHT, NULL);
+        expected(&row, lik->value, y + i * lik->outputs, dphi);
+        if (!thi_is_network(lik)) {
+            pull_back(&row, lik->value, y + i * lik->outputs, NULL, NULL, dphi + lik->outputs, NULL);
         }
     }
 }
@@ -148,9 +150,8 @@ static void expectation(const thiele_likelihood *lik, int64_t n, const double *y
                         double *E, double *g, double *h, double *dphi)
 {
     for (int64_t i = 0; i < n; i++) {
-        double dnoise;
         network row = row_of(lik, i, mu, v);
-        E[i] = expected(&row, lik->value[NOISE], y + i * lik->outputs, &dnoise);
+        E[i] = expected(&row, lik->value, y + i * lik->outputs, NULL);
     }
     latent_slopes(lik, n, y, mu, v, g, h);
     if (dphi) {
@@ -166,7 +167,7 @@ static void predictive(const thiele_likelihood *lik, int64_t n, const double *mu
         for (int p = 0; p < lik->outputs; p++) {
             int64_t k = i * lik->outputs + p;
             mean[k] = output_of(&row, p, &variance[k]);
-            variance[k] += lik->value[NOISE];
+            variance[k] += lik->value[p];
         }
     }
 }
@@ -200,7 +201,7 @@ static double network_cdf(const thiele_likelihood *lik, int output, double y, co
 {
     enum { MOST = 30000 };
     network row = row_of(lik, 0, mu, v);
-    double noise = lik->value[NOISE], variance, mean = output_of(&row, output, &variance), sum = 0;
+    double noise = lik->value[output], variance, mean = output_of(&row, output, &variance), sum = 0;
     double away = fabs(y - mean), sd = sqrt(variance + noise), step = 2 * M_PI / (80 * sd + away);
     if (away > 60 * sd) {
         return y > mean ? 1 : 0;
@@ -226,7 +227,7 @@ static void sample(const thiele_likelihood *lik, thi_stream stream, uint64_t dra
     for (int p = 0; p < lik->outputs; p++) {
         double variance, mean = output_of(&row, p, &variance);
         uint64_t index = draw * (uint64_t)lik->outputs + (uint64_t)p;
-        y[p] = mean + sqrt(lik->value[NOISE]) * thi_random_normal(stream, index);
+        y[p] = mean + sqrt(lik->value[p]) * thi_random_normal(stream, index);
     }
 }
 
@@ -235,45 +236,6 @@ static double first_weight(const thiele_likelihood *lik, int k)
 {
     int p = k / lik->nodes, q = k % lik->nodes;
     return p % lik->nodes == q || q % lik->outputs == p ? 1 : 0;
-}
-
-static void guess(const thiele_likelihood *lik, const double *y, double *f)
-{
-    for (int q = 0; q < lik->nodes; q++) {
-        double sum = 0;
-        int seen = 0;
-        for (int p = q; p < lik->outputs; p += lik->nodes) {
-            sum += isnan(y[p]) ? 0 : y[p];
-            seen += !isnan(y[p]);
-        }
-        f[q] = seen > 0 ? sum / seen : 0;
-    }
-    for (int k = 0; is_network(lik) && k < lik->outputs * lik->nodes; k++) {
-        f[lik->nodes + k] = first_weight(lik, k);
-    }
-}
-
-const thi_likelihood_ops thi_lik_gprn = {
-    .name = "gprn",
-    .support = THI_SUPPORT_REAL,
-    .standardise = true,
-    .several = true,
-    .log_density = log_density,
-    .derivatives = derivatives,
-    .phi_derivatives = phi_derivatives,
-    .expectation = expectation,
-    .conditional = conditional,
-    .predictive = predictive,
-    .predictive_cdf = network_cdf,
-    .sample = sample,
-    .guess = guess,
-};
-
-thiele_status thi_make_gprn(thiele_likelihood *lik, thiele_context *ctx)
-{
-    lik->nodes = lik->nodes == 0 ? 1 : lik->nodes;
-    lik->latents = lik->nodes * (1 + lik->outputs);
-    return thi_likelihood_add_scaled(lik, ctx, "noise", 0.1, true, 2);
 }
 
 /*
@@ -301,7 +263,90 @@ static double condition(int Q, const double *w, double y, double noise, double *
     return -0.5 * (log(2 * M_PI * s) + rest * rest / s);
 }
 
-/* log N(y; W mu, W diag(v) W' + noise I) of the observed outputs, one at a time: O(outputs Q^2), nothing inverted. */
+/*
+ * The nodes by least squares from the outputs that are there, given weights: posterior means under a wide prior, of y
+ * and then of what is left of it (iterated Tikhonov regularisation), so that what can be explained is.
+ */
+static void guess_nodes(const thiele_likelihood *lik, const double *w, const double *y, double *f)
+{
+    enum { ROUNDS = 6 };
+    static const double WIDE = 100;
+    int Q = lik->nodes;
+    double C[MOST_MIXED * MOST_MIXED], m[MOST_MIXED];
+    memset(f, 0, (size_t)Q * sizeof *f);
+    for (int round = 0; round < ROUNDS; round++) {
+        network row = {lik->outputs, Q, f, NULL, w, NULL};
+        memset(m, 0, (size_t)Q * sizeof *m);
+        for (int k = 0; k < Q * Q; k++) {
+            C[k] = k % (Q + 1) == 0 ? WIDE : 0;
+        }
+        for (int p = 0; p < lik->outputs; p++) {
+            double variance, rest = y[p] - output_of(&row, p, &variance);
+            if (!isnan(rest)) {
+                condition(Q, w + p * Q, rest, lik->value[p], m, C);
+            }
+        }
+        for (int q = 0; q < Q; q++) {
+            f[q] += m[q];
+        }
+    }
+}
+
+/* f comes with the means that it has before y; weights of a network begin there, unless those are all zero. */
+static void guess(const thiele_likelihood *lik, const double *y, double *f)
+{
+    double *w = f + lik->nodes;
+    bool known = false;
+    for (int k = 0; thi_is_network(lik) && k < lik->outputs * lik->nodes; k++) {
+        known = known || w[k] != 0;
+    }
+    for (int k = 0; thi_is_network(lik) && !known && k < lik->outputs * lik->nodes; k++) {
+        w[k] = first_weight(lik, k);
+    }
+    if (lik->nodes <= MOST_MIXED) {
+        guess_nodes(lik, thi_is_network(lik) ? w : weights_of(lik), y, f);
+    }
+}
+
+const thi_likelihood_ops thi_lik_gprn = {
+    .name = "gprn",
+    .support = THI_SUPPORT_REAL,
+    .standardise = true,
+    .several = true,
+    .log_density = log_density,
+    .derivatives = derivatives,
+    .phi_derivatives = phi_derivatives,
+    .expectation = expectation,
+    .conditional = conditional,
+    .predictive = predictive,
+    .predictive_cdf = network_cdf,
+    .sample = sample,
+    .guess = guess,
+};
+
+static thiele_status add_noises(thiele_likelihood *lik, thiele_context *ctx)
+{
+    thiele_status status = THIELE_OK;
+    for (int p = 0; p < lik->outputs && status == THIELE_OK; p++) {
+        char name[24];
+        snprintf(name, sizeof name, "noise%d", p + 1);
+        status = thi_likelihood_add_scaled(lik, ctx, name, 0.1, true, 2);
+        if (status == THIELE_OK) {
+            lik->phi[lik->parameters - 1].output = p + 1;
+        }
+    }
+    return status;
+}
+
+thiele_status thi_make_gprn(thiele_likelihood *lik, thiele_context *ctx)
+{
+    lik->nodes = lik->nodes == 0 ? lik->outputs : lik->nodes;
+    lik->latents = lik->nodes * (1 + lik->outputs);
+    return add_noises(lik, ctx);
+}
+
+/* log N(y; W mu, W diag(v) W' + diag(noise)) of the observed outputs, one at a time: O(outputs Q^2), nothing inverted.
+ */
 static double mixed_log_density(const thiele_likelihood *lik, const double *y, const double *mu, const double *v)
 {
     int Q = lik->nodes;
@@ -314,7 +359,7 @@ static double mixed_log_density(const thiele_likelihood *lik, const double *y, c
     }
     for (int p = 0; p < lik->outputs; p++) {
         if (!isnan(y[p])) {
-            sum += condition(Q, lik->value + WEIGHT + p * Q, y[p], lik->value[NOISE], m, C);
+            sum += condition(Q, weights_of(lik) + p * Q, y[p], lik->value[p], m, C);
         }
     }
     return sum;
@@ -332,14 +377,14 @@ static double mixing_cdf(const thiele_likelihood *lik, int output, double y, con
 {
     network row = row_of(lik, 0, mu, v);
     double variance, mean = output_of(&row, output, &variance);
-    return thi_normal_cdf((y - mean) / sqrt(variance + lik->value[NOISE]));
+    return thi_normal_cdf((y - mean) / sqrt(variance + lik->value[output]));
 }
 
 static double mixing_crps(const thiele_likelihood *lik, int output, double y, const double *mu, const double *v)
 {
     network row = row_of(lik, 0, mu, v);
     double variance, mean = output_of(&row, output, &variance);
-    return thi_normal_crps(y - mean, variance + lik->value[NOISE]);
+    return thi_normal_crps(y - mean, variance + lik->value[output]);
 }
 
 static void mixing_quantiles(const thiele_likelihood *lik, int64_t n, const double *mu, const double *v, int count,
@@ -347,9 +392,10 @@ static void mixing_quantiles(const thiele_likelihood *lik, int64_t n, const doub
 {
     for (int64_t i = 0; i < n * lik->outputs; i++) {
         network row = row_of(lik, i / lik->outputs, mu, v);
-        double variance, mean = output_of(&row, (int)(i % lik->outputs), &variance);
+        int p = (int)(i % lik->outputs);
+        double variance, mean = output_of(&row, p, &variance);
         for (int j = 0; j < count; j++) {
-            out[i * count + j] = mean + z[j] * sqrt(variance + lik->value[NOISE]);
+            out[i * count + j] = mean + z[j] * sqrt(variance + lik->value[p]);
         }
     }
 }
@@ -383,7 +429,7 @@ thiele_status thi_make_mixing(thiele_likelihood *lik, thiele_context *ctx)
     }
     lik->latents = lik->nodes;
     thiele_status status;
-    THI_TRY(thi_likelihood_add_scaled(lik, ctx, "noise", 0.1, true, 2));
+    THI_TRY(add_noises(lik, ctx));
     for (int k = 0; k < lik->outputs * lik->nodes; k++) {
         char name[48];
         snprintf(name, sizeof name, "w_%d_%d", k / lik->nodes + 1, k % lik->nodes + 1);

@@ -13,6 +13,7 @@ thiele_status thi_make_candidate(thi_fitting *f, const char *kernels);
 
 /* Values of all hyperparameters, with their names. */
 thiele_status thi_named_keep(thi_named *values, thiele_context *ctx, const thi_hypers *hypers);
+thiele_status thi_named_copy(thi_named *to, thiele_context *ctx, const thi_named *from);
 /* Of those with the same name; others stay. */
 void thi_named_load(const thi_named *values, thi_hypers *hypers);
 void thi_named_clear(thi_named *values);
@@ -46,6 +47,11 @@ thiele_status thi_take_kernels(thi_fitting *f, const thi_named *winner);
 bool thi_has_labels(const thi_fitting *f);
 /* The same as thi_choose_kernel for them, with so many rows to compare kernels on. */
 thiele_status thi_choose_for_labels(thi_fitting *f, const thi_source *source, int64_t count);
+
+/* --- choose_network.c --- */
+bool thi_has_network(const thi_fitting *f);
+/* After the kernel: where such a network begins, or (by blocks) all that it learns. */
+thiele_status thi_choose_for_network(thi_fitting *f);
 
 /* --- choose_noise.c --- */
 /* Whether it is one that may be asked for by --noise. */

@@ -109,6 +109,20 @@ out:
     return status;
 }
 
+thiele_status thi_named_copy(thi_named *to, thiele_context *ctx, const thi_named *from)
+{
+    thiele_status status;
+    thi_named_clear(to);
+    THI_TRY(thi_alloc(ctx, &to->name, (size_t)from->count, sizeof *to->name));
+    THI_TRY(thi_alloc(ctx, &to->value, (size_t)from->count, sizeof *to->value));
+    for (; to->count < from->count; to->count++) {
+        THI_TRY(thi_strdup(ctx, &to->name[to->count], from->name[to->count]));
+        to->value[to->count] = from->value[to->count];
+    }
+out:
+    return status;
+}
+
 void thi_named_load(const thi_named *values, thi_hypers *hypers)
 {
     for (int i = 0; i < hypers->count; i++) {

@@ -147,18 +147,56 @@ out:
     return status;
 }
 
+/* Networks and mixing had one noise for all outputs once: it becomes that of each, in the units of its target. */
+static thiele_status spread_noise(thiele_model *model, thiele_context *ctx)
+{
+    int outputs = model->encoder.targets, at = 0;
+    thi_learned *old = model->learned, *learned = NULL;
+    thiele_status status;
+    while (at < model->learned_count && strcmp(old[at].name, "noise") != 0) {
+        at++;
+    }
+    if (at == model->learned_count || model->lik->parameters < outputs) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_alloc(ctx, &learned, (size_t)(model->learned_count + outputs - 1), sizeof *learned));
+    memcpy(learned, old, (size_t)at * sizeof *old);
+    memcpy(learned + at + outputs, old + at + 1, (size_t)(model->learned_count - at - 1) * sizeof *old);
+    thi_free(old[at].name);
+    thi_free(old[at].prior);
+    for (int p = 0; p < outputs; p++) {
+        double scale = model->encoder.target[p].scale;
+        learned[at + p] = (thi_learned){.value = model->lik->value[p] * scale * scale, .fixed = old[at].fixed};
+    }
+    thi_free(old);
+    model->learned = learned;
+    model->learned_count += outputs - 1;
+    for (int p = 0; p < outputs; p++) {
+        THI_TRY(thi_strdup(ctx, &learned[at + p].name, model->lik->phi[p].name));
+    }
+out:
+    return status;
+}
+
 /* The reported parameters are those of each group's kernel and mean, and the likelihood's, in that order. */
 static thiele_status match_learned(thiele_model *model, thiele_context *ctx)
 {
-    const thi_learned *learned = model->learned;
     int64_t count = model->lik != NULL ? model->lik->parameters : model->own_count;
     for (int g = 0; g < model->groups; g++) {
         const thi_predictor *p = &model->latent[g];
         count += p->kernel->parameters + thi_mean_parameters(p->mean, p->kernel->dims);
     }
+    if (model->lik != NULL && model->learned_count < count &&
+        model->learned_count + model->encoder.targets - 1 == count) {
+        thiele_status status = spread_noise(model, ctx);
+        if (status != THIELE_OK) {
+            return status;
+        }
+    }
     if (model->learned_count != count) {
         return thi_fail(ctx, THIELE_ERROR_FORMAT, "its parameters are not those of its kernels, means and likelihood");
     }
+    const thi_learned *learned = model->learned;
     for (int j = 0; j < model->latents; j++) {
         thiele_kernel *kernel = model->latent[j].kernel;
         for (int i = 0; i < kernel->parameters; i++) {

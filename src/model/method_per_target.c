@@ -120,20 +120,40 @@ static void part_close(part *p, thi_fitting *f)
     thi_free(p->hyper);
 }
 
-static thiele_status run_part(part *p, const thi_rows *rows, bool learn, int outputs, thi_fitted *fitted)
+/* parts: that share the time that is left, this one with them. */
+static thiele_status run_part(part *p, const thi_rows *own, bool learn, int parts, thi_fitted *fitted)
 {
-    thi_fitting *own = &p->fitting;
-    thi_rows some;
-    double deadline = thi_budget_split(own->driver, outputs - p->output);
-    own->result = (thi_fit_result){0};
-    thiele_status status = rows_of(own, rows, p->output, &some, NULL);
+    thi_fitting *f = &p->fitting;
+    double deadline = thi_budget_split(f->driver, parts);
+    f->result = (thi_fit_result){0};
+    thiele_status status = thi_run_one(f, own, learn, fitted);
+    if (parts > 1) {
+        thi_budget_restore(f->driver, deadline);
+    }
+    return status;
+}
+
+static thiele_status run_one_of(thi_fitting *f, const thi_rows *own, int output, bool learn, int parts,
+                                thi_fitted *fitted)
+{
+    part p;
+    thiele_status status = part_open(&p, f, output);
     if (status == THIELE_OK) {
-        status = thi_run_one(own, &some, learn, fitted);
+        status = run_part(&p, own, learn, parts, fitted);
     }
-    if (p->output + 1 < outputs) {
-        thi_budget_restore(own->driver, deadline);
+    part_close(&p, f);
+    return status == THIELE_OK ? THIELE_OK
+                               : thi_fail_in(f->ctx, status, "target '%s'", f->model->encoder.target[output].name);
+}
+
+thiele_status thi_run_target(thi_fitting *f, const thi_rows *rows, int output, int parts, thi_fitted *fitted)
+{
+    thiele_status status = run_one_of(f, rows, output, true, parts, fitted);
+    thi_hyper *noise = &f->hypers.hyper[f->hypers.first[f->hypers.groups] + output];
+    if (noise->apart) { /* predictions of that fit alone have another */
+        noise->value = noise->made;
+        noise->apart = false;
     }
-    thi_rows_free(&some);
     return status;
 }
 
@@ -142,15 +162,17 @@ thiele_status thi_run_each(thi_fitting *f, const thi_rows *rows, bool learn, thi
     int outputs = f->spec.lik->outputs;
     thiele_status status = THIELE_OK;
     for (int j = 0; j < outputs; j++) {
-        part p;
+        thi_rows own;
         thi_fitted one = {.latent = &fitted->latent[j], .weight = fitted->weight};
-        status = part_open(&p, f, j);
+        status = rows_of(f, rows, j, &own, NULL);
         if (status == THIELE_OK) {
-            status = run_part(&p, rows, learn, outputs, &one);
+            status = run_one_of(f, &own, j, learn, outputs - j, &one);
+        } else {
+            status = thi_fail_in(f->ctx, status, "target '%s'", f->model->encoder.target[j].name);
         }
-        part_close(&p, f);
+        thi_rows_free(&own);
         if (status != THIELE_OK) {
-            return thi_fail_in(f->ctx, status, "target '%s'", f->model->encoder.target[j].name);
+            return status;
         }
         fitted->value += one.value;
         fitted->jitter = fmax(fitted->jitter, one.jitter);

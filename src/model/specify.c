@@ -417,8 +417,7 @@ out:
 static const char *default_mean(const thiele_likelihood *lik, bool even)
 {
     bool absorbed = lik->classes > 0 && lik->ops->support == THI_SUPPORT_CLASS;
-    bool network = lik->ops->standardise && lik->nodes > 0 && lik->latents > lik->nodes;
-    bool zero = absorbed || (lik->ops->standardise && lik->ops->log_variance == 0 && !network);
+    bool zero = absorbed || (lik->ops->standardise && lik->ops->log_variance == 0 && !thi_is_network(lik));
     return zero || even ? "zero" : "constant";
 }
 
@@ -533,6 +532,9 @@ thiele_status thi_specify_prior(thi_fitting *f)
         THI_TRY(begin_prior(f));
     } else {
         THI_TRY(thi_is_auto(f->kernels) ? thi_choose_kernel(f) : thi_make_prior(f, f->kernels));
+        if (thi_has_network(f)) {
+            THI_TRY(thi_choose_for_network(f));
+        }
         THI_TRY(thi_choose_noise(f));
     }
     THI_TRY(print_kernels(&f->spec.latents, f->ctx, &f->model->kernel));

@@ -85,6 +85,11 @@ thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_
 /* --- method_per_target.c --- */
 /* The same target by target; fitted->latent has room for all of them. */
 thiele_status thi_run_each(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted);
+/*
+ * The group and the noise of one output, from rows that have it alone and with the first of so many parts of the time
+ * that is left; hypers have what was learned, not yet applied.
+ */
+thiele_status thi_run_target(thi_fitting *f, const thi_rows *rows, int output, int parts, thi_fitted *fitted);
 /* Refuses rows that are equal while one of their targets differs, or warns of them. */
 thiele_status thi_check_each(thi_fitting *f);
 

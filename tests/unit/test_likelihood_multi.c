@@ -152,10 +152,10 @@ static void test_missing(void **state)
 static void test_mixing_predictive(void **state)
 {
     (void)state;
-    thiele_likelihood *lik = make("mixing(noise~0.1, w=[0.3,-1,0.8,0.4])", 2);
-    const double *w = lik->value + 1;
+    thiele_likelihood *lik = make("mixing(noise~[0.1,0.4], w=[0.3,-1,0.8,0.4])", 2);
+    const double *w = lik->value + 2;
     double y[] = {0.7, -0.3}, mu[] = {0.5, 1.1}, v[] = {0.6, 2}, got, mean[2], variance[2];
-    double a = w[0] * w[0] * v[0] + w[1] * w[1] * v[1] + 0.1, b = w[2] * w[2] * v[0] + w[3] * w[3] * v[1] + 0.1;
+    double a = w[0] * w[0] * v[0] + w[1] * w[1] * v[1] + 0.1, b = w[2] * w[2] * v[0] + w[3] * w[3] * v[1] + 0.4;
     double c = w[0] * w[2] * v[0] + w[1] * w[3] * v[1], det = a * b - c * c;
     double r = y[0] - w[0] * mu[0] - w[1] * mu[1], s = y[1] - w[2] * mu[0] - w[3] * mu[1];
     lik->ops->log_predictive(lik, 1, y, mu, v, &got);
@@ -206,7 +206,7 @@ static void test_guess(void **state)
                                         "mixing(latents=5)"};
     for (int i = 0; i < 5; i++) {
         thiele_likelihood *lik = make(texts[i], 3);
-        double y[] = {1, 1, 1}, f[32], mean[3], variance[3];
+        double y[] = {1, 1, 1}, f[32] = {0}, mean[3], variance[3];
         lik->ops->guess(lik, y, f);
         lik->ops->conditional(lik, 1, f, mean, variance);
         assert_all_near(mean, y, 3, 1e-15, 0);

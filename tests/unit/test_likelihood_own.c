@@ -49,7 +49,7 @@ static const text_case texts[] = {
     {"warped(a=0.5, terms=3)", 1, 0,
      "warped(terms=3, noise~0.1, a=[0.5,0.5,0.5], b~[1,1,1], c~[-0.6666666666666667,0,0.6666666666666667])"},
     {"warped(a=0.5)", 1, 0, NULL},
-    {"gprn(nodes=2, noise~0.2)", 3, 0, "gprn(nodes=2, noise~0.2)"},
+    {"gprn(nodes=2, noise~0.2)", 3, 0, "gprn(nodes=2, noise~[0.2,0.2,0.2])"},
     {"mixing(latents=2)", 3, 0, NULL},
 };
 
@@ -413,7 +413,7 @@ static void units_of_parameters(void **state)
         "gaussian(noise=0.3)", "student-t(nu=5, scale=0.4)",
         "laplace(beta=0.2)",   "matern32(rho=0.7)",
         "heteroscedastic",     "warped(noise=0.2, a=[0.4,0.7], b=[1.5,0.6], c=[-0.3,1])",
-        "mixing(latents=2)",   "gprn(noise=0.2)"};
+        "mixing(latents=2)",   "gprn(nodes=1, noise=0.2)"};
     static const double center = 7, unit = 3;
     for (size_t t = 0; t < sizeof cases / sizeof cases[0]; t++) {
         int P = t < 6 ? 1 : 2;
