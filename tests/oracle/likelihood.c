@@ -121,9 +121,34 @@ static thiele_status check_rows(oracle_case *c, const char *field, thi_matrix go
     return oracle_check(c, field, ORACLE_ROWS, got);
 }
 
+/* Noises of outputs (noise1, noise2, ...) that the case has as one: their slopes add up. */
+static thiele_status check_shared_noise(oracle_case *c, const thiele_likelihood *lik, thi_matrix dphi)
+{
+    static const char field[] = "dE_dlog_noise";
+    thi_matrix sum = {0};
+    int found = 0;
+    if (json_object_get(c->expected, field) == NULL) {
+        return THIELE_OK;
+    }
+    thiele_status status = thi_matrix_alloc(&sum, c->ctx, 1, dphi.cols);
+    for (int p = 0; p < thiele_likelihood_parameters(lik) && status == THIELE_OK; p++) {
+        const char *name = thiele_likelihood_parameter_name(lik, p);
+        bool one = strncmp(name, "noise", 5) == 0 && name[5] != '\0';
+        found += one;
+        for (int64_t i = 0; i < dphi.cols && one; i++) {
+            sum.data[i] += dphi.data[p + i * dphi.rows];
+        }
+    }
+    if (status == THIELE_OK && found > 0) {
+        status = check_rows(c, field, sum);
+    }
+    thi_free(sum.data);
+    return status;
+}
+
 static thiele_status check_parameters(oracle_case *c, const thiele_likelihood *lik, thi_matrix dphi)
 {
-    thiele_status status = THIELE_OK;
+    thiele_status status = check_shared_noise(c, lik, dphi);
     for (int p = 0; p < thiele_likelihood_parameters(lik) && status == THIELE_OK; p++) {
         char field[80];
         thi_matrix one = {0};
