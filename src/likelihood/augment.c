@@ -18,18 +18,7 @@ bool thi_is_augmented(const thiele_likelihood *lik)
     return lik->ops->augmentation != NULL;
 }
 
-static double bound(const thiele_likelihood *lik, double y, double mu, double v)
-{
-    const thi_form *form = lik->ops->augmentation->form;
-    thi_coefficients c;
-    thi_omega omega;
-    form->coefficients(lik, y, &c);
-    form->omega(lik, y, thi_expected_square(&c, mu, v), &omega);
-    return c.log_C + c.g * mu + omega.log_phi;
-}
-
-/* Central differences in log phi, or phi, through a copy; truncation and rounding are near 1e-10 each. */
-static void differentiate(const thiele_likelihood *lik, double y, double mu, double v, double *dphi)
+void thi_bound_slopes(const thiele_likelihood *lik, thi_row_bound bound, const void *row, double *dphi)
 {
     double value[THI_AUGMENTED_PARAMETERS];
     thiele_likelihood copy = *lik;
@@ -39,14 +28,35 @@ static void differentiate(const thiele_likelihood *lik, double y, double mu, dou
         bool positive = lik->phi[p].positive;
         double now = value[p], step = 6e-6 * (positive ? 1.0 : fmax(1.0, fabs(now)));
         if (lik->phi[p].fixed) {
+            dphi[p] = 0.0;
             continue;
         }
         value[p] = positive ? now * exp(step) : now + step;
-        double above = bound(&copy, y, mu, v);
+        double above = bound(&copy, row);
         value[p] = positive ? now * exp(-step) : now - step;
-        dphi[p] = (above - bound(&copy, y, mu, v)) / (2.0 * step);
+        dphi[p] = (above - bound(&copy, row)) / (2.0 * step);
         value[p] = now;
     }
+}
+
+typedef struct form_row {
+    double y, mu, v;
+} form_row;
+
+static double form_bound(const thiele_likelihood *lik, const void *row)
+{
+    const thi_form *form = lik->ops->augmentation->form;
+    const form_row *r = row;
+    thi_coefficients c;
+    thi_omega omega;
+    form->coefficients(lik, r->y, &c);
+    form->omega(lik, r->y, thi_expected_square(&c, r->mu, r->v), &omega);
+    return c.log_C + c.g * r->mu + omega.log_phi;
+}
+
+static void differentiate(const thiele_likelihood *lik, double y, double mu, double v, double *dphi)
+{
+    thi_bound_slopes(lik, form_bound, &(form_row){y, mu, v}, dphi);
 }
 
 static void form_expectation(const thiele_likelihood *lik, const thi_form *form, int64_t n, const double *y,

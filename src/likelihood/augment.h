@@ -45,6 +45,11 @@ struct thi_augmentation {
                  double *lambda, double *nu);
 };
 
+/* E of one row, at the parameters of the likelihood. */
+typedef double (*thi_row_bound)(const thiele_likelihood *lik, const void *row);
+/* Its central differences in log phi, or phi, through a copy; truncation and rounding are near 1e-10 each. */
+void thi_bound_slopes(const thiele_likelihood *lik, thi_row_bound bound, const void *row, double *dphi);
+
 /* Whether there is one. */
 bool thi_is_augmented(const thiele_likelihood *lik);
 void thi_augmented_expectation(const thiele_likelihood *lik, int64_t n, const double *y, const double *mu,

@@ -41,25 +41,14 @@ static double expected(const thiele_likelihood *lik, const double *y, const doub
     return E;
 }
 
-/* Central differences in log phi, or phi, as those of a form (augment.c). */
-static void differentiate(const thiele_likelihood *lik, const double *y, const double *mu, const double *v,
-                          double *dphi)
+typedef struct latents_row {
+    const double *y, *mu, *v;
+} latents_row;
+
+static double latents_bound(const thiele_likelihood *lik, const void *row)
 {
-    double value[THI_AUGMENTED_PARAMETERS];
-    thiele_likelihood copy = *lik;
-    copy.value = value;
-    memcpy(value, lik->value, (size_t)lik->parameters * sizeof *value);
-    for (int p = 0; p < lik->parameters; p++) {
-        bool positive = lik->phi[p].positive;
-        double now = value[p], step = 6e-6 * (positive ? 1.0 : fmax(1.0, fabs(now))), side[2];
-        for (int k = 0; k < 2 && !lik->phi[p].fixed; k++) {
-            double by = k == 0 ? step : -step;
-            value[p] = positive ? now * exp(by) : now + by;
-            side[k] = expected(&copy, y, mu, v, NULL, NULL);
-        }
-        dphi[p] = lik->phi[p].fixed ? 0.0 : (side[0] - side[1]) / (2.0 * step);
-        value[p] = now;
-    }
+    const latents_row *r = row;
+    return expected(lik, r->y, r->mu, r->v, NULL, NULL);
 }
 
 static bool is_missing(const thiele_likelihood *lik, const double *y)
@@ -88,7 +77,8 @@ static void expectation(const thiele_likelihood *lik, int64_t n, const double *y
         }
         E[i] = expected(lik, y + i * P, mu + i * Q, v + i * Q, g + i * Q, h + i * Q);
         if (dphi != NULL) {
-            differentiate(lik, y + i * P, mu + i * Q, v + i * Q, dphi + i * parameters);
+            const latents_row row = {y + i * P, mu + i * Q, v + i * Q};
+            thi_bound_slopes(lik, latents_bound, &row, dphi + i * parameters);
         }
     }
 }

@@ -10,6 +10,8 @@ enum { THI_CHOICE_ANCHORS = 4 }; /* half of the rows are near to so many of them
 bool thi_has_choice(const thi_fitting *f);
 /* Kernels from text, with weak priors on length-scales and noise where nobody gave any. */
 thiele_status thi_make_candidate(thi_fitting *f, const char *kernels);
+/* Before others are made. */
+void thi_forget_prior(thi_fitting *f);
 
 /* Values of all hyperparameters, with their names. */
 thiele_status thi_named_keep(thi_named *values, thiele_context *ctx, const thi_hypers *hypers);
@@ -34,8 +36,7 @@ thiele_status thi_beside_end(thi_beside *choice, char **out);
 thiele_status thi_choose_kernel(thi_fitting *f);
 /* Its parts: rows, at most so many, that so many searches can learn from in their share of the time. */
 int64_t thi_choice_rows(const thi_fitting *f, int climbs, int64_t most);
-/* All kernels on these rows, each from where the first ended. f->kernels: the best; winner: its values, the caller's.
- */
+/* All kernels on these rows, each from where the first ended. f->kernels: the best; winner: its values. */
 thiele_status thi_compare_kernels(thi_fitting *f, const thi_rows *rows, thi_named *winner);
 /* Learns by the exact evidence from these values; what has none begins at its guess. */
 thiele_status thi_climb_exact(thi_fitting *f, const thi_rows *rows, const thi_named *base, double *value);

@@ -61,7 +61,7 @@ thiele_status thi_make_candidate(thi_fitting *f, const char *kernels)
     return status;
 }
 
-static void forget(thi_fitting *f)
+void thi_forget_prior(thi_fitting *f)
 {
     thi_hypers_clear(&f->hypers);
     thi_latents_clear(&f->spec.latents);
@@ -180,7 +180,7 @@ static thiele_status judge(thi_fitting *f, const char *kernel, const thi_rows *r
     THI_TRY(thi_named_keep(own, f->ctx, &f->hypers));
     *score = value - 0.5 * thi_hypers_free(&f->hypers) * log((double)rows->n);
 out:
-    forget(f);
+    thi_forget_prior(f);
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(f->ctx);
         status = THIELE_OK;
@@ -215,7 +215,7 @@ thiele_status thi_compare_kernels(thi_fitting *f, const thi_rows *rows, thi_name
     double score[CANDIDATES];
     int best = 0;
     thiele_status status = THIELE_OK;
-    forget(f);
+    thi_forget_prior(f);
     for (int k = 0; k < CANDIDATES; k++) {
         double all = thi_budget_split(f->driver, CANDIDATES - k);
         status = judge(f, candidates[k], rows, &own[0], &own[k], &score[k]);

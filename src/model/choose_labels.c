@@ -87,8 +87,7 @@ static thiele_status learn_more(thi_fitting *f, const thi_source *source, int cl
     THI_TRY(thi_named_keep(winner, f->ctx, &f->hypers));
 out:
     thi_rows_free(&rows);
-    thi_hypers_clear(&f->hypers);
-    thi_latents_clear(&f->spec.latents);
+    thi_forget_prior(f);
     return status;
 }
 

@@ -68,12 +68,6 @@ static thiele_status rows_with(const start *s, const thi_rows *rows, const doubl
     return status;
 }
 
-static void forget(thi_fitting *f)
-{
-    thi_hypers_clear(&f->hypers);
-    thi_latents_clear(&f->spec.latents);
-}
-
 /* The exact posterior of these rows at the present values. */
 static thiele_status condition(const start *s, const thi_rows *rows, thi_predictor *out)
 {
@@ -104,26 +98,6 @@ static void take_known(const start *s, int64_t n, const double *predicted, const
 /* --- coupling ------------------------------------------------------------------------------------------------------
  */
 
-/* x = A^-1 x for a small symmetric positive definite A (n x n), which is overwritten. */
-static void solve(int n, double *A, double *x)
-{
-    for (int k = 0; k < n; k++) {
-        for (int i = k + 1; i < n; i++) {
-            double factor = A[i * n + k] / A[k * n + k];
-            for (int j = k; j < n; j++) {
-                A[i * n + j] -= factor * A[k * n + j];
-            }
-            x[i] -= factor * x[k];
-        }
-    }
-    for (int k = n - 1; k >= 0; k--) {
-        for (int j = k + 1; j < n; j++) {
-            x[k] -= A[k * n + j] * x[j];
-        }
-        x[k] /= A[k * n + k];
-    }
-}
-
 /*
  * b of the place-th output += (M' C M)^-1 M' C r by those before it, M what is known of them, C = (K + noise)^-1 at
  * the present values and r what is left so far.
@@ -153,9 +127,12 @@ static thiele_status regress(start *s, int place, const thi_rows *own, const int
         thi_predictor_clear(&weighted);
         THI_TRY(status);
     }
-    solve(place, A, x);
+    thi_matrix L = thi_matrix_view(A, place, place, place);
+    THI_TRY(thi_chol(s->f->ctx, L));
+    thi_blas_trsv(THI_N, L, x);
+    thi_blas_trsv(THI_T, L, x);
     for (int a = 0; a < place; a++) {
-        s->b[s->order[place] * s->outputs + s->order[a]] += isfinite(x[a]) ? x[a] : 0.0;
+        s->b[s->order[place] * s->outputs + s->order[a]] += x[a];
     }
 out:
     thi_free(column.y);
@@ -221,7 +198,7 @@ static thiele_status climb(start *s, int place, bool coupled, trial *t)
         t->squares += isnan(error) ? 0.0 : error * error;
     }
 out:
-    forget(f);
+    thi_forget_prior(f);
     thi_predictor_clear(&rest);
     thi_rows_free(&own);
     thi_free(index);
@@ -234,6 +211,7 @@ static thiele_status couple(start *s, int place)
     int p = s->order[place];
     trial alone, coupled = {0};
     const trial *best = &alone;
+    bool better = false;
     thiele_status status;
     THI_TRY(trial_open(&alone, s));
     THI_TRY(climb(s, place, false, &alone));
@@ -241,13 +219,15 @@ static thiele_status couple(start *s, int place)
         THI_TRY(trial_open(&coupled, s));
         THI_TRY(thi_named_copy(&coupled.values, s->f->ctx, &alone.values));
         THI_TRY(climb(s, place, true, &coupled));
-        bool better = coupled.evidence > alone.evidence && coupled.squares <= alone.squares;
+        better = coupled.evidence > alone.evidence && coupled.squares <= alone.squares;
         best = better ? &coupled : best;
-        memset(s->b + p * s->outputs, 0, better ? 0 : (size_t)s->outputs * sizeof *s->b);
     }
     take_known(s, s->half[0].n, best->at[0], s->half[0].y, p, s->known[0]);
     take_known(s, s->half[1].n, best->at[1], NULL, p, s->known[1]);
 out:
+    if (!better) { /* nor where it could not be found out */
+        memset(s->b + p * s->outputs, 0, (size_t)s->outputs * sizeof *s->b);
+    }
     trial_close(&alone);
     trial_close(&coupled);
     return status;
@@ -425,7 +405,7 @@ static thiele_status begin(start *s, int64_t count)
     THI_TRY(thi_alloc(f->ctx, &W, (size_t)(s->outputs * s->nodes), sizeof *W));
     THI_TRY(thiele_likelihood_parse(&s->gaussian, f->ctx, "gaussian", 1, 0));
     sort_outputs(s);
-    forget(f);
+    thi_forget_prior(f);
     if (count >= LEAST) {
         THI_TRY(take_halves(s, count));
         THI_TRY(find_couplings(s));
