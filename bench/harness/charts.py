@@ -14,8 +14,8 @@ from .lines import median, text_of  # noqa: E402
 
 matplotlib.rcParams.update({"svg.hashsalt": "thiele", "svg.fonttype": "none", "font.size": 9, "axes.grid": True,
                             "grid.alpha": 0.3, "axes.spines.top": False, "axes.spines.right": False})
-COLORS = {"thiele": "#1b6ca8", "gpytorch": "#e07b39", "gpflow": "#7a9e3f", "sklearn": "#8c6bb1", "gpboost": "#b5483a",
-          "gpy": "#7f7f7f", "lightgbm": "#4c8c4a"}
+COLORS = {"thiele": "#1b6ca8", "thiele, same model": "#7fb3d9", "gpytorch": "#e07b39", "gpflow": "#7a9e3f",
+          "sklearn": "#8c6bb1", "gpboost": "#b5483a", "gpy": "#7f7f7f", "lightgbm": "#4c8c4a"}
 MARKS = "osD^v"  # of the predictions of one peer
 
 
@@ -89,8 +89,8 @@ def courses(lines, path):
         for line in own:
             seconds, nlpd = zip(*line["points"])
             style = "-" if line["case"].get("rate", 0.01) == 0.01 else "--"
-            axis.plot(seconds, nlpd, style, marker="." if line["who"] == OWN else "", lw=1, color=COLORS[line["who"]],
-                      label=line["who"])
+            mark = "." if line["who"].startswith(OWN) else ""
+            axis.plot(seconds, nlpd, style, marker=mark, lw=1, color=COLORS[line["who"]], label=line["who"])
         if own:
             axis.axhline(own[0]["bar"], color="0.5", lw=0.8, label="within 1% of the best")
             low = min(nlpd for line in own for _, nlpd in line["points"])

@@ -125,8 +125,10 @@ def nlpd_parts(lines, out, name):
     own = [line for line in lines if line["part"] == "nlpd"]
     if not own:
         return []
+    to_peers = [line | {"reached": line.get("reached_peers")} for line in own]
     return ["Seconds until the test NLPD was within 1% of the best of all; never: not in the time given, with the best "
             "NLPD that was reached.", comparison(side_by_side(own, "nlpd"), extra=[("best NLPD", by_value("nlpd", 4))]),
+            "Seconds until it was within 1% of the best of the peers.", comparison(side_by_side(to_peers, "nlpd")),
             picture(charts.courses(own, out / f"{name}.svg"), "test NLPD by time")]
 
 
