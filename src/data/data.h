@@ -213,6 +213,12 @@ thiele_status thi_encoder_from_json(thi_encoder *encoder, thiele_context *ctx, c
  */
 thiele_status thi_has_two_values(thiele_context *ctx, const thiele_table *table, int column, double value[2],
                                  bool *two);
+/*
+ * How many classes a target column of texts (of a selection: in the whole table) can stand for: its distinct texts, if
+ * they are few; else, and where it has numbers or dates, *classes is 0.
+ */
+enum { THI_CLASSES_MOST = 30 };
+thiele_status thi_count_classes(thiele_context *ctx, const thiele_table *table, int column, int *classes);
 
 /* How a table is read. */
 typedef struct thi_reading {

@@ -1,7 +1,7 @@
 /*
  * Text columns that nothing can be learned from as they stand, found in one pass over each: dates, which are numbers
  * in disguise, and texts with a value of its own for nearly every row (names, identifiers). They are left out of the
- * inputs, with a sentence, unless the user listed them.
+ * inputs, with a sentence, unless the user listed them. And a target of texts that can be classes.
  */
 #include <ctype.h>
 #include <string.h>
@@ -105,8 +105,8 @@ static verdict judge(const census *c)
     return c->many || own ? OWN_VALUES : KEPT;
 }
 
-/* Of a selection the whole table is looked at, as in thi_table_census. */
-static thiele_status judge_column(thiele_context *ctx, const thiele_table *table, int column, verdict *out)
+/* Of a selection the whole table is looked at, as in thi_table_census. *levels: how many texts there are. */
+static thiele_status judge_column(thiele_context *ctx, const thiele_table *table, int column, verdict *out, int *levels)
 {
     census c = {0};
     thi_text buffer;
@@ -126,6 +126,7 @@ static thiele_status judge_column(thiele_context *ctx, const thiele_table *table
         }
     }
     *out = judge(&c);
+    *levels = c.levels.levels;
     thi_levels_free(c.levels.level, c.levels.levels);
     thi_text_clear(&buffer);
     return status;
@@ -166,9 +167,10 @@ thiele_status thi_leave_out_texts(thi_choice *choice)
     for (int i = 0; i < choice->inputs; i++) {
         const int column = choice->input[i];
         verdict why = KEPT;
+        int levels;
         if (thi_table_is_text(table, column) && !choice->categorical[column]) {
             THI_TRY(thi_check_commas(ctx, table, column));
-            THI_TRY(judge_column(ctx, table, column, &why));
+            THI_TRY(judge_column(ctx, table, column, &why, &levels));
         }
         if (why == KEPT) {
             choice->input[kept++] = column;
@@ -190,5 +192,19 @@ out:
     for (int v = DATES; v < VERDICTS; v++) {
         thi_free(name[v]);
     }
+    return status;
+}
+
+thiele_status thi_count_classes(thiele_context *ctx, const thiele_table *table, int column, int *classes)
+{
+    verdict why = DATES;
+    int levels = 0;
+    thiele_status status = THIELE_OK;
+    if (thi_table_is_text(table, column)) {
+        THI_TRY(thi_check_commas(ctx, table, column));
+        THI_TRY(judge_column(ctx, table, column, &why, &levels));
+    }
+    *classes = why == KEPT && levels > 1 && levels <= THI_CLASSES_MOST ? levels : 0;
+out:
     return status;
 }

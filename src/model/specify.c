@@ -338,14 +338,43 @@ bool thi_is_auto(const char *option)
     return option == NULL || strcmp(option, "auto") == 0;
 }
 
-/* Where nobody said: Gaussian noise, for now, or, of a target that has two values, their classes. */
+/* A target that has two values, written as numbers. */
+static thiele_status take_two_values(thi_fitting *f, const thiele_table *table, int column, const char **text)
+{
+    double value[2];
+    char shown[2][THI_NUMBER_MAX];
+    bool two;
+    thiele_status status = thi_has_two_values(f->ctx, table, column, value, &two);
+    if (status == THIELE_OK && two) {
+        *text = "bernoulli";
+        thi_format_number(shown[0], fmin(value[0], value[1]));
+        thi_format_number(shown[1], fmax(value[0], value[1]));
+        thi_log(f->ctx, THIELE_LOG_WARNING,
+                "the target '%s' has only the values %s and %s, and is fitted as two classes (likelihood bernoulli): "
+                "--likelihood gaussian fits it as a number",
+                table->name[column], shown[0], shown[1]);
+    }
+    return status;
+}
+
+/* A target of texts. */
+static thiele_status take_labels(thi_fitting *f, const thiele_table *table, int column, const char **text)
+{
+    int classes;
+    thiele_status status = thi_count_classes(f->ctx, table, column, &classes);
+    if (status == THIELE_OK && classes > 0) {
+        *text = classes == 2 ? "bernoulli" : "softmax";
+        thi_log(f->ctx, THIELE_LOG_INFO, "the target '%s' is text and is fitted as %d classes (likelihood %s)",
+                table->name[column], classes, *text);
+    }
+    return status;
+}
+
+/* Where nobody said: Gaussian noise, for now, or, of a target of labels, their classes. */
 static thiele_status default_likelihood(thi_fitting *f, const thiele_table *table, const char **text)
 {
     const char *target = f->options->target;
-    double value[2];
-    char shown[2][THI_NUMBER_MAX];
     int column;
-    bool two;
     *text = thi_is_auto(f->options->noise) ? "gaussian" : f->options->noise;
     if (!leaves_open(f->options) || thi_count_targets(table, target) != 1) {
         return THIELE_OK;
@@ -356,17 +385,9 @@ static thiele_status default_likelihood(thi_fitting *f, const thiele_table *tabl
         return THIELE_OK;
     }
     thi_watch watch = thi_driver_watch(f->driver, thi_table_source(table));
-    thiele_status status = thi_has_two_values(f->ctx, table, column, value, &two);
+    thiele_status status = take_two_values(f, table, column, text);
+    status = status == THIELE_OK ? take_labels(f, table, column, text) : status;
     thi_watch_end(f->ctx, watch);
-    if (status == THIELE_OK && two) {
-        *text = "bernoulli";
-        thi_format_number(shown[0], fmin(value[0], value[1]));
-        thi_format_number(shown[1], fmax(value[0], value[1]));
-        thi_log(f->ctx, THIELE_LOG_WARNING,
-                "the target '%s' has only the values %s and %s, and is fitted as two classes (likelihood bernoulli): "
-                "--likelihood gaussian fits it as a number",
-                table->name[column], shown[0], shown[1]);
-    }
     return status;
 }
 

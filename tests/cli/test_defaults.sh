@@ -29,6 +29,24 @@ run cv two.csv --target y --iterations 2 --folds 3
 expect_status 0
 check 'lines are not repeated' test "$(grep -c 'two classes' "$err")" -eq 1
 
+# A target of texts is fitted as classes, of which there may be more than two; not so names, and numbers with mistakes.
+awk 'BEGIN {print "x,three,two,name,mostly"; for (i = 0; i < 60; i++) printf "%g,%s,%s,p%d,%s\n", i / 10, substr("abc", int(i / 20) + 1, 1), i < 30 ? "no" : "yes", i, i % 9 ? i : "?"}' >texts.csv
+run fit texts.csv --target three --inputs x --iterations 2 -o texts.thiele
+expect_done
+expect_out '^likelihood +softmax'
+run predict texts.thiele texts.csv
+expect_out '^label,p.a,p.b,p.c'
+run fit texts.csv --target two --inputs x --iterations 2 -o texts.thiele
+expect_done
+expect_out '^likelihood +bernoulli'
+for target in name mostly; do
+    run fit texts.csv --target $target --inputs x -o no.thiele
+    expect_status 1
+done
+run fit texts.csv --target three --inputs x --likelihood gaussian -o no.thiele
+expect_status 1
+expect_err "the target 'three' is text, and likelihood 'gaussian' needs numbers"
+
 # Names with control bytes reach no terminal.
 printf 'x\033[31m,y\033]0;owned\007\n1,2\n2,3.5\n3,1\n4,0\n' >control.csv
 for command in 'fit control.csv --target 2 --iterations 2 -o control.thiele' 'info control.thiele' \
