@@ -36,6 +36,7 @@ typedef struct thi_hypers {
     int *first;      /* of each group; the last one ends where the likelihood's begin, at first[groups] */
     int noise;       /* which is the noise variance of a Gaussian likelihood; -1: none */
     int most_scales; /* length-scales of a kernel that may go apart; more keep their proportions. 0: any number */
+    bool tied;       /* those of each kernel keep their proportions, however few they are */
 } thi_hypers;
 
 /*

@@ -338,6 +338,7 @@ static void give_hypers(thi_pass *p, double *to)
     const thi_hypers *hypers = p->problem->hypers;
     thi_hypers_chain(p->problem->hypers, p->hyper_bar);
     p->at.log_prior = thi_hypers_log_prior(hypers, p->hyper_bar);
+    thi_scales_tie(hypers, &p->problem->spec->latents, p->hyper_bar);
     for (int i = 0; to != NULL && i < hypers->count; i++) {
         if (!hypers->hyper[i].fixed) {
             *to++ = p->hyper_bar[i];

@@ -58,7 +58,7 @@ bool thi_scales_share_unit(thi_hypers *hypers, const thi_latents *latents, int m
 
 void thi_scales_tie(const thi_hypers *hypers, const thi_latents *latents, double *gradient)
 {
-    int most = hypers->most_scales;
+    int most = hypers->tied ? 1 : hypers->most_scales;
     for (int g = 0; most > 0 && g < hypers->groups; g++) {
         const thiele_kernel *kernel = latents->kernel[g];
         for (int i = 0; i < kernel->parameters; i++) {

@@ -43,6 +43,18 @@ thiele_status thi_climb_exact(thi_fitting *f, const thi_rows *rows, const thi_na
 /* f has the prior of f->kernels, with these values. */
 thiele_status thi_take_kernels(thi_fitting *f, const thi_named *winner);
 
+/* --- choose_scales.c --- */
+enum { THI_SCALES_ROWS = 1 /* times those that kernels are compared on */, THI_SCALES_CLIMBS = 4 };
+/* Whether inputs are so many that one length-scale for all of them may be better. */
+bool thi_has_many_scales(const thi_fitting *f);
+/*
+ * Whether it is, for f->kernels, by predictions of a third of `all` after learning from the others; winner: then the
+ * values that `rows` have taught it. labels: of numbers that stand for them only the squares that they are off by
+ * count. Nothing where inputs or rows are few.
+ */
+thiele_status thi_choose_scales(thi_fitting *f, bool labels, const thi_rows *all, const thi_rows *rows,
+                                thi_named *winner);
+
 /* --- choose_labels.c --- */
 /* Whether the only target is a label of several classes. */
 bool thi_has_labels(const thi_fitting *f);

@@ -57,6 +57,7 @@ thiele_status thi_make_candidate(thi_fitting *f, const char *kernels)
     thiele_status status = thi_make_prior(f, kernels);
     if (status == THIELE_OK) {
         add_priors(f);
+        f->hypers.tied = f->tied || (f->favourite != NULL && f->favourite->tied);
     }
     return status;
 }
@@ -249,13 +250,16 @@ out:
 
 static thiele_status choose(thi_fitting *f, const thi_source *source, int64_t count)
 {
-    thi_rows rows = {0};
+    thi_rows rows = {0}, all = {0};
     thi_named winner = {0};
     thiele_status status;
     THI_TRY(thi_sample_near(f->ctx, source, count, THI_CHOICE_ANCHORS, &rows));
     THI_TRY(thi_compare_kernels(f, &rows, &winner));
+    THI_TRY(thi_source_sample(source, f->ctx, THI_SCALES_ROWS * count, THI_SAMPLE_JUDGE, &all));
+    THI_TRY(thi_choose_scales(f, false, &all, &rows, &winner));
     THI_TRY(thi_take_kernels(f, &winner));
 out:
+    thi_rows_free(&all);
     thi_rows_free(&rows);
     thi_named_clear(&winner);
     return status;
@@ -272,7 +276,7 @@ thiele_status thi_choose_kernel(thi_fitting *f)
 {
     thi_source memory;
     double deadline = thi_budget_lend(f->driver, THI_SHARE_KERNEL);
-    int64_t count = thi_choice_rows(f, CANDIDATES, ROWS);
+    int64_t count = thi_choice_rows(f, CANDIDATES + (thi_has_many_scales(f) ? THI_SCALES_CLIMBS : 0), ROWS);
     thiele_status status;
     f->kernels = candidates[0];
     THI_TRY(thi_make_prior(f, f->kernels));

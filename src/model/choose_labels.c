@@ -12,15 +12,21 @@
 #include "model/choose.h"
 
 enum { ROWS = 1500, MORE = 2 /* times those that kernels are compared on, or not worth it */ };
-/* Variances of f beside those of its columns, in equal steps of their logs. */
-enum { SCALES = 6 };
-static const double LEAST_SCALE = 1.0, MOST_SCALE = 100.0;
+/*
+ * Variances of f beside those of its columns, each so many times the one before, while that gains a share of the loss.
+ * Classes that do not overlap gain without end, less and less, from functions that are harder and harder to find.
+ */
+enum { SCALES = 7 };
+static const double TIMES = 4.0, GAIN = 0.1;
 
+/* Several classes whose likelihood does not take long to try scales with, or two of many inputs. */
 bool thi_has_labels(const thi_fitting *f)
 {
     const thiele_likelihood *lik = f->spec.lik;
-    return lik->outputs == 1 && lik->latents > 1 && lik->spec == NULL && lik->ops->support == THI_SUPPORT_CLASS &&
-           lik->ops->expectation != NULL; /* others take long to try scales with */
+    bool several = lik->latents > 1 && lik->ops->support == THI_SUPPORT_CLASS && lik->ops->expectation != NULL;
+    bool two =
+        lik->latents == 1 && lik->ops->support == THI_SUPPORT_BINARY && lik->parameters == 0 && thi_has_many_scales(f);
+    return lik->outputs == 1 && lik->spec == NULL && (several || two);
 }
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
@@ -40,7 +46,7 @@ static double centre(thi_rows *rows, int column)
     return squares;
 }
 
-/* The labels of some rows become numbers, one target per class. */
+/* The labels of some rows become numbers, one target per class; of two classes they are numbers already. */
 static thiele_status code(thiele_context *ctx, int classes, thi_rows *rows)
 {
     double squares = 0.0, *label = rows->y, *number;
@@ -50,7 +56,7 @@ static thiele_status code(thiele_context *ctx, int classes, thi_rows *rows)
         return status;
     }
     for (int64_t k = 0; k < numbers; k++) {
-        number[k] = label[k / classes] == (double)(k % classes) ? 1.0 : 0.0;
+        number[k] = classes == 1 ? label[k] : label[k / classes] == (double)(k % classes) ? 1.0 : 0.0;
     }
     rows->y = number;
     rows->outputs = classes;
@@ -91,21 +97,30 @@ out:
     return status;
 }
 
-/* All that the numbers say, by one kernel for all classes. */
+/* All that the numbers say, by one kernel for all classes; of two classes whether inputs have one length-scale. */
 static thiele_status regress(thi_fitting *f, const thi_source *source, int64_t count, thi_named *winner)
 {
     thiele_likelihood *lik = f->spec.lik, *gaussian = NULL;
-    thi_rows rows = {0};
+    thi_rows rows = {0}, all = {0};
+    bool several = lik->latents > 1;
     thiele_status status;
     THI_TRY(thiele_likelihood_parse(&gaussian, f->ctx, "gaussian", 1, 0));
     THI_TRY(take_coded(f, source, lik->latents, count, &rows));
+    THI_TRY(thi_source_sample(source, f->ctx, THI_SCALES_ROWS * count, THI_SAMPLE_JUDGE, &all));
+    THI_TRY(code(f->ctx, lik->latents, &all));
     f->spec.lik = gaussian;
-    f->shared_kernel = true;
-    THI_TRY(thi_compare_kernels(f, &rows, winner));
-    THI_TRY(learn_more(f, source, lik->latents, rows.n, winner));
+    f->shared_kernel = several;
+    if (several) {
+        THI_TRY(thi_compare_kernels(f, &rows, winner));
+    }
+    THI_TRY(thi_choose_scales(f, true, &all, &rows, winner));
+    if (several) {
+        THI_TRY(learn_more(f, source, lik->latents, rows.n, winner));
+    }
 out:
     f->spec.lik = lik;
     thiele_likelihood_destroy(gaussian);
+    thi_rows_free(&all);
     thi_rows_free(&rows);
     return status;
 }
@@ -134,11 +149,14 @@ static thiele_status scale(thi_fitting *f, const thi_rows *train, const thi_rows
     THI_TRY(thi_alloc(f->ctx, &column, (size_t)f->hypers.count, sizeof *column));
     thi_hypers_keep(&f->hypers, column);
     for (int k = 0; k < SCALES && !thi_driver_stopped(f->driver); k++) {
-        double log_scale = log(LEAST_SCALE) + k * log(MOST_SCALE / LEAST_SCALE) / (SCALES - 1);
+        double log_scale = k * log(TIMES);
         THI_TRY(scale_to(f, column, log_scale));
         THI_TRY(thi_judge_objective(f->ctx, &f->spec, &thi_objective_dense, train, others, &score));
-        at = score > best ? log_scale : at;
-        best = fmax(best, score);
+        if (k > 0 && !(score > best + GAIN * fabs(best))) {
+            break;
+        }
+        at = log_scale;
+        best = score;
     }
     THI_TRY(scale_to(f, column, at));
 out:
@@ -156,12 +174,26 @@ static thi_rows part(const thi_rows *rows, int64_t first, int64_t count)
     return view;
 }
 
+/*
+ * Two classes learn by their own bound, which is quick and as good, but whether each input has a length-scale of its
+ * own is not for a bound to say: where they have one together, learning goes on from it.
+ */
+static thiele_status begin_two(thi_fitting *f, const thi_named *winner)
+{
+    thi_forget_prior(f);
+    return f->tied ? thi_take_kernels(f, winner) : thi_make_prior(f, f->kernels);
+}
+
 thiele_status thi_choose_for_labels(thi_fitting *f, const thi_source *source, int64_t count)
 {
     thi_rows all = {0};
     thi_named winner = {0};
     thiele_status status;
     THI_TRY(regress(f, source, count, &winner));
+    if (f->spec.lik->latents == 1) {
+        THI_TRY(begin_two(f, &winner));
+        goto out;
+    }
     THI_TRY(thi_take_kernels(f, &winner));
     THI_TRY(thi_source_sample(source, f->ctx, 2 * count, THI_SAMPLE_JUDGE, &all));
     thi_rows train = part(&all, 0, all.n / 2), others = part(&all, train.n, all.n - train.n);

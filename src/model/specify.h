@@ -35,6 +35,7 @@ struct thi_fitting {
     bool open_noise;     /* Gaussian noise is a guess that may be changed */
     const char *kernels; /* their text, borrowed */
     bool shared_kernel;  /* one for all latent functions, with its parameters */
+    bool tied;           /* length-scales of a kernel are learned as one */
     thi_rival rival[THI_RIVALS];
     int rivals;
     const thi_named *begins;      /* of a rival: where it begins; NULL: it is none. Borrowed */

@@ -155,6 +155,7 @@ out:
 thiele_status thi_exact_loo(const thi_exact *exact, thiele_context *ctx, double *mean, double *variance)
 {
     int64_t n = exact->shape.n;
+    int P = exact->shape.targets;
     thi_matrix V;
     thiele_status status = thi_matrix_alloc(&V, ctx, n, COLUMNS < n ? COLUMNS : n);
     for (int64_t first = 0; status == THIELE_OK && first < n; first += V.cols) {
@@ -169,7 +170,10 @@ thiele_status thi_exact_loo(const thi_exact *exact, thiele_context *ctx, double 
         status = thi_tri_solve(ctx, THI_N, thi_matrix_block(exact->L, first, first, rows, rows), E);
         for (int64_t j = 0; j < cols; j++) {
             double c = thi_blas_dot(rows, E.data + j * rows, E.data + j * rows);
-            mean[first + j] = exact->shape.y[first + j] - exact->alpha[first + j] / c;
+            for (int p = 0; p < P; p++) {
+                int64_t at = (first + j) * P + p;
+                mean[at] = exact->shape.y[at] - exact->alpha[first + j + p * n] / c;
+            }
             variance[first + j] = 1.0 / c;
         }
     }

@@ -51,8 +51,8 @@ thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const t
 thiele_status thi_exact_gradient(thi_exact *exact, thiele_context *ctx, const thi_prior *prior, double *theta_bar,
                                  double *mean_bar, double *log_noise_bar);
 /*
- * Leave-one-out predictions of y (noise included): y_i - alpha_i / c_i and 1 / c_i, c = diag((L L')^-1) (Rasmussen and
- * Williams section 5.4.2). Needs the factor. n^3/3 flops, n x 256 doubles.
+ * Leave-one-out predictions of y (P x n, noise included) and their variances: y_i - alpha_i / c_i and 1 / c_i, c =
+ * diag((L L')^-1) (Rasmussen and Williams section 5.4.2). Needs the factor. n^3/3 flops, n x 256 doubles.
  */
 thiele_status thi_exact_loo(const thi_exact *exact, thiele_context *ctx, double *mean, double *variance);
 

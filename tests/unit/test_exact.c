@@ -190,6 +190,37 @@ static void test_leave_one_out(void **state)
     }
 }
 
+/* Of several targets those of each by itself. */
+static void test_leave_one_out_of_several(void **state)
+{
+    fixture *f = *state;
+    enum { P = 3 };
+    double noise = 0.07, y[P * N], mean[P * N], variance[N], alone_y[N], alone_mean[N], alone_variance[N];
+    thi_exact exact = {0}, alone;
+    thi_prior prior = prior_of(f);
+    for (int k = 0; k < P * N; k++) {
+        y[k] = f->y[k / P] * (1 + k % P) + sin(k % P * f->X[k / P * D]);
+    }
+    const thi_exact_shape shape = {N, P, f->X, y};
+    assert_ok(f->ctx, thi_exact_open_shape(&exact, f->ctx, &shape));
+    assert_ok(f->ctx, thi_exact_condition(&exact, f->ctx, &prior, noise));
+    assert_ok(f->ctx, thi_exact_loo(&exact, f->ctx, mean, variance));
+    thi_exact_close(&exact);
+    for (int p = 0; p < P; p++) {
+        for (int i = 0; i < N; i++) {
+            alone_y[i] = y[i * P + p];
+        }
+        assert_ok(f->ctx, thi_exact_open(&alone, f->ctx, N, f->X, alone_y));
+        assert_ok(f->ctx, thi_exact_condition(&alone, f->ctx, &prior, noise));
+        assert_ok(f->ctx, thi_exact_loo(&alone, f->ctx, alone_mean, alone_variance));
+        thi_exact_close(&alone);
+        for (int i = 0; i < N; i++) {
+            assert_near(mean[i * P + p], alone_mean[i], 1e-10, 1e-10);
+            assert_near(variance[i], alone_variance[i], 1e-12, 0.0);
+        }
+    }
+}
+
 static void test_joint(void **state)
 {
     fixture *f = *state;
@@ -266,6 +297,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_targets, setup, teardown),
         cmocka_unit_test_setup_teardown(test_chain_rule, setup, teardown),
         cmocka_unit_test_setup_teardown(test_leave_one_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_leave_one_out_of_several, setup, teardown),
         cmocka_unit_test_setup_teardown(test_joint, setup, teardown),
         cmocka_unit_test_setup_teardown(test_interpolation, setup, teardown),
         cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
