@@ -21,6 +21,9 @@ enum { HALVINGS = 48, CELLS = 512 };
 enum { FEW_COUNTS = 128 };
 /* Each value of F is a sum over components: of the draws of a chain there are too many. */
 enum { MOST_COMPONENTS = 16 };
+/* Where a law lies: Phi(-1), 1/2, Phi(1). */
+static const double levels[] = {0.15865525393145705, 0.5, 0.84134474606854295};
+enum { LEVELS = sizeof levels / sizeof *levels };
 
 typedef struct side {
     const thi_known_law *law;
@@ -200,18 +203,35 @@ static void row_anew(void *law)
     ((thi_row_cdf *)law)->again = false;
 }
 
-/* quantile: three of each output. */
+/* The quantiles that an integral over y has, in place of those that were looked for. */
+static thiele_status take_quantiles(thi_row_cdf *cdf, thi_known_law *law)
+{
+    thiele_status status = THIELE_OK;
+    double *const place[LEVELS] = {&law->low, &law->mid, &law->high};
+    for (int j = 0; j < LEVELS && status == THIELE_OK; j++) {
+        status = thi_law_quantile(cdf->law, levels[j], place[j]);
+    }
+    return status;
+}
+
+/* quantile: three of each output; NULL where the law is had by its density. */
 static thiele_status row_crps(thi_expect *expect, thiele_context *ctx, const thi_marginals *row, const double *y,
                               const double *quantile, double *out)
 {
     thiele_status status = THIELE_OK;
     for (int p = 0; p < expect->lik->outputs && status == THIELE_OK; p++) {
-        const double *own = quantile + 3 * (int64_t)p;
         thi_row_cdf cdf = {.expect = expect, .row = *row, .output = p};
-        thi_known_law law = {row_cdf, row_anew, &cdf, expect->lik->ops->support, own[0], own[1], own[2]};
+        thi_known_law law = {row_cdf, row_anew, &cdf, expect->lik->ops->support, NAN, NAN, NAN};
         out[p] = NAN;
+        if (quantile != NULL) {
+            const double *own = quantile + LEVELS * (int64_t)p;
+            law.low = own[0];
+            law.mid = own[1];
+            law.high = own[2];
+        }
         if (!isnan(y[p])) {
             THI_TRY(thi_row_cdf_prepare(&cdf, ctx));
+            THI_TRY(quantile != NULL ? THIELE_OK : take_quantiles(&cdf, &law));
             THI_TRY(thi_crps(&law, ctx, y[p], &out[p]));
         }
     }
@@ -231,9 +251,6 @@ static void closed(const thiele_likelihood *lik, const thi_marginals *m, const d
 thiele_status thi_mixture_crps(thi_expect *expect, thiele_context *ctx, const thi_marginals *m, const double *y,
                                double *out)
 {
-    /* Phi(-1), 1/2, Phi(1) */
-    static const double levels[] = {0.15865525393145705, 0.5, 0.84134474606854295};
-    enum { LEVELS = sizeof levels / sizeof *levels };
     const thiele_likelihood *lik = expect->lik;
     double *quantile = NULL;
     thiele_status status = THIELE_OK;
@@ -251,13 +268,16 @@ thiele_status thi_mixture_crps(thi_expect *expect, thiele_context *ctx, const th
         closed(lik, m, y, out);
         return THIELE_OK;
     }
-    THI_TRY(thi_alloc(ctx, &quantile, (size_t)(LEVELS * lik->outputs * m->n), sizeof *quantile));
-    THI_TRY(thi_mixture_quantiles(expect, ctx, m, LEVELS, levels, quantile));
+    if (thi_has_cdf(lik)) {
+        THI_TRY(thi_alloc(ctx, &quantile, (size_t)(LEVELS * lik->outputs * m->n), sizeof *quantile));
+        THI_TRY(thi_mixture_quantiles(expect, ctx, m, LEVELS, levels, quantile));
+    }
     for (int64_t i = 0; i < m->n; i++) {
         int64_t first = i * lik->outputs;
         thi_marginals row;
         THI_TRY(thi_gather(expect->space, ctx, m, i, &row));
-        THI_TRY(row_crps(expect, ctx, &row, y + first, quantile + LEVELS * first, out + first));
+        const double *own = quantile != NULL ? quantile + LEVELS * first : NULL;
+        THI_TRY(row_crps(expect, ctx, &row, y + first, own, out + first));
     }
 out:
     thi_free(quantile);

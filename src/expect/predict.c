@@ -14,7 +14,7 @@
 #include "expect/predictive_distribution.h"
 
 /* Draws of a distribution that is made of hundreds of densities; of a density that few others have seen. */
-enum { FEW_DRAWS = 64, MANY_DRAWS = 8192 };
+enum { FEW_DRAWS = 128, MANY_DRAWS = 8192 };
 
 static thiele_status sweep(thi_space *space, thiele_context *ctx, thi_rule *rule, int64_t count,
                            const thi_integrand *in, const thi_block_rows *rows, double *result)

@@ -5,7 +5,8 @@
  *   psi(z) = log p(y | mu + sd z) - |z|^2/2,
  * found by search, not by derivatives: with one latent by panels that shrink towards the mode and the bends, with two
  * or three by the ladder again, recentred at the mode and scaled by the width of psi along each axis. More latents, and
- * models whose expectations are had by draws: quasi-random points around mu, and more of them where few count.
+ * models whose expectations are had by draws: quasi-random points around mu; where few of them count, the mode again,
+ * or more points.
  */
 #include <float.h>
 #include <math.h>
@@ -13,9 +14,12 @@
 
 #include "expect/integrate.h"
 #include "expect/parallel.h"
+#include "linalg/vector.h"
 
 /* A drop of psi by this much can't be seen in the integral. */
 static const double DROP = 60;
+/* The most latents of a row that is done around its mode. */
+enum { MOST_PEAKED = 3 };
 
 /* --- sums of exponentials: results M (the largest exponent) and sum of w exp(. - M); a zero sum means nothing yet - */
 
@@ -37,21 +41,24 @@ static double exponent(int64_t Q, double l, const double *t, const double *centr
 static void reduce_exponentials(const thi_integrand *in, const thi_points *p, double *result)
 {
     int64_t Q = in->lik->latents;
-    double largest = result[1] > 0 ? result[0] : -INFINITY;
+    double largest = result[1] > 0 ? result[0] : -INFINITY, *e = in->scratch;
+    bool wrong = isnan(result[1]);
     for (int64_t k = 0; k < p->count; k++) {
-        double l = p->value[p->at + k];
-        largest = fmax(largest, exponent(Q, l, p->z + k * Q, p->centre));
-        result[1] = isnan(l) ? NAN : result[1];
+        e[k] = exponent(Q, p->value[p->at + k], p->z + k * Q, p->centre);
+        largest = e[k] > largest ? e[k] : largest;
+        wrong = wrong || e[k] != e[k];
     }
-    if (!(largest > -INFINITY) || isnan(result[1])) {
+    result[1] = wrong ? NAN : result[1];
+    if (!(largest > -INFINITY) || wrong) {
         return;
     }
     double sum = result[1] > 0 ? result[1] * exp(result[0] - largest) : 0;
     for (int64_t k = 0; k < p->count; k++) {
-        sum += p->w[k] * exp(exponent(Q, p->value[p->at + k], p->z + k * Q, p->centre) - largest);
+        e[k] -= largest;
     }
+    thi_vector()->exp(p->count, e, e);
     result[0] = largest;
-    result[1] = sum;
+    result[1] = sum + thi_weigh(p->count, p->w, e);
 }
 
 static double log_sum(const double *result)
@@ -72,6 +79,7 @@ static thi_integrand exponentials(const thi_space *space)
     return (thi_integrand){.lik = space->lik,
                            .values = 1 + 2 * (int64_t)space->Q,
                            .results = 2,
+                           .scratch = space->scratch,
                            .evaluate = evaluate_density,
                            .reduce = reduce_exponentials,
                            .settled = settled_exponentials};
@@ -91,8 +99,8 @@ static void reduce_panel(const thi_integrand *in, const thi_points *p, double *r
 typedef struct peak {
     thi_space *space;
     const double *y, *mu, *sd;
-    double m[3], s[3]; /* the mode in z, and its width along each axis */
-    double top;        /* psi there */
+    double m[MOST_PEAKED], s[MOST_PEAKED]; /* the mode in z, and its width along each axis */
+    double top;                            /* psi there */
 } peak;
 
 /* psi at `count` places along axis q, the other coordinates being those of the mode. NaN counts as impossible here:
@@ -341,25 +349,38 @@ static bool misses_mass(const thi_space *space, const double *y, double mu, doub
 /* A sum that fewer points than this make up is not to be trusted. */
 static const double LEAST_SEEN = 16;
 
-static thiele_status by_draws(thi_space *space, thiele_context *ctx, const thi_block_rows *rows, double *out)
+/* Rows that few points made up, into space->pending; returns how many. */
+static int64_t find_unseen(thi_space *space, const thi_block_rows *rows)
 {
-    thi_integrand in = exponentials(space);
-    double *result = space->result;
-    thiele_status status = thi_average(space, ctx, &in, rows, result);
-    thi_block_rows again = *rows;
-    again.row = space->pending;
-    again.count = 0;
-    for (int64_t r = 0; r < rows->count && status == THIELE_OK && !space->coarse; r++) {
+    int64_t count = 0;
+    for (int64_t r = 0; r < rows->count && !space->coarse; r++) {
         int i = rows->row[r];
-        if (result[2 * i + 1] * (double)space->scattered < LEAST_SEEN) {
-            space->pending[again.count++] = i;
+        if (space->result[2 * i + 1] * (double)space->scattered < LEAST_SEEN) {
+            space->pending[count++] = i;
         }
     }
+    return count;
+}
+
+/* Few latents have a peak to go to, many have more points. */
+static thiele_status by_draws(thi_space *space, thiele_context *ctx, const thi_block_rows *rows, double *out)
+{
+    int64_t P = space->P, Q = space->Q;
+    thi_integrand in = exponentials(space);
+    thiele_status status = thi_average(space, ctx, &in, rows, space->result);
+    thi_block_rows again = *rows;
+    again.row = space->pending;
+    again.count = status == THIELE_OK && Q > MOST_PEAKED ? find_unseen(space, rows) : 0;
     if (again.count > 0) {
-        status = thi_average_again(space, ctx, &in, &again, result);
+        status = thi_average_again(space, ctx, &in, &again, space->result);
     }
     for (int64_t r = 0; r < rows->count && status == THIELE_OK; r++) {
-        out[rows->row[r]] = log_sum(result + 2 * rows->row[r]);
+        int64_t i = rows->row[r];
+        thi_block_rows one = {1, rows->row + r, rows->y, rows->mu, rows->sd, NULL};
+        out[i] = log_sum(space->result + 2 * i);
+        if (Q <= MOST_PEAKED && find_unseen(space, &one) > 0) {
+            status = around_peak(space, ctx, rows->y + i * P, rows->mu + i * Q, rows->sd + i * Q, &out[i]);
+        }
     }
     return status;
 }

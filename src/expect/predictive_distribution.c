@@ -15,6 +15,43 @@ enum { FEW_COUNTS = 128 };
 /* So many cells are enough for any density; one that needs more is rough from rounding, and is asked for less. */
 enum { EASY = 256 };
 
+/* --- the polynomial of a cell --------------------------------------------------------------------------------------
+ */
+
+/* P_0 .. P_N of Legendre at t. */
+static void polynomials(double t, double *P)
+{
+    P[0] = 1;
+    P[1] = t;
+    for (int i = 1; i < N; i++) {
+        P[i + 1] = ((2 * i + 1) * t * P[i] - i * P[i - 1]) / (i + 1);
+    }
+}
+
+/* What the values at the nodes of a cell are multiplied with: c_i = sum_j to[i][j] value_j. */
+static void make_projection(double to[N][N])
+{
+    double P[N + 1];
+    for (int j = 0; j < N; j++) {
+        const double *node = thi_legendre[j < N / 2 ? j : N - 1 - j];
+        polynomials(j < N / 2 ? -node[0] : node[0], P);
+        for (int i = 0; i < N; i++) {
+            to[i][j] = (i + 0.5) * node[1] * P[i];
+        }
+    }
+}
+
+/* The polynomial through the nodes of a cell: g = sum_i c_i P_i on (-1, 1). */
+static void coefficients(const thi_law *law, const thi_cell *cell, double *c)
+{
+    for (int i = 0; i < N; i++) {
+        c[i] = 0;
+        for (int j = 0; j < N; j++) {
+            c[i] += law->projection[i][j] * cell->value[j];
+        }
+    }
+}
+
 /* --- refinement --------------------------------------------------------------------------------------------------- */
 
 /* What the sums of all cells together are good to; what they need be where draws have made the densities. */
@@ -54,6 +91,32 @@ static bool agree(const refinement *r, const thi_cell *whole, const thi_cell *le
         same = difference <= noise * fabs(whole->sum[j]) + tolerance_of(r->law) * patience * r->scale[j] + DBL_MIN;
     }
     return same;
+}
+
+/*
+ * Whether the terms of high degree say that a cell is resolved, as good as draws make it: those that moments shift to
+ * the rule's own degree too. Halves, which would cost twice as many densities, need not be asked then.
+ */
+static bool is_smooth(const refinement *r, const thi_cell *cell)
+{
+    enum { SHIFTED = 4 };
+    const thi_law *law = r->law;
+    double c[N], tail = 0, half = 0.5 * (cell->high - cell->low), reach = 1;
+    double centre = thi_to_support(law->support, law->peak.at);
+    double far = fmax(fabs(thi_to_support(law->support, cell->low) - centre),
+                      fabs(thi_to_support(law->support, cell->high) - centre));
+    bool smooth = law->expect->space->scattered > 0 && law->support != THI_SUPPORT_COUNT;
+    if (!smooth) {
+        return false;
+    }
+    coefficients(law, cell, c);
+    for (int i = N - SHIFTED; i < N; i++) {
+        tail += fabs(c[i]);
+    }
+    for (int j = 0; j < (law->moments ? 3 : 1) && smooth; j++, reach *= far) {
+        smooth = tail * half * reach <= BY_DRAWS * fabs(cell->sum[j]) + tolerance_of(law) * r->scale[j];
+    }
+    return smooth;
 }
 
 static void accept(thi_law *law, const thi_cell *cell)
@@ -144,7 +207,7 @@ static thiele_status begin(refinement *r, int borders)
         const thi_cell *cell = &law->stack[c];
         double least = 1e-3 * tolerance_of(law);
         bool seen = cell->sum[0] > least * r->scale[0] || (law->moments && cell->sum[2] > least * r->scale[2]);
-        if (thi_cell_exact(law, cell) || !seen) {
+        if (thi_cell_exact(law, cell) || !seen || is_smooth(r, cell)) {
             accept(law, cell);
         } else {
             law->stack[r->waiting++] = *cell;
@@ -164,6 +227,7 @@ thiele_status thi_law_create(thi_law **out, thi_expect *expect, thiele_context *
     THI_TRY(thi_alloc(ctx, &law, 1, sizeof *law));
     law->expect = expect;
     law->support = expect->lik->ops->support;
+    make_projection(law->projection);
     THI_TRY(thi_alloc(ctx, &law->y, (size_t)P, sizeof *law->y));
     THI_TRY(thi_alloc(ctx, &law->cell, THI_CELLS_MAX, sizeof *law->cell));
     THI_TRY(thi_alloc(ctx, &law->stack, THI_CELLS_MAX, sizeof *law->stack));
@@ -246,30 +310,6 @@ out:
 
 /* --- quantiles ---------------------------------------------------------------------------------------------------- */
 
-/* P_0 .. P_N of Legendre at t. */
-static void polynomials(double t, double *P)
-{
-    P[0] = 1;
-    P[1] = t;
-    for (int i = 1; i < N; i++) {
-        P[i + 1] = ((2 * i + 1) * t * P[i] - i * P[i - 1]) / (i + 1);
-    }
-}
-
-/* The polynomial through the nodes of a cell: g = sum_i c_i P_i on (-1, 1). */
-static void coefficients(const thi_cell *cell, double *c)
-{
-    double P[N + 1];
-    memset(c, 0, N * sizeof *c);
-    for (int j = 0; j < N; j++) {
-        const double *node = thi_legendre[j < N / 2 ? j : N - 1 - j];
-        polynomials(j < N / 2 ? -node[0] : node[0], P);
-        for (int i = 0; i < N; i++) {
-            c[i] += (i + 0.5) * node[1] * P[i] * cell->value[j];
-        }
-    }
-}
-
 /* Its integral from -1 to t, that of P_i being (P_{i+1} - P_{i-1})/(2i + 1), and its value there. */
 static double integral_to(const double *c, double t, double *value)
 {
@@ -284,10 +324,10 @@ static double integral_to(const double *c, double t, double *value)
 }
 
 /* Where that integral is `mass`: Newton, bisection where it leaves the bracket. */
-static double within(const thi_cell *cell, double mass)
+static double within(const thi_law *law, const thi_cell *cell, double mass)
 {
     double c[N], half = 0.5 * (cell->high - cell->low), low = -1, high = 1, t = 0;
-    coefficients(cell, c);
+    coefficients(law, cell, c);
     for (int step = 0; step < 100 && high - low > 1e-15; step++) {
         double slope, excess = half * integral_to(c, t, &slope) - mass;
         low = excess < 0 ? t : low;
@@ -350,7 +390,7 @@ thiele_status thi_law_quantile(thi_law *law, double p, double *y)
     if (law->support == THI_SUPPORT_COUNT) {
         return count_within(law, *cell, target - cell->before, y);
     }
-    *y = thi_to_support(law->support, within(cell, target - cell->before));
+    *y = thi_to_support(law->support, within(law, cell, target - cell->before));
     return THIELE_OK;
 }
 
@@ -397,7 +437,7 @@ thiele_status thi_law_cdf(thi_law *law, double y, double *p)
         status = counts_below(law, cell, floor(x) + 1, &mass);
     } else if (x >= cell->low) {
         double c[N], value, half = 0.5 * (cell->high - cell->low);
-        coefficients(cell, c);
+        coefficients(law, cell, c);
         mass = half * integral_to(c, (x - cell->low) / half - 1, &value);
     }
     *p = fmin(fmax((cell->before + mass) / total, 0), 1);

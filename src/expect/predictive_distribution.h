@@ -65,6 +65,7 @@ typedef struct thi_law {
     int cells;
     thi_cell *cell; /* ascending */
     double mean, variance;
+    double projection[THI_CELL_NODES][THI_CELL_NODES]; /* from values at nodes to Legendre coefficients */
     /* work space */
     thi_cell *stack;
     double *points, *mu, *v, *log_p, *border;

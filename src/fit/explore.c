@@ -63,8 +63,10 @@ static thiele_status search(const thi_problem *problem, const thi_objective *obj
     thi_fit_settings settings = {s->restarts, EXPLORE_ITERATIONS, TOLERANCE};
     double begun = thi_seconds(), before = (double)result->evaluations;
     problem->hypers->most_scales = thi_scales_apart((double)rows->n);
+    problem->hypers->alike = thi_latents_alike(&problem->spec->latents, problem->spec->lik);
     thiele_status status = thi_search(problem, objective, rows, &settings, result, NULL);
     problem->hypers->most_scales = 0;
+    problem->hypers->alike = false;
     if (status == THIELE_OK) {
         double evaluations = (double)result->evaluations - before;
         thi_budget_took(problem->driver, evaluations * objective->cubes * pow((double)rows->n, 3.0),

@@ -37,6 +37,7 @@ typedef struct thi_hypers {
     int noise;       /* which is the noise variance of a Gaussian likelihood; -1: none */
     int most_scales; /* length-scales of a kernel that may go apart; more keep their proportions. 0: any number */
     bool tied;       /* those of each kernel keep their proportions, however few they are */
+    bool alike;      /* the kernels of all latent functions move together */
 } thi_hypers;
 
 /*
@@ -82,7 +83,10 @@ int thi_scales_apart(double rows);
  * that are of one kind (pixels), whose rare ones would have too much weight otherwise. False: there is none.
  */
 bool thi_scales_share_unit(thi_hypers *hypers, const thi_latents *latents, int most);
-/* Slopes of the hypers such that length-scales beyond hypers->most_scales move together. */
+/* Whether the latent functions play one part each of the same kind, and have kernels of the same form. */
+bool thi_latents_alike(const thi_latents *latents, const thiele_likelihood *lik);
+/* Slopes of the hypers such that length-scales beyond hypers->most_scales, and kernels that are alike, move together.
+ */
 void thi_scales_tie(const thi_hypers *hypers, const thi_latents *latents, double *gradient);
 
 #endif

@@ -19,6 +19,8 @@ enum { INNER_STEPS = 100 };
  * function. (A hundredth of it ends at the same bounds, and takes twice as many passes.)
  */
 static const double PRECISE = 0.01;
+/* By draws (g, h) are not exactly the slopes of E: what smaller steps gain is not there. */
+static const double PRECISE_BY_DRAWS = 0.1;
 
 typedef struct nested {
     thi_vfit *fit;
@@ -106,9 +108,17 @@ out:
     return status;
 }
 
+/* Of the fixed point, nats. */
+static double inner_tolerance(const thi_vfit *fit, bool coarse)
+{
+    const thi_spec *spec = fit->problem.spec;
+    double precise = thi_expect_is_drawn(spec->lik, spec->expectation) ? PRECISE_BY_DRAWS : PRECISE;
+    return (coarse ? 1.0 : precise) * outer_tolerance(fit);
+}
+
 thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations, bool coarse)
 {
-    nested n = {.fit = fit, .best_value = -INFINITY, .inner = (coarse ? 1.0 : PRECISE) * outer_tolerance(fit)};
+    nested n = {.fit = fit, .best_value = -INFINITY, .inner = inner_tolerance(fit, coarse)};
     /* At the fixed point it does not matter where sites stay; in w no digits are lost on the way. */
     fit->white = true;
     thiele_status status;

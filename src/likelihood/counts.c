@@ -10,6 +10,7 @@
 #include "likelihood/formulas/counts.h"
 #include "likelihood/incomplete.h"
 #include "likelihood/rows.h"
+#include "linalg/vector.h"
 
 static thiele_status one_parameter(thiele_likelihood *lik, thiele_context *ctx, const char *name, double value,
                                    bool positive, bool fixed)
@@ -24,15 +25,45 @@ static thiele_status one_parameter(thiele_likelihood *lik, thiele_context *ctx, 
 
 /* --- poisson --- */
 
+/* eta = f + offset and m = exp(eta) of at most BUFFER rows. */
+enum { BUFFER = 256 };
+
+static void rates(const thiele_likelihood *lik, int64_t n, const double *f, double *eta, double *m)
+{
+    for (int64_t i = 0; i < n; i++) {
+        eta[i] = f[i] + lik->value[0];
+    }
+    thi_vector()->exp(n, eta, m);
+}
+
 static void poisson_log_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {
-    thi_rows_density(lik, n, y, f, out, thi_poisson_constant, thi_poisson_density);
+    double eta[BUFFER], m[BUFFER], last = NAN, c = 0; /* points of a row have one constant */
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = i % BUFFER;
+        if (k == 0) {
+            rates(lik, n - i < BUFFER ? n - i : BUFFER, f + i, eta, m);
+        }
+        if (y[i] != last) {
+            last = y[i];
+            c = isnan(last) ? 0 : thi_poisson_constant(thi_values_of(lik), last);
+        }
+        out[i] = isnan(last) ? 0 : c > -INFINITY ? thi_poisson_at_rate(c, last, eta[k], m[k]) : -INFINITY;
+    }
 }
 
 static void poisson_derivatives(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *d1,
                                 double *d2)
 {
-    thi_rows_derivatives(lik, n, y, f, d1, d2, thi_poisson_derivatives);
+    double eta[BUFFER], m[BUFFER];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = i % BUFFER;
+        if (k == 0) {
+            rates(lik, n - i < BUFFER ? n - i : BUFFER, f + i, eta, m);
+        }
+        d1[i] = isnan(y[i]) ? 0 : y[i] - m[k];
+        d2[i] = isnan(y[i]) ? 0 : -m[k];
+    }
 }
 
 static void poisson_phi(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *dphi)

@@ -75,9 +75,13 @@ static double density_at(const thiele_likelihood *lik, const double *y, const do
     return value;
 }
 
-/* Whether f and -f are as likely: at two places, which no density is by chance. */
+/*
+ * Whether f and -f are as likely: at two places, which no density is by chance. Their coordinates have no order: those
+ * of a class between others would be balanced by symmetry.
+ */
 static bool custom_even(const thiele_likelihood *lik, const double *y, double *f)
 {
+    static const double GOLDEN = 0.61803398874989485;
     if (all_missing(lik->outputs, y)) {
         return false;
     }
@@ -85,7 +89,8 @@ static bool custom_even(const thiele_likelihood *lik, const double *y, double *f
         double there[2];
         for (int side = 0; side < 2; side++) {
             for (int q = 0; q < lik->latents; q++) {
-                f[q] = (side == 0 ? size : -size) * (1.0 + 0.3 * (q % 5));
+                double turn = GOLDEN * (q + 1.0), share = turn - floor(turn);
+                f[q] = (side == 0 ? size : -size) * (0.5 + share * (1.0 + share));
             }
             there[side] = density_at(lik, y, f);
         }

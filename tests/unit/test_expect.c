@@ -276,8 +276,8 @@ static void ask_replicas(thiele_likelihood *lik, rows *r, way how)
 
 /*
  * The mean over the replicas lies within 4 standard errors of the best method's answer. Least squares have a bias of
- * order 1/draws beside: at most a quarter of the standard deviation of one controlled answer, which `spread` keeps for
- * the ways that follow.
+ * order 1/draws beside, where errors go as its root: at most a tenth of the standard deviation of one controlled
+ * answer, which `spread` keeps for the ways that follow.
  */
 static void check_draws(thiele_likelihood *lik, const double *y, const double *mu, const double *v, way how,
                         double *spread)
@@ -301,7 +301,7 @@ static void check_draws(thiele_likelihood *lik, const double *y, const double *m
             square += away * away / REPLICAS;
         }
         double deviation = sqrt(fmax(0, square - sum * sum)), error = deviation / sqrt(REPLICAS - 1);
-        double bias = how == REGRESSION ? 0.25 * spread[k] : 0;
+        double bias = how == REGRESSION ? 0.1 * spread[k] : 0;
         spread[k] = how == CONTROLLED ? deviation : spread[k];
         if (!(fabs(sum) <= 4 * error + bias + 1e-7 * (1 + fabs(want)))) {
             fail_msg("%s: number %d is off by %.3g, standard error %.3g, controlled %.3g", thiele_likelihood_name(lik),
@@ -332,7 +332,23 @@ static void test_draws(void **state)
     test_all_likelihoods(draws_of);
 }
 
-/* Scrambled Sobol points: the error falls nearly as 1/n for a smooth mean, in one dimension and in ten. */
+/* The root mean square of the errors of g. */
+static double usual_error(const rows *a, const rows *b, const thiele_likelihood *lik)
+{
+    double sum = 0;
+    int64_t count = (int64_t)a->n * lik->latents;
+    for (int64_t i = 0; i < count; i++) {
+        sum += (a->g[i] - b->g[i]) * (a->g[i] - b->g[i]);
+    }
+    return sqrt(sum / (double)count);
+}
+
+/*
+ * Scrambled Sobol points: the error falls nearly as 1/n for a smooth mean, in one dimension and in ten. With 512 points
+ * E, g and h are coefficients of least squares, without derivatives: g has the deviation of what the terms cannot
+ * express over the root of v times the points that the terms leave. Of ten latents that was 2e-3, and four times as
+ * much the largest of hundreds; a half more is allowed.
+ */
 static void test_quasi(void **state)
 {
     (void)state;
@@ -347,8 +363,8 @@ static void test_quasi(void **state)
         run(&a, lik, lik->latents <= 3 ? "quadrature" : "qmc:262144");
         run(&b, lik, "qmc:512");
         run(&c, lik, "qmc:8192");
-        /* Of ten latents with v = 1.5, the largest error of hundreds. */
-        assert_same(&b, &a, lik, 0, lik->latents == 1 ? 1e-3 : lik->latents == 3 ? 6e-3 : 1.2e-2);
+        assert_same(&b, &a, lik, 0, lik->latents == 1 ? 1e-3 : lik->latents == 3 ? 3e-3 : 1.2e-2);
+        assert_true(usual_error(&b, &a, lik) < (lik->latents <= 3 ? 1e-3 : 3e-3));
         assert_same(&c, &a, lik, 0, lik->latents == 1 ? 5e-5 : 1e-3);
         /* By regression on all scores, without derivatives. */
         thi_likelihood_ops poorer = *lik->ops;

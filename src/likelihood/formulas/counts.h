@@ -14,10 +14,16 @@ THI_POINTWISE double thi_poisson_constant(thi_values phi, double y)
     return y >= 0 ? -thi_lgamma(y + 1) : -INFINITY;
 }
 
+/* Given m = exp(eta). */
+THI_POINTWISE double thi_poisson_at_rate(double constant, double y, double eta, double m)
+{
+    return isinf(m) ? -INFINITY : constant + y * eta - m;
+}
+
 THI_POINTWISE double thi_poisson_density(thi_values phi, double constant, double y, double f)
 {
-    double eta = f + phi.value[0], m = exp(eta);
-    return isinf(m) ? -INFINITY : constant + y * eta - m;
+    double eta = f + phi.value[0];
+    return thi_poisson_at_rate(constant, y, eta, exp(eta));
 }
 
 THI_POINTWISE void thi_poisson_derivatives(thi_values phi, double y, double f, double *d)
