@@ -40,7 +40,7 @@ static thiele_status check(const thi_dfit *fit)
     }
     if (fit->settings->generalised && !thi_functions_may_stretch(fit->problem.spec->latents.kernel[0])) {
         return thi_fail(fit->problem.ctx, THIELE_ERROR_ARGUMENT,
-                        "basis functions with length-scales of their own need the kernel se, or se(ard), by itself");
+                        "basis functions with length-scales of their own need one kernel se, matern12, matern32 or matern52 by itself");
     }
     return THIELE_OK;
 }
@@ -167,6 +167,11 @@ static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
     fitted->jitter = pass->engine->jitter(pass->self);
     fit->result->alpha = fit->n_alpha;
     fit->result->beta = fit->n_beta;
+    fit->result->judged = fit->left_out.n > 0;
+    if (fit->result->judged) {
+        THI_TRY(thi_predictive_choose(fit->problem.ctx, &fit->left_out, fit->problem.spec, fit->problem.hypers,
+                                      fitted->latent));
+    }
 out:
     return status;
 }

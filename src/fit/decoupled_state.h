@@ -6,6 +6,7 @@
 #include "fit/decoupled.h"
 #include "fit/explore.h"
 #include "fit/pass.h"
+#include "fit/predictive.h"
 #include "optim/rules.h"
 #include "posterior/decoupled.h"
 
@@ -46,7 +47,6 @@ typedef struct thi_dfit {
     thi_decoupled_result *result;
     bool learn;          /* hyperparameters */
     thi_predictor found; /* by a variational fit: its basis is beta, and its q the first one; n = 0: there was none */
-    bool bound_noise;    /* the values are that fit's, the noise that of its bound */
     bool orthogonal;
     int64_t most_alpha, most_beta; /* the limits */
     int64_t n_alpha, n_beta;       /* functions so far */
@@ -56,6 +56,7 @@ typedef struct thi_dfit {
     thi_pass pass;
     thi_decoupled_bar bar; /* of the present evaluation */
     thi_batches batches;
+    thi_left_out left_out; /* rows as predictions without them see them; n = 0: none */
     double kl_alpha; /* the quadratic term of the KL where it is known: a holds still; NaN: it is estimated */
 } thi_dfit;
 

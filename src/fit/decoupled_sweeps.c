@@ -18,7 +18,7 @@
 #include "fit/budget.h"
 #include "fit/decoupled_sweep.h"
 
-enum { LEAST_ROWS = 32768, ROWS_A_FUNCTION = 4, HALVINGS = 5, FEWEST_SWEEPS = 3 };
+enum { LEAST_ROWS = 32768, ROWS_A_FUNCTION = 4, HALVINGS = 5, FEWEST_SWEEPS = 3, HELD = 2000, HELD_SHARE = 10 };
 /* Nats a row: a sweep that gains less is the last one. */
 static const double TOLERANCE = 1e-4;
 /* Curvatures are kept above this part of the largest: a likelihood that is not log-concave has some below zero. */
@@ -224,13 +224,33 @@ static int64_t rows_of(const thi_dfit *fit, int64_t most)
     return rows < fmin(ROWS_A_FUNCTION * (double)fit->n_alpha, (double)most) ? 0 : (int64_t)rows;
 }
 
-/* Sweeps over some of the rows until they gain little. */
-static thiele_status sweep_rows(thi_dfit *fit, int64_t rows, int sweeps)
+/* The rows that were held out, as the present q predicts them. */
+static thiele_status judge(const thi_sweep *s)
+{
+    thi_dfit *fit = s->fit;
+    thi_left_out *out = &fit->left_out;
+    int64_t most = fit->batches.largest, D = s->rows.dims;
+    thiele_status status = THIELE_OK;
+    for (int64_t first = 0; first < s->held.n; first += most) {
+        THI_TRY(fit->pass.engine->marginals(fit->pass.self, fit->problem.ctx, thi_least(most, s->held.n - first),
+                                            s->held.X + first * D, out->error2 + first, out->v + first));
+    }
+    for (int64_t i = 0; i < s->held.n; i++) {
+        double gap = s->held.y[i] - out->error2[i] - (s->held.offset != NULL ? s->held.offset[i] : 0.0);
+        out->error2[i] = gap * gap;
+    }
+    out->n = s->held.n;
+out:
+    return status;
+}
+
+/* Sweeps over some of the rows until they gain little, `held` of which only judge what comes of it. */
+static thiele_status sweep_rows(thi_dfit *fit, int64_t rows, int64_t held, int sweeps)
 {
     thi_sweep s;
     double value, before, began, tolerance = fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE;
     thiele_status status;
-    THI_TRY(thi_sweep_open(&s, fit, rows, 0));
+    THI_TRY(thi_sweep_open(&s, fit, rows, held));
     for (int i = 0; i < sweeps && !thi_driver_stopped(fit->problem.driver); i++) {
         began = thi_seconds();
         THI_TRY(look(&s, &before));
@@ -247,24 +267,46 @@ static thiele_status sweep_rows(thi_dfit *fit, int64_t rows, int sweeps)
         }
     }
     THI_TRY(thi_sweep_keep(&s));
+    THI_TRY(judge(&s));
 out:
     thi_sweep_close(&s);
     return status;
 }
 
+/* Rows to hold out, where a noise of predictions is to be found, and room for what they say. */
+static thiele_status hold_rows(thi_dfit *fit, int64_t *held)
+{
+    const thi_hypers *hypers = fit->problem.hypers;
+    bool wanted = hypers->noise >= 0 && !hypers->hyper[hypers->noise].fixed && fit->orthogonal && fit->n_alpha > 0;
+    thiele_status status = THIELE_OK;
+    *held = wanted ? thi_least(HELD, fit->problem.source->n / HELD_SHARE) : 0;
+    if (*held > 0) {
+        THI_TRY(thi_alloc(fit->problem.ctx, &fit->left_out.error2, (size_t)*held, sizeof *fit->left_out.error2));
+        THI_TRY(thi_alloc(fit->problem.ctx, &fit->left_out.v, (size_t)*held, sizeof *fit->left_out.v));
+    }
+out:
+    return status;
+}
+
+/* Where all rows are swept, those that were held out join the others in the end. */
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
 {
-    int64_t n = fit->problem.source->n, most = ROWS_A_FUNCTION * fit->n_alpha, rows = 0;
-    thiele_status status = THIELE_OK;
+    int64_t n = fit->problem.source->n, most = ROWS_A_FUNCTION * fit->n_alpha, rows = 0, held;
+    thiele_status status;
     most = thi_least(n, most > LEAST_ROWS ? most : LEAST_ROWS);
     thi_driver_phase(fit->problem.driver, "sweeps", sweeps);
+    THI_TRY(hold_rows(fit, &held));
+    int64_t beyond = n - most >= held ? held : 0;
     while (fit->n_alpha > 0 && rows < most && !thi_driver_stopped(fit->problem.driver)) {
         int64_t next = rows_of(fit, most);
         if (next < most && next < 2 * rows + 1) {
             break;
         }
         rows = next;
-        THI_TRY(sweep_rows(fit, rows, sweeps));
+        THI_TRY(sweep_rows(fit, rows + beyond, held, sweeps));
+    }
+    if (rows > 0 && beyond < held && !thi_driver_stopped(fit->problem.driver)) {
+        THI_TRY(sweep_rows(fit, rows, 0, sweeps));
     }
 out:
     return status;

@@ -24,6 +24,9 @@ static const struct {
     {"matern52(lengthscale~1.3) + linear(variance~0.3)", true, false, false},
     {"matern52(lengthscale~1.3) + linear(variance~0.3)", true, false, true},
     {"se(dims=2, lengthscale~1.1)", true, true, false},
+    {"matern52(ard, lengthscale~[0.9,1.4], variance~1.3)", true, true, true},
+    {"matern32(lengthscale~1.2, variance~0.8)", false, true, false},
+    {"matern12(dims=2, lengthscale~1.1)", true, true, true},
 };
 enum { MODELS = sizeof models / sizeof *models };
 

@@ -245,7 +245,7 @@ static void test_conduct(void **state)
     open_setting(&s, ctx, "gaussian", 50, near_values);
     thi_latents_clear(&s.spec.latents);
     thi_columns columns = {.dims = D, .columns = D};
-    assert_ok(ctx, thi_latents_make(&s.spec.latents, ctx, "matern32(ard)", "zero", &columns, 1, false));
+    assert_ok(ctx, thi_latents_make(&s.spec.latents, ctx, "rq(ard)", "zero", &columns, 1, false));
     settings.generalised = true;
     assert_fails(ctx, try_fit(&s, 3, &settings, 0.0), THIELE_ERROR_ARGUMENT, "length-scales of their own");
     close_setting(&s);
