@@ -47,6 +47,7 @@ static thiele_status variational_first(thi_dfit *fit)
     settings.optimizer = "natural";
     settings.batch = fit->settings->batch;
     settings.rate = 0.0;
+    settings.explored = &fit->explored;
     THI_TRY(thi_fit_variational(&fit->problem, &settings, &result, &fitted));
     fit->result->fit.evaluations += result.fit.evaluations;
     thi_predictor_clear(&fit->found);

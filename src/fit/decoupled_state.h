@@ -56,6 +56,7 @@ typedef struct thi_dfit {
     thi_pass pass;
     thi_decoupled_bar bar; /* of the present evaluation */
     thi_batches batches;
+    thi_starts explored;   /* values by exact regression on some rows, where a variational fit found others */
     thi_left_out left_out; /* rows as predictions without them see them; n = 0: none */
     double kl_alpha; /* the quadratic term of the KL where it is known: a holds still; NaN: it is estimated */
 } thi_dfit;
@@ -106,7 +107,7 @@ thiele_status thi_dfit_evaluate(thi_dfit *fit, int64_t t, thi_wanted wanted);
 /* Steps with the rate gamma_0, from t = 0 on; *last: the mean bound of the last quarter of them. */
 thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *last);
 /* --- decoupled_sweeps.c --- */
-/* Weights of the mean at their optimum for the present hyperparameters, by blocks of functions. */
+/* Weights of the mean at their optimum, by blocks of functions; hyperparameters on the way to those explored. */
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps);
 /* Functions of the mean that some of them have time for. */
 int64_t thi_dfit_swept(const thi_dfit *fit);

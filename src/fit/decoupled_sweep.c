@@ -65,6 +65,38 @@ out:
     return status;
 }
 
+int64_t thi_sweep_blocks(const thi_sweep *s)
+{
+    return s->partition.blocks + (s->fit->orthogonal && s->beta.n > 0);
+}
+
+thi_functions thi_sweep_block(const thi_sweep *s, int64_t i, double **w, const double **own)
+{
+    int64_t first = i < s->partition.blocks ? s->partition.start[i] : 0;
+    bool mean = i < s->partition.blocks;
+    *w = mean ? s->a + first : s->b;
+    *own = mean ? s->at_alpha + first : s->at_beta;
+    return mean ? thi_functions_part(&s->alpha, first, s->partition.start[i + 1] - first)
+                : thi_functions_part(&s->beta, 0, s->beta.n);
+}
+
+/* Numbers of the first blocks' matrices. */
+static int64_t gram_size(const thi_sweep *s, int64_t blocks)
+{
+    int64_t size = 0;
+    for (int64_t i = 0; i < blocks; i++) {
+        int64_t m = i < s->partition.blocks ? s->partition.start[i + 1] - s->partition.start[i] : s->beta.n;
+        size += m * m;
+    }
+    return size;
+}
+
+thi_matrix thi_sweep_gram(const thi_sweep *s, int64_t i)
+{
+    int64_t m = i < s->partition.blocks ? s->partition.start[i + 1] - s->partition.start[i] : s->beta.n;
+    return thi_matrix_view(s->gram + gram_size(s, i), m, m, m);
+}
+
 static thiele_status open_room(thi_sweep *s)
 {
     thi_dfit *fit = s->fit;
@@ -88,6 +120,9 @@ static thiele_status open_room(thi_sweep *s)
     THI_TRY(thi_matrix_alloc(&s->G, fit->problem.ctx, s->most, s->most));
     THI_TRY(thi_matrix_alloc(&s->part, fit->problem.ctx, THI_SWEEP_PORTION, s->most));
     THI_TRY(thi_alloc(fit->problem.ctx, &s->d, (size_t)s->most, sizeof *s->d));
+    if (s->covered) {
+        THI_TRY(thi_alloc_bare(fit->problem.ctx, &s->gram, (size_t)gram_size(s, thi_sweep_blocks(s)), sizeof *s->gram));
+    }
 out:
     return status;
 }
@@ -108,21 +143,6 @@ thiele_status thi_sweep_follow(thi_sweep *s, const thi_functions *block, const d
         }
     }
     return THIELE_OK;
-}
-
-int64_t thi_sweep_blocks(const thi_sweep *s)
-{
-    return s->partition.blocks + (s->fit->orthogonal && s->beta.n > 0);
-}
-
-thi_functions thi_sweep_block(const thi_sweep *s, int64_t i, double **w, const double **own)
-{
-    int64_t first = i < s->partition.blocks ? s->partition.start[i] : 0;
-    bool mean = i < s->partition.blocks;
-    *w = mean ? s->a + first : s->b;
-    *own = mean ? s->at_alpha + first : s->at_beta;
-    return mean ? thi_functions_part(&s->alpha, first, s->partition.start[i + 1] - first)
-                : thi_functions_part(&s->beta, 0, s->beta.n);
 }
 
 /* Marginals of the rows; where the noise is Gaussian, what it needs of them. */
@@ -230,6 +250,7 @@ void thi_sweep_close(thi_sweep *s)
     thi_functions_clear(&s->alpha);
     thi_functions_clear(&s->beta);
     thi_free(s->state);
+    thi_free(s->gram);
     thi_free(s->before);
     for (int k = 0; k < THI_SWEEP_DIRECTIONS; k++) {
         thi_free(s->change[k]);

@@ -32,7 +32,9 @@ typedef struct thi_sweep {
     double *change[THI_SWEEP_DIRECTIONS]; /* of the state, by the last sweeps; the first `changes` of them */
     int changes;
     bool covered;     /* the bound is that of Gaussian noise, with */
-    thi_dcover cover; /* and v = 0 here */
+    thi_dcover cover; /* and v = 0 here; all rows have one curvature, so that K_I,x K_x,I stays, of each block: */
+    double *gram;     /* one block after the other */
+    bool known;       /* after the first sweep */
     struct {
         double *v, *E, *g, *h, *root, *along;
     } at; /* rows */
@@ -47,6 +49,8 @@ void thi_sweep_close(thi_sweep *s);
 /* Blocks of functions; those of one, their weights and their <psi, f>. beta is the last one. */
 int64_t thi_sweep_blocks(const thi_sweep *s);
 thi_functions thi_sweep_block(const thi_sweep *s, int64_t i, double **w, const double **own);
+/* K_I,x K_x,I of a block, where it stays. */
+thi_matrix thi_sweep_gram(const thi_sweep *s, int64_t i);
 /* <psi, f> of all functions += those of the block's with weights d. */
 thiele_status thi_sweep_follow(thi_sweep *s, const thi_functions *block, const double *d);
 /* What was found, to the fit, whose engine has it then. */
