@@ -159,7 +159,11 @@ static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
     THI_TRY(take_steps(fit));
     fit->result->fit.stop = THIELE_STOP_ITERATIONS;
     if (sweeps > 0 && !thi_driver_stopped(fit->problem.driver)) {
-        THI_TRY(thi_dfit_sweeps(fit, sweeps));
+        thi_driver *driver = fit->problem.driver;
+        double deadline = thi_budget_keep(driver, thi_budget_seconds(driver, thi_dfit_last_flops(fit)));
+        status = thi_dfit_sweeps(fit, sweeps);
+        thi_budget_restore(driver, deadline);
+        THI_TRY(status);
     }
     THI_TRY(thi_dfit_last(fit));
     THI_TRY(pass->engine->freeze(pass->self, fit->problem.ctx, 0, fitted->latent));

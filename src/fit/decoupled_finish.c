@@ -55,6 +55,14 @@ static double size_of(const thi_dfit *fit, int64_t rows)
     return rows >= fit->problem.source->n ? 1.0 : (double)rows / ((double)rows + averaged);
 }
 
+/* Two passes, and the quadratic term of the KL. */
+double thi_dfit_last_flops(const thi_dfit *fit)
+{
+    double rows = fmin((double)fit->problem.source->n, (double)BATCHES * (double)fit->batches.largest);
+    double covariance = 2.0 * fit->problem.source->dims + 40.0, M = (double)fit->n_alpha, Mb = (double)fit->n_beta;
+    return 2.0 * rows * (M * covariance + 4.0 * Mb * Mb) + M * M * covariance;
+}
+
 thiele_status thi_dfit_last(thi_dfit *fit)
 {
     int64_t epoch = fit->batches.per_epoch, from = (fit->result->fit.iterations + epoch - 1) / epoch * epoch;

@@ -2,6 +2,7 @@
  * Where a decoupled fit begins: hyperparameters and beta. Those of a variational fit with as many inducing inputs are
  * best by a bound that the decoupled one, at the same values, is never below: with a = 0 it is that of q(u_beta) alone.
  */
+#include <math.h>
 #include <string.h>
 
 #include "fit/budget.h"
@@ -30,6 +31,14 @@ out:
     return status;
 }
 
+/* Lends a variational fit its share, or all but what sweeps take where that is more. */
+static double lend_time(const thi_dfit *fit)
+{
+    thi_driver *driver = fit->problem.driver;
+    double most = (1.0 - thi_budget_share(THI_SHARE_SMALL)) * thi_budget_left(driver);
+    return thi_budget_keep(driver, fmin(most, thi_budget_seconds(driver, thi_dfit_sweep_flops(fit))));
+}
+
 /* Hyperparameters and beta by a variational fit, which may have been given inducing inputs of its own. */
 static thiele_status variational_first(thi_dfit *fit)
 {
@@ -42,7 +51,7 @@ static thiele_status variational_first(thi_dfit *fit)
         int64_t affordable = thi_most(FEWEST_BETA, thi_first_inducing(fit->problem.driver, fit->problem.source, 1));
         fit->most_beta = affordable < fit->most_beta ? affordable : fit->most_beta;
     }
-    double deadline = thi_budget_lend(fit->problem.driver, THI_SHARE_VALUES);
+    double deadline = lend_time(fit);
     settings.inducing = fit->most_beta;
     settings.optimizer = "natural";
     settings.batch = fit->settings->batch;

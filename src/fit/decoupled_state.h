@@ -109,10 +109,14 @@ thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *
 /* --- decoupled_sweeps.c --- */
 /* Weights of the mean at their optimum, by blocks of functions; hyperparameters on the way to those explored. */
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps);
+/* Flops of sweeps at a few sets of values. */
+double thi_dfit_sweep_flops(const thi_dfit *fit);
 /* Functions of the mean that some of them have time for. */
 int64_t thi_dfit_swept(const thi_dfit *fit);
 
 /* --- decoupled_finish.c --- */
+/* Flops of what follows. */
+double thi_dfit_last_flops(const thi_dfit *fit);
 /* Sites at their optimum, and the bound. */
 thiele_status thi_dfit_last(thi_dfit *fit);
 

@@ -18,7 +18,7 @@
 #include "fit/budget.h"
 #include "fit/decoupled_sweep.h"
 
-enum { LEAST_ROWS = 32768, ROWS_A_FUNCTION = 4, HALVINGS = 5, FEWEST_SWEEPS = 6, HELD = 2000, HELD_SHARE = 10 };
+enum { LEAST_ROWS = 65536, ROWS_A_FUNCTION = 4, HALVINGS = 5, FEWEST_SWEEPS = 6, COURSES = 5, HELD = 2000, HELD_SHARE = 10 };
 /* Nats a row: a sweep that gains less is the last one. */
 static const double TOLERANCE = 1e-4;
 /* Curvatures are kept above this part of the largest: a likelihood that is not log-concave has some below zero. */
@@ -234,6 +234,17 @@ int64_t thi_dfit_swept(const thi_dfit *fit)
     return (int64_t)fmin((double)fit->most_alpha, sqrt(flops));
 }
 
+static int64_t most_rows(const thi_dfit *fit, int64_t functions)
+{
+    return thi_least(fit->problem.source->n, thi_most(ROWS_A_FUNCTION * functions, LEAST_ROWS));
+}
+
+double thi_dfit_sweep_flops(const thi_dfit *fit)
+{
+    return COURSES * (double)most_rows(fit, fit->most_alpha) *
+           flops_a_row(fit, fit->most_alpha + fit->most_beta, FEWEST_SWEEPS);
+}
+
 /* As many rows as some sweeps have time for; 0: fewer than would tell the functions apart. */
 static int64_t rows_of(const thi_dfit *fit, int64_t most)
 {
@@ -302,7 +313,9 @@ static thiele_status sweep_rows(thi_dfit *fit, const course *c, double *value)
     THI_TRY(look(&s, value));
     *value += log_prior_of(fit);
     THI_TRY(thi_sweep_keep(&s));
-    THI_TRY(judge(&s));
+    if (c->held > 0) {
+        THI_TRY(judge(&s));
+    }
 out:
     thi_sweep_close(&s);
     return status;
@@ -449,11 +462,10 @@ out:
 /* Where all rows are swept, those that were held out join the others in the end. */
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
 {
-    int64_t n = fit->problem.source->n, most = ROWS_A_FUNCTION * fit->n_alpha, rows = 0, held;
+    int64_t n = fit->problem.source->n, most = most_rows(fit, fit->n_alpha), rows = 0, held;
     course c = {.sweeps = sweeps};
     double value;
     thiele_status status;
-    most = thi_least(n, most > LEAST_ROWS ? most : LEAST_ROWS);
     thi_driver_phase(fit->problem.driver, "sweeps", sweeps);
     THI_TRY(hold_rows(fit, &held));
     int64_t beyond = n - most >= held ? held : 0;
