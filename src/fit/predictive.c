@@ -6,7 +6,7 @@
 
 #include "fit/explore.h"
 
-enum { ROWS = 2000, GRID = 25, REFINEMENTS = 20, FACTORS = 12 };
+enum { ROWS = 2000, GRID = 25, REFINEMENTS = 20, FACTORS = 24 };
 /* A factor of the variances must gain this many nats over none: it is one more number. */
 static const double WORTH = 3.0;
 /* Of the noise: where the basis leaves less unexplained there is nothing to tell apart. */
