@@ -190,6 +190,7 @@ thiele_status thi_fit_decoupled(const thi_problem *problem, const thi_variationa
                     .settings = settings,
                     .result = result,
                     .kl_alpha = NAN,
+                    .floor = -INFINITY,
                     .learn = thi_hypers_free(problem->hypers) > 0 && !sparse->condition && sparse->iterations >= 0 &&
                              (settings->learn_hypers || settings->median || settings->sweeps < 0)};
     thiele_status status = check(&fit);

@@ -1,7 +1,8 @@
 /*
  * The end of a decoupled fit. Orthogonal: a natural step of size 1 over all rows is the optimum of the sites given the
  * mean's other part with Gaussian noise, and near it else; it takes the noise of the batches out of q. Where there are
- * many rows a part of them joins what the last batches left, each weighed by its rows.
+ * many rows a part of them joins what the last batches left, each weighed by its rows. After sweeps of Gaussian noise
+ * the sites are there already.
  */
 #include <math.h>
 #include <string.h>
@@ -67,7 +68,7 @@ thiele_status thi_dfit_last(thi_dfit *fit)
 {
     int64_t epoch = fit->batches.per_epoch, from = (fit->result->fit.iterations + epoch - 1) / epoch * epoch;
     int64_t count = epoch < BATCHES ? epoch : BATCHES, rows;
-    bool sites = fit->orthogonal && fit->n_beta > 0;
+    bool sites = fit->orthogonal && fit->n_beta > 0 && fit->left_out.n == 0;
     int steps = count == epoch ? STEPS : 1;
     thiele_status status;
     thi_driver_phase(fit->problem.driver, "end", 1 + (sites ? steps : 0));

@@ -61,6 +61,7 @@ static thiele_status variational_first(thi_dfit *fit)
     fit->result->fit.evaluations += result.fit.evaluations;
     thi_predictor_clear(&fit->found);
     fit->found = latent;
+    fit->floor = fitted.value;
     latent = (thi_predictor){0};
 out:
     thi_budget_restore(fit->problem.driver, deadline);

@@ -42,6 +42,24 @@ typedef struct thi_sweep {
     double *d;
 } thi_sweep;
 
+/* What sweeps are over. */
+typedef struct thi_course {
+    int64_t rows, held; /* so many, the latter of which only judge what comes of it */
+    int sweeps;         /* at most */
+    double unseen;      /* share of all rows that will never be swept */
+    double ratio;       /* of the noise that the mean is made with to that of the bound; 1 where that is given */
+} thi_course;
+
+/* --- decoupled_sweeps.c --- */
+/* *value: the bound. */
+thiele_status thi_sweep_course(thi_dfit *fit, const thi_course *c, double *value);
+/* Whether there is time for another one, and for what follows. */
+bool thi_sweep_has_time(const thi_dfit *fit, const thi_course *c);
+
+/* --- decoupled_values.c --- */
+/* Values and a ratio that are better; value: the bound where things stand. */
+thiele_status thi_dfit_values(thi_dfit *fit, thi_course *c, double value);
+
 /* --- decoupled_sweep.c --- */
 /* Over some rows, `held` of them left out. May be closed after an error. */
 thiele_status thi_sweep_open(thi_sweep *s, thi_dfit *fit, int64_t rows, int64_t held);

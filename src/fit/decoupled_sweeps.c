@@ -180,13 +180,18 @@ out:
     return status;
 }
 
-/* Gaussian noise at its optimum for the present f. */
-static thiele_status renew_noise(thi_sweep *s)
+static double squares_of(const thi_sweep *s)
 {
     double squares = 0.0;
     for (int64_t i = 0; i < s->rows.n; i++) {
         squares += (s->rows.y[i] - s->f[i]) * (s->rows.y[i] - s->f[i]);
     }
+    return squares;
+}
+
+/* Gaussian noise at its optimum for such errors. */
+static thiele_status renew_noise(thi_sweep *s, double squares)
+{
     return s->covered ? thi_dcover_profile(&s->cover, s->fit, squares) : THIELE_OK;
 }
 
@@ -274,51 +279,93 @@ out:
     return status;
 }
 
-static double log_prior_of(const thi_dfit *fit)
+/* The noise that the mean is made with: a part of the bound's, which is *kept. */
+static thiele_status lower_noise(thi_dfit *fit, double ratio, double *kept)
 {
-    const thi_hypers *hypers = fit->problem.hypers;
-    memset(fit->pass.hyper_bar, 0, (size_t)hypers->count * sizeof *fit->pass.hyper_bar);
-    return thi_hypers_log_prior(hypers, fit->pass.hyper_bar);
+    thi_hypers *hypers = fit->problem.hypers;
+    if (!(ratio < 1.0)) {
+        return THIELE_OK;
+    }
+    thi_hyper *noise = &hypers->hyper[hypers->noise];
+    *kept = noise->value;
+    noise->value = log(fmax(ratio * thi_hyper_number(noise) - noise->floor, 1e-3 * noise->floor));
+    return thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec);
 }
 
-/* What sweeps are over: some rows, `held` of which only judge what comes of it; so often at most. */
-typedef struct course {
-    int64_t rows, held;
-    int sweeps;
-} course;
+static thiele_status raise_noise(thi_dfit *fit, double ratio, double kept)
+{
+    thi_hypers *hypers = fit->problem.hypers;
+    if (!(ratio < 1.0)) {
+        return THIELE_OK;
+    }
+    hypers->hyper[hypers->noise].value = kept;
+    return thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec);
+}
 
-/* Sweeps until they gain little; *value: the bound, and the log prior of the hyperparameters. */
-static thiele_status sweep_rows(thi_dfit *fit, const course *c, double *value)
+/* Sweeps until they gain little; returns how many by *count. */
+static thiele_status sweep_on(thi_sweep *s, const thi_course *c, int *count)
+{
+    thi_dfit *fit = s->fit;
+    double value, before, noise = 0.0, gained = INFINITY;
+    double enough = (fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE) * (double)fit->problem.source->n;
+    thiele_status status = THIELE_OK;
+    for (; *count < c->sweeps && gained >= enough && !thi_driver_stopped(fit->problem.driver); ++*count) {
+        THI_TRY(lower_noise(fit, c->ratio, &noise));
+        THI_TRY(look(s, &before));
+        value = before;
+        THI_TRY(one_sweep(s, &value));
+        gained = value - before;
+        THI_TRY(raise_noise(fit, c->ratio, noise));
+        THI_TRY(renew_noise(s, squares_of(s)));
+        THI_TRY(look(s, &value));
+        thi_driver_report(fit->problem.driver, value);
+    }
+out:
+    return status;
+}
+
+/* Rows that are never swept have the errors of those held out: the noise and the bound with them. */
+static thiele_status count_unseen(thi_sweep *s, double unseen, double *value)
+{
+    double n = (double)s->rows.n, seen = squares_of(s) / n, held = thi_left_out_error(&s->fit->left_out);
+    double squares = seen + unseen * (held - seen);
+    thiele_status status;
+    THI_TRY(renew_noise(s, squares * n));
+    THI_TRY(look(s, value));
+    *value -= 0.5 * s->weight * n * (squares - seen) / s->fit->problem.spec->lik->value[0];
+    THI_TRY(thi_sweep_keep(s));
+out:
+    return status;
+}
+
+thiele_status thi_sweep_course(thi_dfit *fit, const thi_course *c, double *value)
 {
     thi_sweep s;
-    double before, began = thi_seconds(), tolerance = fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE;
+    double began = thi_seconds();
+    int sweeps = 0;
     thiele_status status;
     THI_TRY(thi_sweep_open(&s, fit, c->rows, c->held));
-    int i = 0;
-    for (; i < c->sweeps && !thi_driver_stopped(fit->problem.driver); i++) {
-        THI_TRY(look(&s, &before));
-        *value = before;
-        THI_TRY(one_sweep(&s, value));
-        thi_driver_report(fit->problem.driver, *value);
-        THI_TRY(renew_noise(&s));
-        if (*value - before < tolerance * (double)fit->problem.source->n) {
-            break;
-        }
-    }
+    THI_TRY(sweep_on(&s, c, &sweeps));
     if (!thi_driver_stopped(fit->problem.driver)) {
-        thi_budget_took(fit->problem.driver,
-                        (double)s.rows.n * flops_a_row(fit, fit->n_alpha + fit->n_beta, i + 1),
-                        thi_seconds() - began);
+        double flops = (double)s.rows.n * flops_a_row(fit, fit->n_alpha + fit->n_beta, sweeps + 1);
+        thi_budget_took(fit->problem.driver, flops, thi_seconds() - began);
     }
     THI_TRY(look(&s, value));
-    *value += log_prior_of(fit);
     THI_TRY(thi_sweep_keep(&s));
     if (c->held > 0) {
         THI_TRY(judge(&s));
+        THI_TRY(count_unseen(&s, c->unseen, value));
     }
 out:
     thi_sweep_close(&s);
     return status;
+}
+
+bool thi_sweep_has_time(const thi_dfit *fit, const thi_course *c)
+{
+    double flops = 2.0 * (double)c->rows * flops_a_row(fit, fit->n_alpha + fit->n_beta, FEWEST_SWEEPS);
+    return !thi_driver_stopped(fit->problem.driver) &&
+           thi_budget_left(fit->problem.driver) > thi_budget_seconds(fit->problem.driver, flops);
 }
 
 /* Rows to hold out, where a noise of predictions is to be found, and room for what they say. */
@@ -336,138 +383,16 @@ out:
     return status;
 }
 
-/* --- values on the way -----------------------------------------------------------------------------------------------
- */
-
-/*
- * With few functions in beta a variational fit takes for noise what they cannot follow, and its functions are too
- * smooth for a mean that has many; exact regression on some rows has no such fault, but sees only those. On the way
- * from the former's values to the latter's, kernel and mean in logs where they are logs, the decoupled bound with its
- * weights at their optimum has a maximum: some steps find about where. (A third of the way on Protein, where that took
- * 7% off the error of other training rows.)
- */
-enum { TRIALS = 4 };
-static const double FIRST_STEP = 1.0 / 3.0;
-
-/* All that a trial changes. */
-typedef struct place {
-    double *x, *hypers, *error2, *v;
-    int64_t held;
-} place;
-
-static thiele_status place_open(place *p, const thi_dfit *fit)
-{
-    thiele_status status;
-    *p = (place){.held = fit->left_out.n};
-    THI_TRY(thi_alloc(fit->problem.ctx, &p->x, (size_t)fit->vector.whole, sizeof *p->x));
-    THI_TRY(thi_alloc(fit->problem.ctx, &p->hypers, (size_t)fit->problem.hypers->count, sizeof *p->hypers));
-    THI_TRY(thi_alloc(fit->problem.ctx, &p->error2, (size_t)p->held, sizeof *p->error2));
-    THI_TRY(thi_alloc(fit->problem.ctx, &p->v, (size_t)p->held, sizeof *p->v));
-out:
-    return status;
-}
-
-static void place_close(place *p)
-{
-    thi_free(p->x);
-    thi_free(p->hypers);
-    thi_free(p->error2);
-    thi_free(p->v);
-}
-
-static void place_keep(place *p, const thi_dfit *fit)
-{
-    size_t held = (size_t)p->held * sizeof(double);
-    memcpy(p->x, fit->vector.x, (size_t)fit->vector.whole * sizeof *p->x);
-    memcpy(p->error2, fit->left_out.error2, held);
-    memcpy(p->v, fit->left_out.v, held);
-    thi_hypers_keep(fit->problem.hypers, p->hypers);
-}
-
-static thiele_status place_return(const place *p, thi_dfit *fit)
-{
-    size_t held = (size_t)p->held * sizeof(double);
-    memcpy(fit->vector.x, p->x, (size_t)fit->vector.whole * sizeof *p->x);
-    memcpy(fit->left_out.error2, p->error2, held);
-    memcpy(fit->left_out.v, p->v, held);
-    thi_hypers_load(fit->problem.hypers, p->hypers);
-    return thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec);
-}
-
-/* The values `share` of the way; the noise is found by itself. */
-static thiele_status go_to(thi_dfit *fit, const double *learned, double share)
-{
-    thi_hypers *hypers = fit->problem.hypers;
-    for (int i = 0; i < hypers->count; i++) {
-        if (!hypers->hyper[i].fixed && i != hypers->noise) {
-            hypers->hyper[i].value = learned[i] + share * (fit->explored.value[i] - learned[i]);
-        }
-    }
-    return thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec);
-}
-
-/* Sweeps at other values; where they cannot be made *value is -infinity. */
-static thiele_status try_values(thi_dfit *fit, const course *c, const double *learned, double share, double *value)
-{
-    thiele_status status = go_to(fit, learned, share);
-    if (status == THIELE_OK) {
-        status = sweep_rows(fit, c, value);
-    }
-    if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(fit->problem.ctx);
-        *value = -INFINITY;
-        return THIELE_OK;
-    }
-    return status;
-}
-
-/* Whether there is time for another trial, and for what follows it. */
-static bool has_time(const thi_dfit *fit, const course *c)
-{
-    double flops = 2.0 * (double)c->rows * flops_a_row(fit, fit->n_alpha + fit->n_beta, FEWEST_SWEEPS);
-    return !thi_driver_stopped(fit->problem.driver) &&
-           thi_budget_left(fit->problem.driver) > thi_budget_seconds(fit->problem.driver, flops);
-}
-
-static thiele_status climb(thi_dfit *fit, const course *c, double value)
-{
-    double *learned = NULL, at = 0.0, step = FIRST_STEP, other;
-    place before = {0};
-    thiele_status status = THIELE_OK;
-    if (fit->explored.count == 0 || thi_hypers_free(fit->problem.hypers) <= 1 || fit->sparse->iterations < 0) {
-        return THIELE_OK;
-    }
-    THI_TRY(thi_alloc(fit->problem.ctx, &learned, (size_t)fit->problem.hypers->count, sizeof *learned));
-    thi_hypers_keep(fit->problem.hypers, learned);
-    THI_TRY(place_open(&before, fit));
-    for (int i = 0; i < TRIALS && at + step <= 1.0 && has_time(fit, c); i++) {
-        place_keep(&before, fit);
-        THI_TRY(try_values(fit, c, learned, at + step, &other));
-        if (other > value) {
-            at += step;
-            value = other;
-        } else {
-            THI_TRY(place_return(&before, fit));
-            THI_TRY(thi_dfit_ready(fit));
-            step *= 0.5;
-            i = step < 0.5 * FIRST_STEP ? TRIALS : i;
-        }
-    }
-out:
-    place_close(&before);
-    thi_free(learned);
-    return status;
-}
-
 /* Where all rows are swept, those that were held out join the others in the end. */
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
 {
     int64_t n = fit->problem.source->n, most = most_rows(fit, fit->n_alpha), rows = 0, held;
-    course c = {.sweeps = sweeps};
+    thi_course c = {.sweeps = sweeps, .ratio = 1.0};
     double value;
     thiele_status status;
     thi_driver_phase(fit->problem.driver, "sweeps", sweeps);
     THI_TRY(hold_rows(fit, &held));
+    c.held = held;
     int64_t beyond = n - most >= held ? held : 0;
     while (fit->n_alpha > 0 && rows < most && !thi_driver_stopped(fit->problem.driver)) {
         int64_t next = rows_of(fit, most);
@@ -475,14 +400,17 @@ thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
             break;
         }
         rows = next;
-        c = (course){rows + beyond, held, sweeps};
-        THI_TRY(sweep_rows(fit, &c, &value));
+        c.rows = rows + beyond;
+        c.unseen = 1.0 - (double)rows / (double)n;
+        THI_TRY(thi_sweep_course(fit, &c, &value));
     }
     if (rows > 0 && held > 0) {
-        THI_TRY(climb(fit, &c, value));
+        THI_TRY(thi_dfit_values(fit, &c, value));
     }
     if (rows > 0 && beyond < held && !thi_driver_stopped(fit->problem.driver)) {
-        THI_TRY(sweep_rows(fit, &(course){rows, 0, sweeps}, &value));
+        c.rows = rows;
+        c.held = 0;
+        THI_TRY(thi_sweep_course(fit, &c, &value));
     }
 out:
     return status;
