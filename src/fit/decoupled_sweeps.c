@@ -18,7 +18,7 @@
 #include "fit/budget.h"
 #include "fit/decoupled_sweep.h"
 
-enum { LEAST_ROWS = 65536, ROWS_A_FUNCTION = 4, HALVINGS = 5, FEWEST_SWEEPS = 6, COURSES = 5, HELD = 2000, HELD_SHARE = 10 };
+enum { LEAST_ROWS = 65536, ROWS_A_FUNCTION = 4, HALVINGS = 5, FEWEST_SWEEPS = 6, COURSES = 8, HELD = 2000, HELD_SHARE = 10 };
 /* Nats a row: a sweep that gains less is the last one. */
 static const double TOLERANCE = 1e-4;
 /* Curvatures are kept above this part of the largest: a likelihood that is not log-concave has some below zero. */
@@ -319,6 +319,7 @@ static thiele_status sweep_on(thi_sweep *s, const thi_course *c, int *count)
         THI_TRY(renew_noise(s, squares_of(s)));
         THI_TRY(look(s, &value));
         thi_driver_report(fit->problem.driver, value);
+        gained = value + (c->sweeps - *count - 1) * gained < c->least ? 0.0 : gained;
     }
 out:
     return status;
@@ -363,7 +364,7 @@ out:
 
 bool thi_sweep_has_time(const thi_dfit *fit, const thi_course *c)
 {
-    double flops = 2.0 * (double)c->rows * flops_a_row(fit, fit->n_alpha + fit->n_beta, FEWEST_SWEEPS);
+    double flops = 2.0 * (double)c->rows * flops_a_row(fit, fit->n_alpha + fit->n_beta, c->sweeps + 1);
     return !thi_driver_stopped(fit->problem.driver) &&
            thi_budget_left(fit->problem.driver) > thi_budget_seconds(fit->problem.driver, flops);
 }
@@ -387,7 +388,7 @@ out:
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
 {
     int64_t n = fit->problem.source->n, most = most_rows(fit, fit->n_alpha), rows = 0, held;
-    thi_course c = {.sweeps = sweeps, .ratio = 1.0};
+    thi_course c = {.sweeps = sweeps, .least = -INFINITY, .ratio = 1.0};
     double value;
     thiele_status status;
     thi_driver_phase(fit->problem.driver, "sweeps", sweeps);

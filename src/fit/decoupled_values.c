@@ -78,12 +78,22 @@ static thiele_status go_to(thi_dfit *fit, const double *learned, double share)
     return thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec);
 }
 
-/* Sweeps at other values; where they cannot be made *value is -infinity. */
+static double log_prior_of(const thi_dfit *fit)
+{
+    const thi_hypers *hypers = fit->problem.hypers;
+    memset(fit->pass.hyper_bar, 0, (size_t)hypers->count * sizeof *fit->pass.hyper_bar);
+    return thi_hypers_log_prior(hypers, fit->pass.hyper_bar);
+}
+
+/* Sweeps at other values, as long as they may end above *value; where they cannot be made it is -infinity then. */
 static thiele_status try_values(thi_dfit *fit, const thi_course *c, const double *learned, double share, double *value)
 {
+    thi_course other = *c;
     thiele_status status = go_to(fit, learned, share);
     if (status == THIELE_OK) {
-        status = thi_sweep_course(fit, c, value);
+        other.least = *value - log_prior_of(fit);
+        status = thi_sweep_course(fit, &other, value);
+        *value += log_prior_of(fit);
     }
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(fit->problem.ctx);
@@ -91,13 +101,6 @@ static thiele_status try_values(thi_dfit *fit, const thi_course *c, const double
         return THIELE_OK;
     }
     return status;
-}
-
-static double log_prior_of(const thi_dfit *fit)
-{
-    const thi_hypers *hypers = fit->problem.hypers;
-    memset(fit->pass.hyper_bar, 0, (size_t)hypers->count * sizeof *fit->pass.hyper_bar);
-    return thi_hypers_log_prior(hypers, fit->pass.hyper_bar);
 }
 
 static thiele_status climb(thi_dfit *fit, const thi_course *c, double value, place *before)
@@ -112,8 +115,8 @@ static thiele_status climb(thi_dfit *fit, const thi_course *c, double value, pla
     value += log_prior_of(fit);
     for (int i = 0; i < TRIALS && at + step <= 1.0 && thi_sweep_has_time(fit, c); i++) {
         place_keep(before, fit);
+        other = value;
         THI_TRY(try_values(fit, c, learned, at + step, &other));
-        other += log_prior_of(fit);
         if (other > value) {
             at += step;
             value = other;
