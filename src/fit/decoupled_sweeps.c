@@ -325,7 +325,7 @@ out:
     return status;
 }
 
-/* Rows that are never swept have the errors of those held out: the noise and the bound with them. */
+/* Rows that are not learned from have the errors of those held out: the noise and the bound with them. */
 static thiele_status count_unseen(thi_sweep *s, double unseen, double *value)
 {
     double n = (double)s->rows.n, seen = squares_of(s) / n, held = thi_left_out_error(&s->fit->left_out);
@@ -402,7 +402,7 @@ thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
         }
         rows = next;
         c.rows = rows + beyond;
-        c.unseen = 1.0 - (double)rows / (double)n;
+        c.unseen = 1.0 - (double)(c.rows - held) / (double)n;
         THI_TRY(thi_sweep_course(fit, &c, &value));
     }
     if (rows > 0 && held > 0) {

@@ -8,18 +8,19 @@
  * 7% off the error of other training rows.)
  *
  * The noise that the bound likes has what beta leaves unexplained in it, and makes for a mean that is too smooth. The
- * bound is one for any mean: the mean is made with a part of that noise, the part by which held-out rows are predicted
- * best, as long as the bound stays above that of the variational fit.
+ * bound is one for any mean, and near its maximum in the ratio of the mean's noise to its own it is flat while the
+ * error is not: the mean is made with a part of that noise, so small that the bound is still above that of the
+ * variational fit, where this brings it nearer to held-out rows.
  */
 #include <math.h>
 #include <string.h>
 
 #include "fit/decoupled_sweep.h"
 
-enum { TRIALS = 4, PARTS = 4 };
-static const double FIRST_STEP = 1.0 / 3.0, PART = 1.0 / 3.0;
-/* Standard errors by which held-out rows must gain: the bound pays for it. */
-static const double SURELY = 2.0;
+enum { TRIALS = 4, RATIOS = 3 };
+static const double FIRST_STEP = 1.0 / 3.0, FIRST_RATIO = 0.5;
+/* Of the log of a ratio: less is not worth sweeps. */
+static const double LEAST_CHANGE = 0.2;
 
 /* All that a trial changes. */
 typedef struct place {
@@ -103,16 +104,15 @@ static thiele_status try_values(thi_dfit *fit, const thi_course *c, const double
     return status;
 }
 
-static thiele_status climb(thi_dfit *fit, const thi_course *c, double value, place *before)
+static thiele_status climb(thi_dfit *fit, const thi_course *c, double *bound, place *before)
 {
-    double *learned = NULL, at = 0.0, step = FIRST_STEP, other;
+    double *learned = NULL, at = 0.0, step = FIRST_STEP, value = *bound + log_prior_of(fit), other;
     thiele_status status = THIELE_OK;
     if (fit->explored.count == 0 || thi_hypers_free(fit->problem.hypers) <= 1 || fit->sparse->iterations < 0) {
         return THIELE_OK;
     }
     THI_TRY(thi_alloc(fit->problem.ctx, &learned, (size_t)fit->problem.hypers->count, sizeof *learned));
     thi_hypers_keep(fit->problem.hypers, learned);
-    value += log_prior_of(fit);
     for (int i = 0; i < TRIALS && at + step <= 1.0 && thi_sweep_has_time(fit, c); i++) {
         place_keep(before, fit);
         other = value;
@@ -127,38 +127,44 @@ static thiele_status climb(thi_dfit *fit, const thi_course *c, double value, pla
             i = step < 0.5 * FIRST_STEP ? TRIALS : i;
         }
     }
+    *bound = value - log_prior_of(fit);
 out:
     thi_free(learned);
     return status;
 }
 
-/* Whether squared errors of the held-out rows are below those of before, row by row, by more than chance. */
-static bool is_surely_closer(const place *before, const thi_left_out *now)
+static double clamp(double x, double low, double high)
 {
-    double n = (double)before->held, sum = 0.0, squares = 0.0;
-    for (int64_t i = 0; i < before->held; i++) {
-        double gain = before->error2[i] - now->error2[i];
-        sum += gain;
-        squares += gain * gain;
-    }
-    return sum > SURELY * sqrt(fmax(squares - sum * sum / n, 0.0));
+    return fmin(fmax(x, low), high);
 }
 
-static thiele_status loosen(thi_dfit *fit, thi_course *c, place *before)
+/* Where the bound, which falls with the square of the log ratio, would have lost most of the margin. */
+static double next_ratio(double ratio, double lost, double margin)
 {
-    double value;
+    static const double MOST = 0.8, CLOSEST = 1.0 / 30.0;
+    return clamp(pow(ratio, sqrt(MOST * margin / fmax(lost, 1e-3 * margin))), CLOSEST, 1.0);
+}
+
+static thiele_status loosen(thi_dfit *fit, thi_course *c, double value, place *before)
+{
+    double margin = value - fit->floor, ratio = FIRST_RATIO, other;
     thiele_status status = THIELE_OK;
-    for (int i = 0; i < PARTS && thi_sweep_has_time(fit, c); i++) {
+    for (int i = 0; i < RATIOS && margin > 0.0 && isfinite(margin) && thi_sweep_has_time(fit, c); i++) {
         thi_course next = *c;
-        next.ratio *= PART;
+        double error = thi_left_out_error(&fit->left_out);
+        next.ratio = ratio;
         place_keep(before, fit);
-        THI_TRY(thi_sweep_course(fit, &next, &value));
-        if (!is_surely_closer(before, &fit->left_out) || value < fit->floor) {
+        THI_TRY(thi_sweep_course(fit, &next, &other));
+        if (thi_left_out_error(&fit->left_out) < error && other >= fit->floor) {
+            *c = next;
+        } else {
             THI_TRY(place_return(before, fit));
             THI_TRY(thi_dfit_ready(fit));
+        }
+        ratio = next_ratio(ratio, value - other, margin);
+        if (fabs(log(ratio / next.ratio)) < LEAST_CHANGE || ratio >= c->ratio) {
             break;
         }
-        *c = next;
     }
 out:
     return status;
@@ -169,8 +175,8 @@ thiele_status thi_dfit_values(thi_dfit *fit, thi_course *c, double value)
     place before;
     thiele_status status;
     THI_TRY(place_open(&before, fit));
-    THI_TRY(climb(fit, c, value, &before));
-    THI_TRY(loosen(fit, c, &before));
+    THI_TRY(climb(fit, c, &value, &before));
+    THI_TRY(loosen(fit, c, value, &before));
 out:
     place_close(&before);
     return status;
