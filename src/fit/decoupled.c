@@ -40,7 +40,8 @@ static thiele_status check(const thi_dfit *fit)
     }
     if (fit->settings->generalised && !thi_functions_may_stretch(fit->problem.spec->latents.kernel[0])) {
         return thi_fail(fit->problem.ctx, THIELE_ERROR_ARGUMENT,
-                        "basis functions with length-scales of their own need one kernel se, matern12, matern32 or matern52 by itself");
+                        "basis functions with length-scales of their own need one kernel se, matern12, matern32 or "
+                        "matern52 by itself");
     }
     return THIELE_OK;
 }

@@ -27,7 +27,8 @@
  * coordinates w: where T = 0 for the new ones q is as it was before, whatever the points.
  *
  * Memory: (batch + columns + M_beta) x (512 + 4 M_beta)
- * numbers and some 10 D (M_alpha + M_beta), whatever the rows; sweeps: max(65,536, 4 M_alpha) rows x max(M_beta, 512) and 256 M_alpha.
+ * numbers and some 10 D (M_alpha + M_beta), whatever the rows; sweeps: max(65,536, 4 M_alpha) rows x max(M_beta, 512)
+ * and 256 M_alpha.
  */
 #ifndef THI_FIT_DECOUPLED_H
 #define THI_FIT_DECOUPLED_H

@@ -59,7 +59,7 @@ typedef struct thi_dfit {
     thi_starts explored;   /* values by exact regression on some rows, where a variational fit found others */
     double floor;          /* the bound of the variational fit that this one began with; -infinity: there was none */
     thi_left_out left_out; /* rows as predictions without them see them; n = 0: none */
-    double kl_alpha; /* the quadratic term of the KL where it is known: a holds still; NaN: it is estimated */
+    double kl_alpha;       /* the quadratic term of the KL where it is known: a holds still; NaN: it is estimated */
 } thi_dfit;
 
 /* --- decoupled_init.c --- */

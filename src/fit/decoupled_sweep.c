@@ -46,7 +46,8 @@ static thiele_status sort_functions(thi_sweep *s)
     thiele_status status;
     THI_TRY(thi_alloc(fit->problem.ctx, &scale, (size_t)D, sizeof *scale));
     column_scales(fit->problem.spec->latents.kernel[0], scale);
-    THI_TRY(thi_partition_make(&s->partition, fit->problem.ctx, &points, (n + THI_SWEEP_BLOCK - 1) / THI_SWEEP_BLOCK, scale, 0.0));
+    THI_TRY(thi_partition_make(&s->partition, fit->problem.ctx, &points, (n + THI_SWEEP_BLOCK - 1) / THI_SWEEP_BLOCK,
+                               scale, 0.0));
     const int64_t *order = s->partition.order;
     double *work = fit->vector.before;
     reorder(order, n, 1, thi_dfit_part(fit, THI_DPART_A), work);
@@ -261,7 +262,6 @@ void thi_sweep_close(thi_sweep *s)
     thi_free(s->part.data);
     thi_free(s->d);
 }
-
 
 /* The sites of Gaussian noise are G/s2. */
 thiele_status thi_sweep_keep(thi_sweep *s)

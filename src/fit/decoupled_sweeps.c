@@ -18,7 +18,15 @@
 #include "fit/budget.h"
 #include "fit/decoupled_sweep.h"
 
-enum { LEAST_ROWS = 65536, ROWS_A_FUNCTION = 4, HALVINGS = 5, FEWEST_SWEEPS = 6, COURSES = 8, HELD = 2000, HELD_SHARE = 10 };
+enum {
+    LEAST_ROWS = 65536,
+    ROWS_A_FUNCTION = 4,
+    HALVINGS = 5,
+    FEWEST_SWEEPS = 6,
+    COURSES = 8,
+    HELD = 2000,
+    HELD_SHARE = 10
+};
 /* Nats a row: a sweep that gains less is the last one. */
 static const double TOLERANCE = 1e-4;
 /* Curvatures are kept above this part of the largest: a likelihood that is not log-concave has some below zero. */
@@ -44,7 +52,8 @@ static thiele_status look(thi_sweep *s, double *value)
     return status;
 }
 
-/* G += K_I,x Lambda K_x,I, with K = K_x,I times the root of Lambda or, where all rows have one curvature, without it. */
+/* G += K_I,x Lambda K_x,I, with K = K_x,I times the root of Lambda or, where all rows have one curvature, without it.
+ */
 static thiele_status add_rows(thi_sweep *s, int64_t index, thi_matrix K, thi_matrix G)
 {
     thiele_context *ctx = s->fit->problem.ctx;
@@ -234,8 +243,8 @@ static double flops_a_row(const thi_dfit *fit, int64_t functions, int sweeps)
 
 int64_t thi_dfit_swept(const thi_dfit *fit)
 {
-    double flops = thi_budget_flops(fit->problem.driver, THI_SHARE_STEPS) /
-                   (ROWS_A_FUNCTION * flops_a_row(fit, 1, FEWEST_SWEEPS));
+    double flops =
+        thi_budget_flops(fit->problem.driver, THI_SHARE_STEPS) / (ROWS_A_FUNCTION * flops_a_row(fit, 1, FEWEST_SWEEPS));
     return (int64_t)fmin((double)fit->most_alpha, sqrt(flops));
 }
 
@@ -307,7 +316,8 @@ static thiele_status sweep_on(thi_sweep *s, const thi_course *c, int *count)
 {
     thi_dfit *fit = s->fit;
     double value, before, noise = 0.0, gained = INFINITY;
-    double enough = (fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE) * (double)fit->problem.source->n;
+    double enough =
+        (fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE) * (double)fit->problem.source->n;
     thiele_status status = THIELE_OK;
     for (; *count < c->sweeps && gained >= enough && !thi_driver_stopped(fit->problem.driver); ++*count) {
         THI_TRY(lower_noise(fit, c->ratio, &noise));

@@ -1,4 +1,5 @@
-/* The maximum of a function of one number that may have several: the best of a grid, then a golden section around it. */
+/* The maximum of a function of one number that may have several: the best of a grid, then a golden section around it.
+ */
 #ifndef THI_SCALAR_H
 #define THI_SCALAR_H
 

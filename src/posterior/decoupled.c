@@ -69,8 +69,9 @@ void thi_decoupled_close(thi_decoupled *d)
     if (d == NULL) {
         return;
     }
-    thi_matrix *all[] = {&d->K,   &d->root, &d->factor, &d->S,    &d->Th,   &d->work, &d->more,       &d->map,        &d->KL,
-                         &d->Kh, &d->Tc,   &d->at.k,   &d->at.V, &d->at.W, &d->at.U, &d->at.portion, &d->at.weights};
+    thi_matrix *all[] = {&d->K,    &d->root, &d->factor, &d->S,          &d->Th,        &d->work,
+                         &d->more, &d->map,  &d->KL,     &d->Kh,         &d->Tc,        &d->at.k,
+                         &d->at.V, &d->at.W, &d->at.U,   &d->at.portion, &d->at.weights};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         thi_free(all[i]->data);
     }
