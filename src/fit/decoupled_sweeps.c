@@ -9,8 +9,9 @@
  * made is taken: everything that is tracked is linear in w, so that it costs nothing, and it makes of the sweeps the
  * preconditioner of a conjugate direction method. Adam, blind to how functions overlap, is far slower: 50 epochs leave
  * four times the error of ten sweeps on a function of three columns. The last digits come slowly. One sweep costs about
- * an epoch: rows x M_alpha covariances and rows x M_alpha x block flops. With Gaussian noise a sweep never lowers the
- * bound; else one that does is halved. Memory: rows x block numbers, and rows + 2 M for each change that is kept.
+ * an epoch: rows x M_alpha covariances and rows x M_alpha x block flops, the latter in the first one alone where all
+ * rows have one curvature, Gaussian noise. There a sweep never lowers the bound; else one that does is halved. Memory:
+ * rows x block and M x block numbers, and rows + 2 M for each change that is kept.
  */
 #include <math.h>
 #include <string.h>
@@ -329,7 +330,8 @@ static thiele_status sweep_on(thi_sweep *s, const thi_course *c, int *count)
         THI_TRY(renew_noise(s, squares_of(s)));
         THI_TRY(look(s, &value));
         thi_driver_report(fit->problem.driver, value);
-        gained = value + (c->sweeps - *count - 1) * gained < c->least ? 0.0 : gained;
+        bool hopeless = *count >= FEWEST_SWEEPS / 2 && value + (c->sweeps - *count - 1) * gained < c->least;
+        gained = hopeless ? 0.0 : gained;
     }
 out:
     return status;

@@ -17,8 +17,8 @@
 
 #include "fit/decoupled_sweep.h"
 
-enum { TRIALS = 4, RATIOS = 3 };
-static const double FIRST_STEP = 1.0 / 3.0, FIRST_RATIO = 0.5;
+enum { RATIOS = 3 };
+static const double FIRST_RATIO = 0.5;
 /* Of the log of a ratio: less is not worth sweeps. */
 static const double LEAST_CHANGE = 0.2;
 
@@ -67,12 +67,12 @@ static thiele_status place_return(const place *p, thi_dfit *fit)
     return thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec);
 }
 
-/* The values `share` of the way; the noise is found by itself. */
+/* The values `share` of the way; the noise goes on from there, and a mean that is made with little finds little. */
 static thiele_status go_to(thi_dfit *fit, const double *learned, double share)
 {
     thi_hypers *hypers = fit->problem.hypers;
     for (int i = 0; i < hypers->count; i++) {
-        if (!hypers->hyper[i].fixed && i != hypers->noise) {
+        if (!hypers->hyper[i].fixed) {
             hypers->hyper[i].value = learned[i] + share * (fit->explored.value[i] - learned[i]);
         }
     }
@@ -86,50 +86,81 @@ static double log_prior_of(const thi_dfit *fit)
     return thi_hypers_log_prior(hypers, fit->pass.hyper_bar);
 }
 
-/* Sweeps at other values, as long as they may end above *value; where they cannot be made it is -infinity then. */
-static thiele_status try_values(thi_dfit *fit, const thi_course *c, const double *learned, double share, double *value)
+/* A mean of no weights: those of other values may be far off in the norm of these. */
+static void forget_weights(thi_dfit *fit)
 {
-    thi_course other = *c;
-    thiele_status status = go_to(fit, learned, share);
-    if (status == THIELE_OK) {
-        other.least = *value - log_prior_of(fit);
-        status = thi_sweep_course(fit, &other, value);
-        *value += log_prior_of(fit);
-    }
-    if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(fit->problem.ctx);
-        *value = -INFINITY;
+    memset(thi_dfit_part(fit, THI_DPART_A), 0, (size_t)fit->n_alpha * sizeof(double));
+    memset(fit->vector.sites.t, 0, (size_t)fit->n_beta * sizeof(double));
+}
+
+/* Where the fit stands on the way, and what its bound and log prior are there. */
+typedef struct way {
+    const thi_course *course;
+    double *learned, at, value;
+    place before;
+} way;
+
+/* Sweeps at other values, as long as they may end above the present ones, which are taken back where they do not. */
+static thiele_status attempt(thi_dfit *fit, way *w, double share, bool *better)
+{
+    thi_course c = *w->course;
+    double value = -INFINITY;
+    thiele_status status = THIELE_OK;
+    *better = false;
+    if (!thi_sweep_has_time(fit, &c)) {
         return THIELE_OK;
     }
+    place_keep(&w->before, fit);
+    THI_TRY(go_to(fit, w->learned, share));
+    if (fabs(share - w->at) > 0.5) {
+        forget_weights(fit);
+    }
+    c.least = w->value - log_prior_of(fit);
+    status = thi_sweep_course(fit, &c, &value);
+    if (status == THIELE_ERROR_NUMERIC) {
+        thi_recover(fit->problem.ctx);
+        status = THIELE_OK;
+        value = -INFINITY;
+    }
+    THI_TRY(status);
+    value += log_prior_of(fit);
+    *better = value > w->value;
+    if (*better) {
+        w->at = share;
+        w->value = value;
+    } else {
+        THI_TRY(place_return(&w->before, fit));
+        THI_TRY(thi_dfit_ready(fit));
+    }
+out:
     return status;
 }
 
-static thiele_status climb(thi_dfit *fit, const thi_course *c, double *bound, place *before)
+/*
+ * By thirds as long as the bound rises; a sixth where not even one does; and else the other end, for a small basis may
+ * have taken all for noise, where no small step is of use.
+ */
+static thiele_status climb(thi_dfit *fit, way *w)
 {
-    double *learned = NULL, at = 0.0, step = FIRST_STEP, value = *bound + log_prior_of(fit), other;
+    bool better = true;
     thiele_status status = THIELE_OK;
     if (fit->explored.count == 0 || thi_hypers_free(fit->problem.hypers) <= 1 || fit->sparse->iterations < 0) {
         return THIELE_OK;
     }
-    THI_TRY(thi_alloc(fit->problem.ctx, &learned, (size_t)fit->problem.hypers->count, sizeof *learned));
-    thi_hypers_keep(fit->problem.hypers, learned);
-    for (int i = 0; i < TRIALS && at + step <= 1.0 && thi_sweep_has_time(fit, c); i++) {
-        place_keep(before, fit);
-        other = value;
-        THI_TRY(try_values(fit, c, learned, at + step, &other));
-        if (other > value) {
-            at += step;
-            value = other;
-        } else {
-            THI_TRY(place_return(before, fit));
-            THI_TRY(thi_dfit_ready(fit));
-            step *= 0.5;
-            i = step < 0.5 * FIRST_STEP ? TRIALS : i;
-        }
+    for (int third = 1; better && third <= 3; third++) {
+        THI_TRY(attempt(fit, w, third / 3.0, &better));
     }
-    *bound = value - log_prior_of(fit);
+    if (w->at > 0.0) {
+        return THIELE_OK;
+    }
+    THI_TRY(attempt(fit, w, 1.0 / 6.0, &better));
+    if (!better) {
+        THI_TRY(attempt(fit, w, 1.0, &better));
+    }
+    if (w->at == 1.0) {
+        THI_TRY(attempt(fit, w, 2.0 / 3.0, &better));
+    }
 out:
-    thi_free(learned);
     return status;
 }
 
@@ -172,12 +203,15 @@ out:
 
 thiele_status thi_dfit_values(thi_dfit *fit, thi_course *c, double value)
 {
-    place before;
+    way w = {.course = c, .value = value + log_prior_of(fit)};
     thiele_status status;
-    THI_TRY(place_open(&before, fit));
-    THI_TRY(climb(fit, c, &value, &before));
-    THI_TRY(loosen(fit, c, value, &before));
+    THI_TRY(thi_alloc(fit->problem.ctx, &w.learned, (size_t)fit->problem.hypers->count, sizeof *w.learned));
+    thi_hypers_keep(fit->problem.hypers, w.learned);
+    THI_TRY(place_open(&w.before, fit));
+    THI_TRY(climb(fit, &w));
+    THI_TRY(loosen(fit, c, w.value - log_prior_of(fit), &w.before));
 out:
-    place_close(&before);
+    place_close(&w.before);
+    thi_free(w.learned);
     return status;
 }
