@@ -31,13 +31,14 @@ out:
     return status;
 }
 
-/* Lends a variational fit its share or, where sweeps take less than what that leaves, up to half of the rest. */
+/* Lends a variational fit its share or, where sweeps take less than what that leaves, up to a quarter of the rest: how
+ * fast the machine is nobody knows yet. */
 static double lend_time(const thi_dfit *fit)
 {
     thi_driver *driver = fit->problem.driver;
     double rest = thi_budget_left(driver) - thi_budget_part(driver, THI_SHARE_SMALL);
     double wanted = thi_budget_seconds(driver, thi_dfit_sweep_flops(fit));
-    return isinf(rest) ? driver->deadline : thi_budget_keep(driver, fmin(rest, fmax(0.5 * rest, wanted)));
+    return isinf(rest) ? driver->deadline : thi_budget_keep(driver, fmin(rest, fmax(0.75 * rest, wanted)));
 }
 
 /* Hyperparameters and beta by a variational fit, which may have been given inducing inputs of its own. */
