@@ -58,8 +58,10 @@ thiele_status thi_sweep_course(thi_dfit *fit, const thi_course *c, double *value
 bool thi_sweep_has_time(const thi_dfit *fit, const thi_course *c);
 
 /* --- decoupled_values.c --- */
-/* Values and a ratio that are better; value: the bound where things stand. */
-thiele_status thi_dfit_values(thi_dfit *fit, thi_course *c, double value);
+/* Hyperparameters that are better by the bound of such a course, where there are others to go to. */
+thiele_status thi_dfit_climb(thi_dfit *fit, const thi_course *c);
+/* A ratio that is better; value: the bound where things stand. */
+thiele_status thi_dfit_loosen(thi_dfit *fit, thi_course *c, double value);
 
 /* --- decoupled_sweep.c --- */
 /* Over some rows, `held` of them left out. May be closed after an error. */

@@ -26,6 +26,7 @@ enum {
     FEWEST_SWEEPS = 6,
     COURSES = 8,
     HELD = 2000,
+    FEW_ROWS = 16384, /* that hyperparameters are compared by */
     HELD_SHARE = 10
 };
 /* Nats a row: a sweep that gains less is the last one. */
@@ -407,6 +408,15 @@ thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
     THI_TRY(hold_rows(fit, &held));
     c.held = held;
     int64_t beyond = n - most >= held ? held : 0;
+    if (held > 0) {
+        int64_t few = thi_least(n, FEW_ROWS + held);
+        THI_TRY(thi_dfit_climb(fit, &(thi_course){.rows = few,
+                                                  .held = held,
+                                                  .sweeps = sweeps < FEWEST_SWEEPS ? sweeps : FEWEST_SWEEPS,
+                                                  .unseen = 1.0 - (double)(few - held) / (double)n,
+                                                  .least = -INFINITY,
+                                                  .ratio = 1.0}));
+    }
     while (fit->n_alpha > 0 && rows < most && !thi_driver_stopped(fit->problem.driver)) {
         int64_t next = rows_of(fit, most);
         if (next < most && next < 2 * rows + 1) {
@@ -418,7 +428,7 @@ thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
         THI_TRY(thi_sweep_course(fit, &c, &value));
     }
     if (rows > 0 && held > 0) {
-        THI_TRY(thi_dfit_values(fit, &c, value));
+        THI_TRY(thi_dfit_loosen(fit, &c, value));
     }
     if (rows > 0 && beyond < held && !thi_driver_stopped(fit->problem.driver)) {
         c.rows = rows;
