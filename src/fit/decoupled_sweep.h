@@ -48,6 +48,7 @@ typedef struct thi_course {
     int sweeps;         /* at most */
     double unseen;      /* share of all rows that is not learned from */
     double least;       /* a bound that no sweep can reach any more, at the pace of the last one, is none to wait for */
+    double after;       /* flops of what must follow it */
     double ratio;       /* of the noise that the mean is made with to that of the bound; 1 where that is given */
 } thi_course;
 

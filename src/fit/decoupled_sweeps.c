@@ -377,7 +377,7 @@ out:
 
 bool thi_sweep_has_time(const thi_dfit *fit, const thi_course *c)
 {
-    double flops = 2.0 * (double)c->rows * flops_a_row(fit, fit->n_alpha + fit->n_beta, c->sweeps + 1);
+    double flops = 2.0 * (double)c->rows * flops_a_row(fit, fit->n_alpha + fit->n_beta, c->sweeps + 1) + c->after;
     return !thi_driver_stopped(fit->problem.driver) &&
            thi_budget_left(fit->problem.driver) > thi_budget_seconds(fit->problem.driver, flops);
 }
@@ -397,6 +397,19 @@ out:
     return status;
 }
 
+/* What hyperparameters are compared by, before the weights of those that are taken. */
+static thi_course few_rows(const thi_dfit *fit, int64_t held, int sweeps)
+{
+    int64_t n = fit->problem.source->n, rows = thi_least(n, FEW_ROWS + held), functions = fit->n_alpha + fit->n_beta;
+    return (thi_course){.rows = rows,
+                        .held = held,
+                        .sweeps = sweeps < FEWEST_SWEEPS ? sweeps : FEWEST_SWEEPS,
+                        .unseen = 1.0 - (double)(rows - held) / (double)n,
+                        .least = -INFINITY,
+                        .after = (double)most_rows(fit, fit->n_alpha) * flops_a_row(fit, functions, FEWEST_SWEEPS),
+                        .ratio = 1.0};
+}
+
 /* Where all rows are swept, those that were held out join the others in the end. */
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
 {
@@ -408,14 +421,9 @@ thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
     THI_TRY(hold_rows(fit, &held));
     c.held = held;
     int64_t beyond = n - most >= held ? held : 0;
-    if (held > 0) {
-        int64_t few = thi_least(n, FEW_ROWS + held);
-        THI_TRY(thi_dfit_climb(fit, &(thi_course){.rows = few,
-                                                  .held = held,
-                                                  .sweeps = sweeps < FEWEST_SWEEPS ? sweeps : FEWEST_SWEEPS,
-                                                  .unseen = 1.0 - (double)(few - held) / (double)n,
-                                                  .least = -INFINITY,
-                                                  .ratio = 1.0}));
+    thi_course few = few_rows(fit, held, sweeps);
+    if (held > 0 && thi_sweep_has_time(fit, &few)) {
+        THI_TRY(thi_dfit_climb(fit, &few));
     }
     while (fit->n_alpha > 0 && rows < most && !thi_driver_stopped(fit->problem.driver)) {
         int64_t next = rows_of(fit, most);
