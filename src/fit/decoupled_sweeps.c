@@ -375,11 +375,17 @@ out:
     return status;
 }
 
-bool thi_sweep_has_time(const thi_dfit *fit, const thi_course *c)
+/* Whether there is time for so many of them, and for what must follow. */
+static bool has_time(const thi_dfit *fit, const thi_course *c, int courses)
 {
-    double flops = 2.0 * (double)c->rows * flops_a_row(fit, fit->n_alpha + fit->n_beta, c->sweeps + 1) + c->after;
+    double flops = courses * (double)c->rows * flops_a_row(fit, fit->n_alpha + fit->n_beta, c->sweeps + 1) + c->after;
     return !thi_driver_stopped(fit->problem.driver) &&
            thi_budget_left(fit->problem.driver) > thi_budget_seconds(fit->problem.driver, flops);
+}
+
+bool thi_sweep_has_time(const thi_dfit *fit, const thi_course *c)
+{
+    return has_time(fit, c, 2);
 }
 
 /* Rows to hold out, where a noise of predictions is to be found, and room for what they say. */
@@ -422,7 +428,7 @@ thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps)
     c.held = held;
     int64_t beyond = n - most >= held ? held : 0;
     thi_course few = few_rows(fit, held, sweeps);
-    if (held > 0 && thi_sweep_has_time(fit, &few)) {
+    if (held > 0 && has_time(fit, &few, 1)) {
         THI_TRY(thi_dfit_climb(fit, &few));
     }
     while (fit->n_alpha > 0 && rows < most && !thi_driver_stopped(fit->problem.driver)) {
