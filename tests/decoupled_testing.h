@@ -17,7 +17,7 @@ typedef struct world {
     double X[DIMS * ROWS], y[ROWS], noise[ROWS], Xtest[DIMS * TESTS];
     double alpha[DIMS * ALPHA], log_c_alpha[DIMS * ALPHA], a[ALPHA];
     double beta[DIMS * BETA], log_c_beta[DIMS * BETA], factor[BETA * BETA], t[BETA];
-    bool general;
+    bool general, tight;
     int64_t n_alpha, n_beta;
     thi_decoupled *engine;
 } world;
@@ -106,17 +106,34 @@ static inline double expect_gaussian(const world *w, const double *mu, const dou
     return sum;
 }
 
+/* The tighter bound's -log(1 + r/noise)/2 in place of -r/(2 noise), and the slopes in r beyond h. */
+static inline double spare(const world *w, double *c)
+{
+    double r[ROWS], sum = 0.0;
+    thi_decoupled_residual(w->engine, r);
+    for (int i = 0; i < ROWS; i++) {
+        double ratio = r[i] / w->noise[i];
+        sum += 0.5 * (ratio - log1p(ratio));
+        c[i] = 0.5 * (r[i] / w->noise[i]) / (w->noise[i] + r[i]);
+    }
+    return sum;
+}
+
 /* The bound, and its gradient unless bar is NULL, from these columns. */
 static inline thiele_status world_value(world *w, thiele_context *ctx, thi_decoupled_columns columns, double *value,
                                         const thi_decoupled_bar *bar)
 {
-    double mu[ROWS], v[ROWS], g[ROWS], h[ROWS], kl;
+    double mu[ROWS], v[ROWS], g[ROWS], h[ROWS], c[ROWS], kl;
     thi_prior prior = world_prior(w);
     thi_decoupled_q q = world_q(w);
     thiele_status status;
     THI_TRY(thi_decoupled_begin(w->engine, ctx, &prior, &q));
     THI_TRY(thi_decoupled_marginals(w->engine, ctx, ROWS, w->X, mu, v));
     *value = expect_gaussian(w, mu, v, g, h);
+    *value += w->tight ? spare(w, c) : 0.0;
+    if (bar != NULL && w->tight) {
+        thi_decoupled_relieve(w->engine, c);
+    }
     if (bar != NULL) {
         THI_TRY(thi_decoupled_pull(w->engine, ctx, g, h, bar));
     }

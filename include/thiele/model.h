@@ -58,7 +58,7 @@ typedef struct thiele_fit_options {
     const char *posterior;   /* NULL: "full"; "diag", "mixture:K" (diagonal), "mixture-full:K" */
     int plain;               /* 1: a diagonal q in the coordinates of u itself and not whitened */
     int shared_kernel;       /* 1: all latent functions share one kernel and its parameters */
-    int64_t inducing;        /* number of inducing inputs; 0: what suits the table */
+    int64_t inducing;        /* number of inducing inputs; 0: what suits the table; -1, of decoupled: none */
     const char *basis;       /* where they come from: NULL: "kmeans"; "random", "greedy", or a table file */
     int fixed_basis;         /* 1: they are not learned */
     const char *optimizer;   /* NULL: "auto"; "natural", "lbfgs", "alternate", "adam", "adadelta", "momentum" */
@@ -83,7 +83,7 @@ typedef struct thiele_fit_options {
     int64_t mean_inducing; /* of decoupled: basis functions of the mean (inducing: those of the covariance); 0: 4096 */
     int64_t growth;        /* of decoupled: new basis functions a step; 0: 128, or so many that one pass is enough */
     const char *decoupled; /* its form: NULL: "orthogonal"; "plain" */
-    int own_scales;        /* 1: decoupled basis functions have length-scales of their own, learned; for se kernels */
+    int own_scales;        /* 1: decoupled basis functions have length-scales of their own, learned; se or Matern */
     int calibrate;         /* 1: correct intervals, or class probabilities, by rows that were left or held out; without
                               holdout a fifth of the rows is, at most 2000, unless leave-one-out residuals are there */
     int compact;           /* 1: auto prefers inducing inputs alone, whose models are small and updated fast */

@@ -11,8 +11,12 @@ enum { BLOCK = 32, COLUMNS = 8 };
 
 bool thi_functions_may_stretch(const thiele_kernel *kernel)
 {
-    return kernel->root->type == THI_NODE_LEAF && kernel->leaf[kernel->root->leaf].kind->profile == THI_PROFILE_SE &&
-           kernel->leaf[kernel->root->leaf].kind->map == &thi_features_scaled;
+    static const bool mixture[THI_PROFILE_COUNT] = {[THI_PROFILE_SE] = true,
+                                                    [THI_PROFILE_MATERN12] = true,
+                                                    [THI_PROFILE_MATERN32] = true,
+                                                    [THI_PROFILE_MATERN52] = true};
+    const thi_kind *kind = kernel->root->type == THI_NODE_LEAF ? kernel->leaf[kernel->root->leaf].kind : NULL;
+    return kind != NULL && kind->family == THI_DISTANCE && mixture[kind->profile] && kind->map == &thi_features_scaled;
 }
 
 static const thi_leaf *leaf_of(const thi_functions *f)
@@ -25,21 +29,22 @@ static int64_t features_of(const thi_leaf *leaf)
     return 2 * (int64_t)leaf->dims + 1;
 }
 
-/* The features of function i: -w_d, 2 w_d x_d, constant - sum_d w_d x_d^2 with w_d = 1/(l_id^2 + l_d^2). */
+/* The features of function i: 2 w_d, -4 w_d x_d, 2 sum_d w_d x_d^2 with w_d = 1/(l_id^2 + l_d^2); and what t = 0 gives.
+ */
 static double make_features(const thi_functions *f, const thi_leaf *leaf, int64_t i, double *feature)
 {
     int d = leaf->dims;
-    double constant = log(thi_leaf_variance(leaf)), squares = 0.0;
+    double ratio = 1.0, squares = 0.0;
     for (int k = 0; k < d; k++) {
         double x = f->x[i + k * f->stride], l = f->l[i + k * f->stride], own = thi_leaf_lengthscale(leaf, k);
         double w = 1.0 / (l * l + own * own);
-        feature[k] = -w;
-        feature[d + k] = 2.0 * w * x;
-        squares += w * x * x;
-        constant += 0.5 * log(2.0 * l * own * w);
+        feature[k] = 2.0 * w;
+        feature[d + k] = -4.0 * w * x;
+        squares += 2.0 * w * x * x;
+        ratio *= 2.0 * l * own * w;
     }
-    feature[2 * d] = constant - squares;
-    return constant;
+    feature[2 * d] = squares;
+    return thi_leaf_variance(leaf) * sqrt(ratio);
 }
 
 static thiele_status make_generalised(thi_functions *f, thiele_context *ctx)
@@ -107,6 +112,27 @@ thi_functions thi_functions_part(const thi_functions *f, int64_t first, int64_t 
     return part;
 }
 
+static thi_profile_args scaled_by(double scale)
+{
+    return (thi_profile_args){.scale = scale};
+}
+
+/*
+ * dk/dt of n entries whose k is at hand; t: their t, which the squared exponential has no need of; unused: room for 2 n
+ * numbers.
+ */
+static void slopes(const thi_leaf *leaf, int64_t n, double scale, const double *t, const double *k, double *unused,
+                   double *dk)
+{
+    if (leaf->kind->profile == THI_PROFILE_SE) {
+        for (int64_t i = 0; i < n; i++) {
+            dk[i] = -0.5 * k[i];
+        }
+        return;
+    }
+    thi_profiles()->adjoint[leaf->kind->profile](n, scaled_by(scale), t, unused, dk, unused + n);
+}
+
 /* --- against rows ----------------------------------------------------------------------------------------------------
  */
 
@@ -150,19 +176,28 @@ static thi_matrix features_from(const thi_functions *f, int64_t first, int64_t c
     return thi_matrix_view((double *)f->feature + first * features, features, count, features);
 }
 
+/* t of rows and some functions, which rounding leaves no smaller than 0. */
+static void fill_squares(const task *t, int64_t first, int64_t count, thi_matrix to)
+{
+    thi_blas_gemm(THI_T, THI_N, 1.0, t->rows, features_from(t->B, first, count), 0.0, to);
+    for (int64_t i = 0; i < count; i++) {
+        double *column = to.data + i * to.ld;
+        for (int64_t j = 0; j < to.rows; j++) {
+            column[j] = column[j] > 0.0 ? column[j] : 0.0;
+        }
+    }
+}
+
 static thiele_status fill_block(void *arg, int64_t block, int thread)
 {
     (void)thread;
     const task *t = arg;
     int64_t first = block * BLOCK, count = thi_least(t->B->n - first, BLOCK), n = t->rows.cols;
     thi_matrix K = thi_matrix_block(t->K, 0, first, n, count);
-    thi_blas_gemm(THI_T, THI_N, 1.0, t->rows, features_from(t->B, first, count), 0.0, K);
+    fill_squares(t, first, count, K);
     for (int64_t i = 0; i < count; i++) {
-        double *column = K.data + i * K.ld, most = t->B->most[first + i];
-        for (int64_t j = 0; j < n; j++) {
-            column[j] = column[j] < most ? column[j] : most;
-        }
-        thi_vector()->exp(n, column, column);
+        double *column = K.data + i * K.ld;
+        thi_profiles()->fill[leaf_of(t->B)->kind->profile](n, scaled_by(t->B->most[first + i]), column, column);
     }
     return THIELE_OK;
 }
@@ -181,25 +216,24 @@ thiele_status thi_functions_fill(const thi_functions *f, thiele_context *ctx, co
     return status;
 }
 
-/* From sums over rows of W = Kbar K times x_d^2, x_d and 1 to the adjoints of function i. */
-static void pull_function(const task *t, int64_t i, const double *sum, double *theta)
+/* From sums over rows of U = Kbar dk/dt times x_d^2, x_d and 1, and of Kbar K, to the adjoints of function i. */
+static void pull_function(const task *t, int64_t i, const double *sum, double whole, double *theta)
 {
     const thi_functions *f = t->B;
     const thi_leaf *leaf = leaf_of(f);
     int D = f->kernel->dims, d = leaf->dims;
-    double whole = sum[2 * d];
     theta[leaf->first + leaf->lengthscales] += whole;
     for (int k = 0; k < d; k++) {
         double x = f->x[i + k * f->stride], l = f->l[i + k * f->stride], own = thi_leaf_lengthscale(leaf, k);
         double w = 1.0 / (l * l + own * own);
-        double spread = sum[k] - 2.0 * x * sum[d + k] + x * x * whole; /* sum of W (x_i - x)^2 */
+        double spread = sum[k] - 2.0 * x * sum[d + k] + x * x * sum[2 * d]; /* sum of U (x_i - x)^2 */
         int64_t at = i * D + leaf->dim[k];
-        theta[leaf->first + (leaf->lengthscales > 1 ? k : 0)] += 2.0 * w * spread;
+        theta[leaf->first + (leaf->lengthscales > 1 ? k : 0)] -= 4.0 * w * spread;
         if (t->bar->X != NULL) {
-            t->bar->X[at] += 2.0 * w * (sum[d + k] - x * whole);
+            t->bar->X[at] += 4.0 * w * (x * sum[2 * d] - sum[d + k]);
         }
         if (t->bar->log_c != NULL) {
-            t->bar->log_c[at] += 0.5 * (own * own - l * l) * w * whole + 2.0 * l * l * w * w * spread;
+            t->bar->log_c[at] += 0.5 * (own * own - l * l) * w * whole - 4.0 * l * l * w * w * spread;
         }
     }
 }
@@ -210,15 +244,22 @@ static thiele_status pull_block(void *arg, int64_t block, int thread)
     const thi_functions *f = t->B;
     int64_t first = block * BLOCK, count = thi_least(f->n - first, BLOCK), n = t->rows.cols, features = t->rows.rows;
     double *work = t->work + thread * t->per_thread;
-    thi_matrix W = thi_matrix_view(work, n, count, n);
-    thi_matrix sums = thi_matrix_view(work + n * BLOCK, features, count, features);
+    double whole[BLOCK], *unused = work + n * BLOCK, *slope = unused + 2 * n;
+    thi_matrix U = thi_matrix_view(work, n, count, n);
+    thi_matrix sums = thi_matrix_view(slope + n, features, count, features);
+    if (leaf_of(f)->kind->profile != THI_PROFILE_SE) {
+        fill_squares(t, first, count, U);
+    }
     for (int64_t i = 0; i < count; i++) {
         int64_t column = first + i;
-        thi_vector()->times(n, t->Kbar.data + column * t->Kbar.ld, t->K.data + column * t->K.ld, W.data + i * n);
+        const double *Kbar = t->Kbar.data + column * t->Kbar.ld, *K = t->K.data + column * t->K.ld;
+        slopes(leaf_of(f), n, f->most[column], U.data + i * n, K, unused, slope);
+        thi_vector()->times(n, Kbar, slope, U.data + i * n);
+        whole[i] = thi_blas_dot(n, Kbar, K);
     }
-    thi_blas_gemm(THI_N, THI_N, 1.0, t->rows, W, 0.0, sums);
+    thi_blas_gemm(THI_N, THI_N, 1.0, t->rows, U, 0.0, sums);
     for (int64_t i = 0; i < count; i++) {
-        pull_function(t, first + i, sums.data + i * features, t->part + block * f->kernel->parameters);
+        pull_function(t, first + i, sums.data + i * features, whole[i], t->part + block * f->kernel->parameters);
     }
     return THIELE_OK;
 }
@@ -265,7 +306,7 @@ thiele_status thi_functions_pull(const thi_functions *f, thiele_context *ctx, co
     task t = {.B = f, .K = K, .Kbar = Kbar, .bar = bar};
     thiele_status status;
     THI_TRY(row_features(&t, ctx, rows));
-    t.per_thread = BLOCK * (rows->n + t.rows.rows);
+    t.per_thread = BLOCK * (rows->n + t.rows.rows) + 3 * rows->n;
     THI_TRY(run_pull(&t, ctx, (f->n + BLOCK - 1) / BLOCK, row_flops(&t), pull_block));
 out:
     thi_free(t.rows.data);
@@ -281,29 +322,37 @@ static double cross_flops(const task *t)
     return (20.0 * leaf_of(t->B)->dims + 40.0) * (double)t->A->n * (double)t->B->n;
 }
 
-/* Column j of K; ratio: room for A.n numbers. */
-static void cross_column(const task *t, int64_t j, double *ratio)
+/* t of column j, and the product of 2 l l' / (l^2 + l'^2) over the columns of the table. */
+static void cross_squares(const task *t, int64_t j, double *squares, double *ratio)
 {
     const thi_functions *A = t->A, *B = t->B;
     const thi_leaf *leaf = leaf_of(B);
     int64_t n = A->n;
-    double *K = t->K.data + j * t->K.ld, variance = thi_leaf_variance(leaf);
     for (int64_t i = 0; i < n; i++) {
         ratio[i] = 1.0;
-        K[i] = 0.0;
+        squares[i] = 0.0;
     }
     for (int k = 0; k < leaf->dims; k++) {
         const double *x = A->x + k * A->stride, *l = A->l + k * A->stride;
         double xj = B->x[j + k * B->stride], lj = B->l[j + k * B->stride], square = lj * lj;
         for (int64_t i = 0; i < n; i++) {
             double w = 1.0 / (l[i] * l[i] + square), apart = x[i] - xj;
-            K[i] -= apart * apart * w;
+            squares[i] += 2.0 * apart * apart * w;
             ratio[i] *= 2.0 * l[i] * lj * w;
         }
     }
-    thi_vector()->exp(n, K, K);
+}
+
+/* Column j of K; ratio: room for A.n numbers. */
+static void cross_column(const task *t, int64_t j, double *ratio)
+{
+    const thi_leaf *leaf = leaf_of(t->B);
+    int64_t n = t->A->n;
+    double *K = t->K.data + j * t->K.ld;
+    cross_squares(t, j, K, ratio);
+    thi_profiles()->fill[leaf->kind->profile](n, scaled_by(thi_leaf_variance(leaf)), K, K);
     for (int64_t i = 0; i < n; i++) {
-        K[i] *= variance * sqrt(ratio[i]);
+        K[i] *= sqrt(ratio[i]);
     }
 }
 
@@ -336,16 +385,26 @@ out:
     return status;
 }
 
-/* The weights W = Kbar K of column j. */
-static void weigh_column(const task *t, int64_t j, double *W)
+/* The weights W = Kbar K of column j, and U = Kbar dk/dt; work: room for 4 A.n numbers. */
+static void weigh_column(const task *t, int64_t j, double *W, double *U, double *work)
 {
+    const thi_leaf *leaf = leaf_of(t->B);
+    int64_t n = t->A->n;
     const double *K = t->K.data + j * t->K.ld, *Kbar = t->Kbar.data + j * t->Kbar.ld;
-    for (int64_t i = 0; i < t->A->n; i++) {
-        W[i] = K[i] * (t->symmetric && i < j ? t->Kbar.data[j + i * t->Kbar.ld] : Kbar[i]);
+    double *squares = work, *ratio = work + n;
+    bool exponential = leaf->kind->profile == THI_PROFILE_SE;
+    if (!exponential) {
+        cross_squares(t, j, squares, ratio);
+    }
+    slopes(leaf, n, thi_leaf_variance(leaf), squares, K, work + 2 * n, U);
+    for (int64_t i = 0; i < n; i++) {
+        double bar = t->symmetric && i < j ? t->Kbar.data[j + i * t->Kbar.ld] : Kbar[i];
+        W[i] = bar * K[i];
+        U[i] *= bar * (exponential ? 1.0 : sqrt(ratio[i]));
     }
 }
 
-static void pull_column(const task *t, int64_t j, const double *W, double *theta)
+static void pull_column(const task *t, int64_t j, const double *W, const double *U, double *theta)
 {
     const thi_functions *A = t->A, *B = t->B;
     const thi_leaf *leaf = leaf_of(B);
@@ -359,15 +418,15 @@ static void pull_column(const task *t, int64_t j, const double *W, double *theta
         double xj = B->x[j + k * B->stride], lj = B->l[j + k * B->stride], square = lj * lj;
         double shift = 0.0, spread = 0.0, stretch = 0.0;
         for (int64_t i = 0; i < A->n; i++) {
-            double own = l[i] * l[i], w = 1.0 / (own + square), apart = x[i] - xj, Ww = W[i] * w;
-            shift += Ww * apart;
-            spread += Ww * apart * apart;
-            stretch += Ww * (0.5 * (own - square) + 2.0 * square * apart * apart * w);
+            double own = l[i] * l[i], w = 1.0 / (own + square), apart = x[i] - xj, Uw = U[i] * w;
+            shift -= Uw * apart;
+            spread -= Uw * apart * apart;
+            stretch += w * (0.5 * W[i] * (own - square)) - 4.0 * Uw * square * apart * apart * w;
         }
         int64_t at = j * B->kernel->dims + leaf->dim[k];
-        theta[leaf->first + (leaf->lengthscales > 1 ? k : 0)] += 2.0 * spread;
+        theta[leaf->first + (leaf->lengthscales > 1 ? k : 0)] += 4.0 * spread;
         if (t->bar->X != NULL) {
-            t->bar->X[at] += both * 2.0 * shift;
+            t->bar->X[at] += both * 4.0 * shift;
         }
         if (t->bar->log_c != NULL) {
             t->bar->log_c[at] += both * stretch;
@@ -378,11 +437,11 @@ static void pull_column(const task *t, int64_t j, const double *W, double *theta
 static thiele_status pull_columns(void *arg, int64_t block, int thread)
 {
     const task *t = arg;
-    double *W = t->work + thread * t->per_thread;
+    double *W = t->work + thread * t->per_thread, *U = W + t->A->n;
     int64_t end = thi_least(t->B->n, (block + 1) * COLUMNS);
     for (int64_t j = block * COLUMNS; j < end; j++) {
-        weigh_column(t, j, W);
-        pull_column(t, j, W, t->part + block * t->B->kernel->parameters);
+        weigh_column(t, j, W, U, U + t->A->n);
+        pull_column(t, j, W, U, t->part + block * t->B->kernel->parameters);
     }
     return THIELE_OK;
 }
@@ -393,7 +452,7 @@ thiele_status thi_functions_pull_cross(const thi_functions *A, const thi_functio
     if (B->log_c == NULL) {
         return pull_plain(B, ctx, symmetric ? &B->inputs : &A->inputs, Kbar, K, symmetric, bar);
     }
-    task t = {.A = A, .B = B, .K = K, .Kbar = Kbar, .symmetric = symmetric, .bar = bar, .per_thread = A->n};
+    task t = {.A = A, .B = B, .K = K, .Kbar = Kbar, .symmetric = symmetric, .bar = bar, .per_thread = 6 * A->n};
     return run_pull(&t, ctx, (B->n + COLUMNS - 1) / COLUMNS, 2.0 * cross_flops(&t), pull_columns);
 }
 

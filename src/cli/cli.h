@@ -86,7 +86,7 @@ bool cli_parse_delimiter(cli_settings *settings, const cli_option *option, const
 bool cli_parse_quantiles(cli_settings *settings, const cli_option *option, const char *text);
 /* As an int or an int64, but 0 is kept as -1, the library's word for "none": its 0 asks for the default. */
 bool cli_parse_iterations(cli_settings *settings, const cli_option *option, const char *text);
-bool cli_parse_burn_in(cli_settings *settings, const cli_option *option, const char *text);
+bool cli_parse_or_none(cli_settings *settings, const cli_option *option, const char *text);
 
 /* Reads arguments (without the names of program and command) and checks the number of operands. */
 bool cli_parse(cli_settings *settings, const cli_command *command, int count, char **arguments);

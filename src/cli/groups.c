@@ -79,8 +79,8 @@ const cli_option cli_model_options[] = {
 const cli_option cli_sparse_options[] = {
     {"compact", 0, NULL, CLI_AT(fit.compact), NULL,
      "a small model that can be updated: inducing inputs alone, where auto would keep all rows", 0, 0},
-    {"inducing", 0, cli_parse_int64, CLI_AT(fit.inducing), "M",
-     "number of inducing inputs (default: 500, fewer with several latent functions)", 1, 1e6},
+    {"inducing", 0, cli_parse_or_none, CLI_AT(fit.inducing), "M",
+     "number of inducing inputs (default: 500, fewer with several latent functions; 0: decoupled alone)", 0, 1e6},
     {"inducing-from", 0, cli_parse_text, CLI_AT(fit.basis), "HOW",
      "kmeans, random, greedy, or a table that has them (default: kmeans)", 0, 0},
     {"fix-inducing", 0, NULL, CLI_AT(fit.fixed_basis), NULL, "do not learn where they are", 0, 0},
@@ -109,7 +109,7 @@ const cli_option cli_decoupled_options[] = {
     {"decoupled", 0, cli_parse_text, CLI_AT(fit.decoupled), "FORM",
      "plain, or orthogonal, whose steps are stable (default: orthogonal)", 0, 0},
     {"own-scales", 0, NULL, CLI_AT(fit.own_scales), NULL,
-     "basis functions with length-scales of their own, which are learned (se kernels)", 0, 0},
+     "basis functions with length-scales of their own, which are learned (se, matern)", 0, 0},
     {0},
 };
 
@@ -139,7 +139,7 @@ const cli_option cli_stream_options[] = {
 const cli_option cli_sampling_options[] = {
     {"chains", 0, cli_parse_int, CLI_AT(fit.chains), "N", "independent chains (default: 4)", 1, 64},
     {"draws", 0, cli_parse_int64, CLI_AT(fit.draws), "N", "of each chain (default: 1000)", 4, 1e9},
-    {"burn-in", 0, cli_parse_burn_in, CLI_AT(fit.burn_in), "N",
+    {"burn-in", 0, cli_parse_or_none, CLI_AT(fit.burn_in), "N",
      "steps before the first draw (default: half as many as follow)", 0, 1e9},
     {"thin", 0, cli_parse_int64, CLI_AT(fit.thin), "N", "steps from draw to draw (default: 1)", 1, 1e6},
     {"step", 0, cli_parse_real, CLI_AT(fit.step), "E", "of hmc and mh (default: found during burn-in)", 0, 1e6},

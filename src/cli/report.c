@@ -122,6 +122,19 @@ static void print_parameters(const json_t *parameters)
     }
 }
 
+/* Where predictions have another noise than the bound: that one, and what they take of the variances. */
+static void print_made_with(const json_t *json)
+{
+    const json_t *latent = json_array_get(json_object_get(json, "latents"), 0);
+    const json_t *target = json_array_get(json_object_get(json_object_get(json, "columns"), "targets"), 0);
+    double scale = json_number_value(json_object_get(target, "scale"));
+    double noise = json_number_value(json_object_get(latent, "noise")) * scale * scale;
+    if (noise > 0.0 && json_array_size(json_object_get(json, "latents")) == 1) {
+        cli_row(NULL, "that is the noise of predictions, with %.3g of the variances of f; the bound's is %.5g",
+                json_number_value(json_object_get(latent, "tau")), noise);
+    }
+}
+
 /* What the values of kernels that have an origin refer to. */
 static void print_origin(const json_t *json)
 {
@@ -461,6 +474,7 @@ static void report_one(const json_t *json)
     print_sampling(json_object_get(json, "sampling"));
     print_columns(json_object_get(json, "columns"));
     print_parameters(json_object_get(json, "parameters"));
+    print_made_with(json);
     print_origin(json);
     print_evidence(json);
     if (json_number_value(json_object_get(json, "jitter")) > 0) {

@@ -118,7 +118,7 @@ bool cli_parse_iterations(cli_settings *settings, const cli_option *option, cons
     return true;
 }
 
-bool cli_parse_burn_in(cli_settings *settings, const cli_option *option, const char *text)
+bool cli_parse_or_none(cli_settings *settings, const cli_option *option, const char *text)
 {
     long long value;
     if (!read_integer(option, text, &value)) {

@@ -26,7 +26,8 @@ typedef enum thi_share {
     THI_SHARE_END,       /* q from all rows, after minibatches */
     THI_SHARE_STEP,      /* one step of many */
     THI_SHARE_LOOK,      /* looks at held-out rows */
-    THI_SHARE_VALUES,    /* hyperparameters of a decoupled fit, by a variational one */
+    THI_SHARE_VALUES,    /* hyperparameters by a variational fit, before blocks */
+    THI_SHARE_SMALL,     /* the same before a decoupled fit, whose own bound goes on from there */
     THI_SHARE_STEPS,     /* steps of a decoupled fit, before its sweeps */
     THI_SHARE_TRIAL,     /* steps that try a rate */
     THI_SHARE_LEARN,     /* hyperparameters, where a posterior by steps or draws follows */

@@ -40,7 +40,8 @@ static thiele_status check(const thi_dfit *fit)
     }
     if (fit->settings->generalised && !thi_functions_may_stretch(fit->problem.spec->latents.kernel[0])) {
         return thi_fail(fit->problem.ctx, THIELE_ERROR_ARGUMENT,
-                        "basis functions with length-scales of their own need the kernel se, or se(ard), by itself");
+                        "basis functions with length-scales of their own need one kernel se, matern12, matern32 or "
+                        "matern52 by itself");
     }
     return THIELE_OK;
 }
@@ -159,7 +160,11 @@ static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
     THI_TRY(take_steps(fit));
     fit->result->fit.stop = THIELE_STOP_ITERATIONS;
     if (sweeps > 0 && !thi_driver_stopped(fit->problem.driver)) {
-        THI_TRY(thi_dfit_sweeps(fit, sweeps));
+        thi_driver *driver = fit->problem.driver;
+        double deadline = thi_budget_keep(driver, thi_budget_seconds(driver, thi_dfit_last_flops(fit)));
+        status = thi_dfit_sweeps(fit, sweeps);
+        thi_budget_restore(driver, deadline);
+        THI_TRY(status);
     }
     THI_TRY(thi_dfit_last(fit));
     THI_TRY(pass->engine->freeze(pass->self, fit->problem.ctx, 0, fitted->latent));
@@ -167,6 +172,11 @@ static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
     fitted->jitter = pass->engine->jitter(pass->self);
     fit->result->alpha = fit->n_alpha;
     fit->result->beta = fit->n_beta;
+    fit->result->judged = fit->left_out.n > 0;
+    if (fit->result->judged) {
+        THI_TRY(thi_predictive_choose(fit->problem.ctx, &fit->left_out, fit->problem.spec, fit->problem.hypers,
+                                      fitted->latent));
+    }
 out:
     return status;
 }
@@ -181,6 +191,7 @@ thiele_status thi_fit_decoupled(const thi_problem *problem, const thi_variationa
                     .settings = settings,
                     .result = result,
                     .kl_alpha = NAN,
+                    .floor = -INFINITY,
                     .learn = thi_hypers_free(problem->hypers) > 0 && !sparse->condition && sparse->iterations >= 0 &&
                              (settings->learn_hypers || settings->median || settings->sweeps < 0)};
     thiele_status status = check(&fit);

@@ -11,22 +11,24 @@
  *   fit         a step a minibatch: new functions from its rows up to the limits (alpha; plain: beta too), a natural
  *               step of the sites (orthogonal), Adam with rate/(1 + 0.1 sqrt t) for a, L, hyperparameters and, where
  *               asked for, the points and length-scales of the functions
- *   sweeps      the weights of the mean at their optimum for these hyperparameters (decoupled_sweeps.c)
+ *   sweeps      the weights of the mean at their optimum for these hyperparameters (decoupled_sweeps.c), Gaussian noise
+ *               with them; some rows are held out at first, and say which noise and which share of the variances
+ *               predictions want (predictive.h)
  *   end         orthogonal: sites at their optimum given the rest over all rows, or those there is time for
  *
- * The bound of a decoupled posterior is a poor judge of hyperparameters where beta is small: what beta leaves of the
- * variance counts as noise, which then smooths the mean too much. So with sweeps hyperparameters and beta are those of
- * a variational fit with as many inducing inputs (phase "fit" of variational.h before this one's), or of exploring
- * alone, and the steps only fill the bases; sweeps then raise the bound from there. While they are learned,
- * hyperparameters hold still for the first steps. Adam's steps of a and L are divided by k of the function with itself
- * (the paper's Jacobi preconditioner, remark 2 of appendix A).
+ * With sweeps hyperparameters and beta are those of a variational fit with as many inducing inputs (phase "fit" of
+ * variational.h before this one's), whose bound this one's begins at; the steps only fill the bases, and sweeps raise
+ * the bound from there, the noise with them. While they are learned, hyperparameters hold still for the first steps.
+ * Adam's steps of a and L are divided by k of the function with itself (the paper's Jacobi preconditioner, remark 2 of
+ * appendix A).
  *
  * Shared: incremental sparse regression (iVSGPR; Cheng and Boots 2016). Mirror ascent with the KL as its divergence is
  * the natural step of the sites. K_beta's Cholesky factor of more points begins with that of fewer, and so do the
  * coordinates w: where T = 0 for the new ones q is as it was before, whatever the points.
  *
  * Memory: (batch + columns + M_beta) x (512 + 4 M_beta)
- * numbers and some 10 D (M_alpha + M_beta), whatever the rows; sweeps: max(32,768, 4 M_alpha) rows x max(M_beta, 512).
+ * numbers and some 10 D (M_alpha + M_beta), whatever the rows; sweeps: max(65,536, 4 M_alpha) rows x max(M_beta, 512)
+ * and 256 M_alpha.
  */
 #ifndef THI_FIT_DECOUPLED_H
 #define THI_FIT_DECOUPLED_H
@@ -48,11 +50,10 @@ typedef struct thi_decoupled_settings {
     int64_t columns;         /* of K_alpha that the KL term is estimated from; default 256 */
     thi_decoupled_form form; /* auto: orthogonal when M_alpha > M_beta */
     bool shared;             /* one basis, beta, for both; it grows from the rows of the steps */
-    bool generalised;        /* functions with length-scales of their own; one squared exponential only */
+    bool generalised;        /* functions with length-scales of their own; one se or Matern kernel */
     bool learn_basis;        /* points, and length-scales where generalised */
     bool median;             /* hyperparameters begin by the median trick, and are learned by the bound from there */
     bool learn_hypers;       /* by this bound, as always without sweeps; from where exploring led */
-    bool explore_only;       /* hyperparameters stay as exploring found them; beta is chosen among some rows */
     int sweeps;              /* at most; default 10; negative: none */
     double rate;             /* gamma_0; default: chosen among 0.1, 0.01, 0.001 */
 } thi_decoupled_settings;
@@ -63,6 +64,7 @@ typedef struct thi_decoupled_result {
     bool orthogonal;
     double rate;
     int64_t bound_rows; /* that the bound is from */
+    bool judged;        /* rows that were held out have said which noise predictions want (predictive.h) */
 } thi_decoupled_result;
 
 /*

@@ -1,7 +1,8 @@
 /*
  * The end of a decoupled fit. Orthogonal: a natural step of size 1 over all rows is the optimum of the sites given the
  * mean's other part with Gaussian noise, and near it else; it takes the noise of the batches out of q. Where there are
- * many rows a part of them joins what the last batches left, each weighed by its rows.
+ * many rows a part of them joins what the last batches left, each weighed by its rows. After sweeps of Gaussian noise
+ * the sites are there already.
  */
 #include <math.h>
 #include <string.h>
@@ -55,11 +56,19 @@ static double size_of(const thi_dfit *fit, int64_t rows)
     return rows >= fit->problem.source->n ? 1.0 : (double)rows / ((double)rows + averaged);
 }
 
+/* Two passes, and the quadratic term of the KL. */
+double thi_dfit_last_flops(const thi_dfit *fit)
+{
+    double rows = fmin((double)fit->problem.source->n, (double)BATCHES * (double)fit->batches.largest);
+    double covariance = 2.0 * fit->problem.source->dims + 40.0, M = (double)fit->n_alpha, Mb = (double)fit->n_beta;
+    return 2.0 * rows * (M * covariance + 4.0 * Mb * Mb) + M * M * covariance;
+}
+
 thiele_status thi_dfit_last(thi_dfit *fit)
 {
     int64_t epoch = fit->batches.per_epoch, from = (fit->result->fit.iterations + epoch - 1) / epoch * epoch;
     int64_t count = epoch < BATCHES ? epoch : BATCHES, rows;
-    bool sites = fit->orthogonal && fit->n_beta > 0;
+    bool sites = fit->orthogonal && fit->n_beta > 0 && fit->left_out.n == 0;
     int steps = count == epoch ? STEPS : 1;
     thiele_status status;
     thi_driver_phase(fit->problem.driver, "end", 1 + (sites ? steps : 0));

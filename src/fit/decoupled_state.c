@@ -69,6 +69,9 @@ void thi_dfit_close(thi_dfit *fit)
     thi_free(fit->vector.scale_a);
     thi_free(fit->vector.scale_L);
     thi_free(fit->vector.base);
+    thi_free(fit->explored.value);
+    thi_free(fit->left_out.error2);
+    thi_free(fit->left_out.v);
     thi_predictor_clear(&fit->found);
 }
 

@@ -6,6 +6,7 @@
 #include "fit/decoupled.h"
 #include "fit/explore.h"
 #include "fit/pass.h"
+#include "fit/predictive.h"
 #include "optim/rules.h"
 #include "posterior/decoupled.h"
 
@@ -46,7 +47,6 @@ typedef struct thi_dfit {
     thi_decoupled_result *result;
     bool learn;          /* hyperparameters */
     thi_predictor found; /* by a variational fit: its basis is beta, and its q the first one; n = 0: there was none */
-    bool bound_noise;    /* the values are that fit's, the noise that of its bound */
     bool orthogonal;
     int64_t most_alpha, most_beta; /* the limits */
     int64_t n_alpha, n_beta;       /* functions so far */
@@ -56,7 +56,10 @@ typedef struct thi_dfit {
     thi_pass pass;
     thi_decoupled_bar bar; /* of the present evaluation */
     thi_batches batches;
-    double kl_alpha; /* the quadratic term of the KL where it is known: a holds still; NaN: it is estimated */
+    thi_starts explored;   /* values by exact regression on some rows, where a variational fit found others */
+    double floor;          /* the bound of the variational fit that this one began with; -infinity: there was none */
+    thi_left_out left_out; /* rows as predictions without them see them; n = 0: none */
+    double kl_alpha;       /* the quadratic term of the KL where it is known: a holds still; NaN: it is estimated */
 } thi_dfit;
 
 /* --- decoupled_init.c --- */
@@ -105,12 +108,16 @@ thiele_status thi_dfit_evaluate(thi_dfit *fit, int64_t t, thi_wanted wanted);
 /* Steps with the rate gamma_0, from t = 0 on; *last: the mean bound of the last quarter of them. */
 thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *last);
 /* --- decoupled_sweeps.c --- */
-/* Weights of the mean at their optimum for the present hyperparameters, by blocks of functions. */
+/* Weights of the mean at their optimum, by blocks of functions; hyperparameters on the way to those explored. */
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps);
+/* Flops of sweeps at a few sets of values. */
+double thi_dfit_sweep_flops(const thi_dfit *fit);
 /* Functions of the mean that some of them have time for. */
 int64_t thi_dfit_swept(const thi_dfit *fit);
 
 /* --- decoupled_finish.c --- */
+/* Flops of what follows. */
+double thi_dfit_last_flops(const thi_dfit *fit);
 /* Sites at their optimum, and the bound. */
 thiele_status thi_dfit_last(thi_dfit *fit);
 

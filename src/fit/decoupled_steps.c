@@ -119,6 +119,9 @@ static thiele_status step(loop *l)
     if (l->failures == 0) {
         THI_TRY(grow(fit));
     }
+    if (thi_dfit_only_fills(fit)) {
+        return THIELE_OK;
+    }
     status = thi_dfit_evaluate(fit, l->t, (thi_wanted){.q = true, .prior = prior});
     if (status == THIELE_OK) {
         l->failures = 0;

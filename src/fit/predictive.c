@@ -6,7 +6,7 @@
 
 #include "fit/explore.h"
 
-enum { ROWS = 2000, GRID = 25, REFINEMENTS = 20, FACTORS = 12 };
+enum { ROWS = 2000, GRID = 25, REFINEMENTS = 20, FACTORS = 24 };
 /* A factor of the variances must gain this many nats over none: it is one more number. */
 static const double WORTH = 3.0;
 /* Of the noise: where the basis leaves less unexplained there is nothing to tell apart. */
@@ -110,7 +110,7 @@ thiele_status thi_predictive_undo(thiele_context *ctx, thi_spec *spec, thi_hyper
     return thi_hypers_apply(hypers, ctx, spec);
 }
 
-static double mean_error(const thi_left_out *rows)
+double thi_left_out_error(const thi_left_out *rows)
 {
     double sum = 0.0;
     for (int64_t i = 0; i < rows->n; i++) {
@@ -130,7 +130,7 @@ thiele_status thi_predictive_choose(thiele_context *ctx, const thi_left_out *row
         return THIELE_OK;
     }
     /* From a thousandth of the noise that there is to more than all of the error. */
-    double best = best_pair(rows, log(s2) - 7.0, fmax(log(s2), log(mean_error(rows) + s2)) + 1.0, &tau);
+    double best = best_pair(rows, log(s2) - 7.0, fmax(log(s2), log(thi_left_out_error(rows) + s2)) + 1.0, &tau);
     latent->noise = s2;
     latent->tau = tau;
     noise->apart = true;

@@ -15,6 +15,8 @@ typedef struct thi_left_out {
     int64_t n;
     double *error2, *v;
 } thi_left_out;
+/* Their mean squared error. */
+double thi_left_out_error(const thi_left_out *rows);
 
 /*
  * For Gaussian noise, one target, and a posterior of one component whose rows had the noise of the likelihood as the

@@ -14,11 +14,11 @@
 #include "data/batches.h"
 #include "fit/budget.h"
 #include "fit/variational_state.h"
+#include "optim/scalar.h"
 
-enum { GRID = 9, REFINEMENTS = 12 };
 /* The grid of log noise begins where the noise is this many e-folds below the variance of the residuals at q = p. */
 static const double DEEPEST = 24.0;
-static const double TWO_PI = 6.283185307179586, GOLDEN = 0.6180339887498949;
+static const double TWO_PI = 6.283185307179586;
 
 /* F at sites that were made with the noise s2. */
 typedef struct profile {
@@ -71,42 +71,13 @@ static thiele_status value_at(const profile *p, double s2, double *value)
 }
 
 /* F with log p(theta) at a value of the hyperparameter, which it then has. */
-static thiele_status objective(const profile *p, double x, double *value)
+static thiele_status objective(void *arg, double x, double *value)
 {
+    const profile *p = arg;
     thi_hypers *hypers = p->fit->problem.hypers;
     hypers->hyper[hypers->noise].value = x;
     thiele_status status = value_at(p, noise_of(p->fit), value);
     *value += log_prior_of(p->fit);
-    return status;
-}
-
-/* The best of a grid, then a golden section around it. */
-static thiele_status search(const profile *p, double low, double high, double *best)
-{
-    double step = (high - low) / (GRID - 1), top, value;
-    thiele_status status;
-    THI_TRY(objective(p, *best, &top));
-    for (int i = 0; i < GRID; i++) {
-        THI_TRY(objective(p, low + i * step, &value));
-        if (value > top) {
-            top = value;
-            *best = low + i * step;
-        }
-    }
-    double a = fmax(low, *best - step), b = fmin(high, *best + step);
-    for (int i = 0; i < REFINEMENTS; i++) {
-        double x = i % 2 == 0 ? b - GOLDEN * (b - a) : a + GOLDEN * (b - a);
-        THI_TRY(objective(p, x, &value));
-        bool better = value > top;
-        if (x < *best) {
-            *(better ? &b : &a) = better ? *best : x;
-        } else {
-            *(better ? &a : &b) = better ? *best : x;
-        }
-        top = better ? value : top;
-        *best = better ? x : *best;
-    }
-out:
     return status;
 }
 
@@ -205,7 +176,7 @@ thiele_status thi_vfit_profile(thi_vfit *fit, bool learn)
         thi_hyper_limits(noise, fit->vector.base[fit->problem.hypers->noise], &low, &high);
         high = fmax(best, fmin(high, log((p.energy + p.left->sum) / p.n + p.s2) + 1.0));
         low = fmin(best, fmax(low, high - DEEPEST));
-        THI_TRY(search(&p, low, high, &best));
+        THI_TRY(thi_scalar_search(objective, &p, low, high, &best));
     }
     THI_TRY(objective(&p, best, &bound));
     fit->pass.at.log_prior = log_prior_of(fit);

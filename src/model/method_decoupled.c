@@ -108,7 +108,7 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
                                               .epochs = (double)outcome.fit.iterations * (double)outcome.batch /
                                                         (double)source->n};
     }
-    if (f->hypers.noise >= 0) {
+    if (f->hypers.noise >= 0 && !outcome.judged) {
         THI_TRY(thi_predictive_noise(f->ctx, source, &f->spec, &f->hypers, fitted->latent));
     }
 out:

@@ -40,7 +40,7 @@ enum {
 static unsigned asked_for(const thiele_fit_options *o)
 {
     unsigned asked = 0;
-    asked |= o->inducing > 0 || o->basis != NULL || o->fixed_basis ? THI_TAKES_BASIS : 0;
+    asked |= o->inducing != 0 || o->basis != NULL || o->fixed_basis ? THI_TAKES_BASIS : 0;
     asked |= o->posterior != NULL || o->entropy != NULL || o->plain ? THI_TAKES_FAMILY : 0;
     asked |= o->batch > 0 ? THI_TAKES_BATCHES : 0;
     asked |= o->optimizer != NULL ? THI_TAKES_OPTIMIZER : 0;
@@ -282,9 +282,15 @@ static thiele_status check_method(const thi_fitting *f, int64_t n)
 {
     const thiele_fit_options *o = f->options;
     thiele_status status;
-    if (o->inducing < 0 || o->batch < 0 || o->epochs < 0 || !(o->rate >= 0.0) || !(o->tolerance >= 0.0)) {
+    if (o->inducing < -1 || o->batch < 0 || o->epochs < 0 || !(o->rate >= 0.0) || !(o->tolerance >= 0.0)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "inducing inputs, batch, epochs, rate and tolerance must not be negative");
+    }
+    if (o->inducing < 0 && (f->method->takes & THI_TAKES_MEAN) == 0) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "without inducing inputs there is no model by method '%s': decoupled bases alone may have none "
+                        "for the covariance",
+                        f->method->name);
     }
     if (is_gaussian_only(f->method) && !has_gaussian_noise(f)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
@@ -391,7 +397,7 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
     THI_TRY(check_method(f, table->rows));
     f->steps = steps_of(f);
     f->each = fits_each(f);
-    f->settings = (thi_variational_settings){.inducing = o->inducing,
+    f->settings = (thi_variational_settings){.inducing = o->inducing > 0 ? o->inducing : 0,
                                              .fixed_Z = o->fixed_basis != 0,
                                              .optimizer = o->optimizer,
                                              .components = 1,

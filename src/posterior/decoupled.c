@@ -22,6 +22,9 @@ static thiele_status open_squares(thi_decoupled *d, thiele_context *ctx)
     for (size_t i = 0; !d->shape.orthogonal && i < sizeof plain / sizeof *plain; i++) {
         THI_TRY(thi_matrix_alloc(plain[i], ctx, M, M));
     }
+    if (d->shape.orthogonal) {
+        THI_TRY(thi_matrix_alloc(&d->Tc, ctx, M, M));
+    }
     THI_TRY(thi_alloc(ctx, &d->m, (size_t)(4 * M), sizeof *d->m));
     d->c = d->m + M;
     d->lean = d->c + M;
@@ -50,7 +53,7 @@ thiele_status thi_decoupled_open(thi_decoupled **out, thiele_context *ctx, const
     THI_TRY(thi_matrix_alloc(&d->at.U, ctx, shape->rows, M));
     THI_TRY(thi_matrix_alloc(&d->at.portion, ctx, most, THI_DECOUPLED_PORTION));
     THI_TRY(thi_matrix_alloc(&d->at.weights, ctx, most, THI_DECOUPLED_PORTION));
-    THI_TRY(thi_alloc(ctx, &d->at.diagonal, (size_t)shape->rows, sizeof *d->at.diagonal));
+    THI_TRY(thi_alloc(ctx, &d->at.left, (size_t)shape->rows, sizeof *d->at.left));
     THI_TRY(thi_alloc(ctx, &d->pick, (size_t)(shape->columns * (2 * shape->D + 1)), sizeof *d->pick));
 out:
     if (status != THIELE_OK) {
@@ -66,8 +69,9 @@ void thi_decoupled_close(thi_decoupled *d)
     if (d == NULL) {
         return;
     }
-    thi_matrix *all[] = {&d->K,  &d->root, &d->factor, &d->S,    &d->Th,   &d->work, &d->more,       &d->map,
-                         &d->KL, &d->Kh,   &d->at.k,   &d->at.V, &d->at.W, &d->at.U, &d->at.portion, &d->at.weights};
+    thi_matrix *all[] = {&d->K,    &d->root, &d->factor, &d->S,          &d->Th,        &d->work,
+                         &d->more, &d->map,  &d->KL,     &d->Kh,         &d->Tc,        &d->at.k,
+                         &d->at.V, &d->at.W, &d->at.U,   &d->at.portion, &d->at.weights};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         thi_free(all[i]->data);
     }
@@ -75,7 +79,7 @@ void thi_decoupled_close(thi_decoupled *d)
     thi_functions_clear(&d->beta);
     thi_inputs_clear(&d->at.rows);
     thi_free(d->m);
-    thi_free(d->at.diagonal);
+    thi_free(d->at.left);
     thi_free(d->theta);
     thi_free(d->pick);
     thi_free(d);
@@ -180,9 +184,7 @@ thiele_status thi_decoupled_begin(thi_decoupled *d, thiele_context *ctx, const t
     }
     memset(d->Th.data, 0, square);
     memset(d->Vg, 0, (size_t)M * sizeof *d->Vg);
-    if (!d->shape.orthogonal) {
-        memset(d->Kh.data, 0, square);
-    }
+    memset(d->shape.orthogonal ? d->Tc.data : d->Kh.data, 0, square);
     THI_TRY(thi_functions_cross(&d->beta, &d->beta, ctx, thi_decoupled_square(d->K, M), true));
     THI_TRY(d->shape.orthogonal ? begin_orthogonal(d, ctx, M) : begin_plain(d, ctx, M));
 out:
@@ -241,6 +243,7 @@ static thiele_status add_beta(thi_decoupled *d, thiele_context *ctx, int64_t M, 
     }
     memcpy(V.data, k.data, (size_t)(n * M) * sizeof(double));
     THI_TRY(thi_sparse_solve_right(ctx, THI_T, thi_decoupled_square(d->factor, M), V));
+    add_products(V, V, -1.0, d->at.left);
     memcpy(W.data, V.data, (size_t)(n * M) * sizeof(double));
     THI_TRY(thi_multiply(ctx, THI_N, THI_N, 1.0, V, thi_decoupled_square(d->S, M), -1.0, W, false));
     add_products(V, W, 1.0, v);
@@ -260,13 +263,28 @@ thiele_status thi_decoupled_marginals(thi_decoupled *d, thiele_context *ctx, int
     THI_TRY(thi_inputs_make(&d->at.rows, ctx, prior->kernel, n, X));
     thi_mean_fill(prior->mean, prior->mean_parameter, n, d->shape.D, X, mu);
     THI_TRY(thi_kernel_fill_diagonal(prior->kernel, ctx, &d->at.rows, v));
+    for (int64_t i = 0; i < n; i++) {
+        d->at.left[i] = d->shape.orthogonal ? v[i] : 0.0;
+    }
+    d->at.spared = NULL;
     THI_TRY(add_means(d, ctx, mu));
     if (d->beta.n > 0) {
         THI_TRY(add_beta(d, ctx, d->beta.n, mu, v));
     }
     for (int64_t i = 0; i < n; i++) {
         v[i] = fmax(v[i], 0.0);
+        d->at.left[i] = fmax(d->at.left[i], 0.0);
     }
 out:
     return status;
+}
+
+void thi_decoupled_residual(const thi_decoupled *d, double *r)
+{
+    memcpy(r, d->at.left, (size_t)d->at.n * sizeof *r);
+}
+
+void thi_decoupled_relieve(thi_decoupled *d, const double *c)
+{
+    d->at.spared = d->shape.orthogonal ? c : NULL;
 }

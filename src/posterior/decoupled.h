@@ -79,6 +79,13 @@ thiele_status thi_decoupled_begin(thi_decoupled *d, thiele_context *ctx, const t
 /* mu and v of n rows (X: D x n, borrowed until the pull). */
 thiele_status thi_decoupled_marginals(thi_decoupled *d, thiele_context *ctx, int64_t n, const double *X, double *mu,
                                       double *v);
+/*
+ * Orthogonal: r = k(x, x) - |V|^2 of those rows, for the tighter bound of Gaussian noise (MATH.md section 9; it holds
+ * for any mean, since given u_beta the mean of f may move as long as the KL pays for it); plain: 0, where the bound
+ * stays what it is. c: dF/dr beyond dF/dv, borrowed for the next pull.
+ */
+void thi_decoupled_residual(const thi_decoupled *d, double *r);
+void thi_decoupled_relieve(thi_decoupled *d, const double *c);
 /* g, h: dF/dmu and dF/dv of those rows. */
 thiele_status thi_decoupled_pull(thi_decoupled *d, thiele_context *ctx, const double *g, const double *h,
                                  const thi_decoupled_bar *bar);

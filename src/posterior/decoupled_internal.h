@@ -12,7 +12,8 @@ typedef struct thi_decoupled_rows {
     thi_matrix k, V, W, U; /* rows x M: k(x, beta); V' or U'; work */
     thi_matrix portion;    /* rows or columns or beta, x PORTION */
     thi_matrix weights;    /* the same */
-    double *diagonal;      /* rows */
+    double *left;          /* rows: what beta does not explain of k(x, x); plain: 0 */
+    const double *spared;  /* rows: its adjoint beyond h, borrowed for the next pull; NULL: 0 */
 } thi_decoupled_rows;
 
 struct thi_decoupled {
@@ -29,6 +30,7 @@ struct thi_decoupled {
     thi_matrix KL;     /* plain: K_beta L */
     thi_matrix Th;     /* sum over rows: V diag(h) V'; plain: U diag(h) U', U = map'k */
     thi_matrix Kh;     /* plain: k(beta, x) diag(h) U' */
+    thi_matrix Tc;     /* orthogonal: V diag(spared) V' */
     thi_matrix work, more;
     double *m, *c, *lean; /* M each, orthogonal: m, c, m - c */
     double *Vg;           /* M: sum over rows of V g */

@@ -4,6 +4,7 @@
  *   Kbar_beta = L Theta L'
  * and of the KL, J = H^-1 - H^-2: Lbar = K_beta L J, Kbar_beta = L J L' / 2. Orthogonal, with Vbar the adjoint of V:
  *   Vbar = (m - c) g + 2 h (S - I) V    cbar = c_s - V g    kbar = Lb^-T Vbar    hbar = Lb^-T cbar
+ * (less 2 e V where r = k - |V|^2 has the adjoint h + e)
  *   Lbar_b = -tril(Lb^-T sum Vbar V' + hbar c')      Kbar_beta,alpha = hbar a'
  * The quadratic term of the KL gives -K_I,alpha's to abar; for the points of alpha the kernel is differentiated in one
  * argument only, which is half of what symmetry makes of it; for its parameters the half is taken.
@@ -55,9 +56,14 @@ static thiele_status rows_orthogonal(thi_decoupled *d, thiele_context *ctx, int6
     scale_rows(V, h, U);
     THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, V, U, 1.0, thi_decoupled_square(d->Th, M), true));
     thi_blas_gemv(THI_T, 1.0, V, g, 1.0, d->Vg);
+    if (moves && d->at.spared != NULL) {
+        scale_rows(V, d->at.spared, U);
+        THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, V, U, 1.0, thi_decoupled_square(d->Tc, M), true));
+    }
     for (int64_t j = 0; moves && j < M; j++) {
         for (int64_t i = 0; i < d->at.n; i++) {
-            U.data[i + j * U.ld] = g[i] * d->lean[j] + 2.0 * h[i] * W.data[i + j * W.ld];
+            double spared = d->at.spared != NULL ? d->at.spared[i] * V.data[i + j * V.ld] : 0.0;
+            U.data[i + j * U.ld] = g[i] * d->lean[j] + 2.0 * (h[i] * W.data[i + j * W.ld] - spared);
         }
     }
     if (moves) {
@@ -117,6 +123,10 @@ thiele_status thi_decoupled_pull(thi_decoupled *d, thiele_context *ctx, const do
     if (bar->theta != NULL) {
         THI_TRY(thi_kernel_pull_diagonal(prior->kernel, ctx, &d->at.rows, h, bar->theta, NULL));
     }
+    if (bar->theta != NULL && d->at.spared != NULL) {
+        THI_TRY(thi_kernel_pull_diagonal(prior->kernel, ctx, &d->at.rows, d->at.spared, bar->theta, NULL));
+    }
+    d->at.spared = NULL;
     if (bar->mean != NULL) {
         thi_mean_pull(prior->mean, prior->mean_parameter, d->at.n, d->shape.D, d->at.X, g, bar->mean, NULL);
     }
@@ -284,6 +294,7 @@ static thiele_status end_orthogonal(thi_decoupled *d, thiele_context *ctx, int64
                                     const thi_decoupled_bar *bar)
 {
     thi_matrix Lb = thi_decoupled_square(d->factor, M), Th = thi_decoupled_square(d->Th, M);
+    thi_matrix Tc = thi_decoupled_square(d->Tc, M);
     thi_matrix Lbar = thi_decoupled_square(d->work, M), more = thi_decoupled_square(d->more, M);
     thiele_status status;
     thi_blas_trsv(THI_T, Lb, cbar);
@@ -292,9 +303,11 @@ static thiele_status end_orthogonal(thi_decoupled *d, thiele_context *ctx, int64
         return THIELE_OK;
     }
     thi_symmetrise(Th);
+    thi_symmetrise(Tc);
     thi_decoupled_outer(Lbar, d->lean, -1.0, d->Vg);
     THI_TRY(thi_multiply(ctx, THI_N, THI_N, -2.0, thi_decoupled_square(d->S, M), Th, 1.0, Lbar, false));
     thi_blas_axpy(M * M, 2.0, Th.data, Lbar.data);
+    thi_blas_axpy(M * M, 2.0, Tc.data, Lbar.data);
     THI_TRY(thi_tri_solve(ctx, THI_T, Lb, Lbar));
     for (int64_t j = 0; j < M; j++) {
         thi_blas_axpy(M, -d->c[j], cbar, Lbar.data + j * M);

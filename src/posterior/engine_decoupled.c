@@ -24,6 +24,16 @@ static thiele_status marginals(void *self, thiele_context *ctx, int64_t n, const
     return thi_decoupled_marginals(self, ctx, n, X, mu, v);
 }
 
+static void residual(const void *self, double *r)
+{
+    thi_decoupled_residual(self, r);
+}
+
+static void relieve(void *self, const double *c)
+{
+    thi_decoupled_relieve(self, c);
+}
+
 static thiele_status pull(void *self, thiele_context *ctx, const double *g, const double *h, const void *bar)
 {
     static const thi_decoupled_bar NONE;
@@ -62,6 +72,8 @@ const thi_engine thi_engine_decoupled = {
     .close = close,
     .begin = begin,
     .marginals = marginals,
+    .residual = residual,
+    .relieve = relieve,
     .pull = pull,
     .end = end,
     .step = step,

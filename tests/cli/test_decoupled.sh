@@ -106,6 +106,19 @@ expect_done
 run score m.thiele gaussian.test.csv --json
 expect_that "$out" 'd["rmse"] < 0.15 and d["nlpd"] < 0'
 
+# --- no functions of the covariance: the mean, a noise, and no update
+run fit gaussian.csv --target y --method decoupled --mean-inducing 60 --inducing 0 -o m.thiele
+expect_done
+run info m.thiele
+expect_out '^ +that is the noise of predictions, with [0-9.e-]+ of the variances of f; the bound.s is [0-9.]+$'
+run score m.thiele gaussian.test.csv --json
+expect_that "$out" 'd["rmse"] < 0.15 and d["nlpd"] < 0'
+run update m.thiele gaussian.test.csv -o no.thiele
+expect_refusal 1 'its covariance has no basis functions'
+run fit gaussian.csv --target y --method variational --inducing 0 -o no.thiele
+expect_refusal 2 'decoupled bases alone may have none'
+expect_no_file no.thiele
+
 # --- the plain form: at parameters that it can do with it follows the function
 fit gaussian.csv --decoupled plain --kernel se --set 'lengthscale=1, variance=1, noise=0.01' --iterations 400 --json
 expect_done
@@ -126,10 +139,14 @@ run predict copy.thiele gaussian.test.csv -o again.csv
 check "a copy of the model predicts the same" cmp p.csv again.csv
 run score m.thiele gaussian.test.csv --json
 expect_that "$out" 'd["rmse"] < 0.3'
-fit gaussian.csv --own-scales --kernel matern32
-expect_refusal 2 'need the kernel se, or se\(ard\), by itself$'
+fit gaussian.csv --own-scales --kernel matern32 --iterations 100
+expect_done
+run info m.thiele --json
+expect_that "$out" 'd["latents"][0]["stretched"]'
+fit gaussian.csv --own-scales --kernel rq
+expect_refusal 2 'need one kernel se, matern12, matern32 or matern52 by itself$'
 fit gaussian.csv --own-scales --kernel 'se + linear'
-expect_refusal 2 'need the kernel se'
+expect_refusal 2 'need one kernel se'
 fit gaussian.csv --own-scales --kernel se --fix-inducing
 expect_refusal 2 'cannot be fixed'
 expect_no_file m.thiele

@@ -11,16 +11,22 @@
 
 static const struct {
     const char *kernel;
-    bool orthogonal, general;
+    bool orthogonal, general, tight;
 } models[] = {
-    {SE_KERNEL, false, false},
-    {SE_KERNEL, false, true},
-    {SE_KERNEL, true, false},
-    {SE_KERNEL, true, true},
-    {"se(lengthscale~1.2, variance~0.8)", true, true},
-    {"matern52(lengthscale~1.3) + linear(variance~0.3)", false, false},
-    {"matern52(lengthscale~1.3) + linear(variance~0.3)", true, false},
-    {"se(dims=2, lengthscale~1.1)", true, true},
+    {SE_KERNEL, false, false, false},
+    {SE_KERNEL, false, true, false},
+    {SE_KERNEL, true, false, false},
+    {SE_KERNEL, true, true, false},
+    {SE_KERNEL, true, false, true},
+    {SE_KERNEL, true, true, true},
+    {"se(lengthscale~1.2, variance~0.8)", true, true, false},
+    {"matern52(lengthscale~1.3) + linear(variance~0.3)", false, false, false},
+    {"matern52(lengthscale~1.3) + linear(variance~0.3)", true, false, false},
+    {"matern52(lengthscale~1.3) + linear(variance~0.3)", true, false, true},
+    {"se(dims=2, lengthscale~1.1)", true, true, false},
+    {"matern52(ard, lengthscale~[0.9,1.4], variance~1.3)", true, true, true},
+    {"matern32(lengthscale~1.2, variance~0.8)", false, true, false},
+    {"matern12(dims=2, lengthscale~1.1)", true, true, true},
 };
 enum { MODELS = sizeof models / sizeof *models };
 
@@ -62,6 +68,7 @@ static void test_differences(void **state)
         world w;
         gradient g = {0};
         world_open(&w, ctx, models[k].kernel, models[k].orthogonal, models[k].general);
+        w.tight = models[k].tight;
         thi_decoupled_bar bar = gradient_bar(&g, models[k].orthogonal, models[k].general);
         world_bound(&w, ctx, &bar);
         check_theta(&w, ctx, g.theta);
@@ -92,6 +99,7 @@ static void test_unbiased(void **state)
         gradient whole = {0}, sum = {0};
         double total = 0.0, *all = (double *)&whole, *one = (double *)&sum;
         world_open(&w, ctx, models[k].kernel, models[k].orthogonal, models[k].general);
+        w.tight = models[k].tight;
         thi_decoupled_bar bar = gradient_bar(&whole, models[k].orthogonal, models[k].general);
         double exact = world_bound(&w, ctx, &bar);
         bar = gradient_bar(&sum, models[k].orthogonal, models[k].general);
