@@ -62,6 +62,32 @@ thiele_status thi_kernel_copy(thiele_kernel **out, thiele_context *ctx, const th
     return status;
 }
 
+static bool same_nodes(const thi_node *a, const thi_node *b)
+{
+    bool same = a->type == b->type && a->leaf == b->leaf && a->children == b->children;
+    for (int i = 0; same && i < a->children; i++) {
+        same = same_nodes(a->child[i], b->child[i]);
+    }
+    return same;
+}
+
+static bool same_leaves(const thi_leaf *a, const thi_leaf *b)
+{
+    return a->kind == b->kind && a->dims == b->dims && a->degree == b->degree && a->lengthscales == b->lengthscales &&
+           a->first == b->first && memcmp(a->dim, b->dim, (size_t)a->dims * sizeof *a->dim) == 0;
+}
+
+bool thi_kernel_is_same(const thiele_kernel *a, const thiele_kernel *b)
+{
+    bool same = a->dims == b->dims && a->leaves == b->leaves && a->parameters == b->parameters &&
+                same_nodes(a->root, b->root) &&
+                memcmp(a->value, b->value, (size_t)a->parameters * sizeof *a->value) == 0;
+    for (int i = 0; same && i < a->leaves; i++) {
+        same = same_leaves(&a->leaf[i], &b->leaf[i]);
+    }
+    return same;
+}
+
 int thiele_kernel_dims(const thiele_kernel *kernel)
 {
     THI_NEED_OR(0, kernel);

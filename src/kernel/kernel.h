@@ -151,6 +151,8 @@ double thi_kernel_unit(const thiele_kernel *kernel, int parameter, const double 
  * first; in a linear or polynomial kernel either the one length-scale or, with ard, the variance.
  */
 void thi_kernel_fix_redundant(thiele_kernel *kernel);
+/* Whether they are the same function, to the last bit of every value. */
+bool thi_kernel_is_same(const thiele_kernel *a, const thiele_kernel *b);
 void thi_kernel_set_one(thiele_kernel *kernel, int parameter, double log_theta);
 /* Which leaf a parameter belongs to. */
 const thi_leaf *thi_kernel_leaf_of(const thiele_kernel *kernel, int parameter);

@@ -18,6 +18,9 @@ thiele_status thi_model_batch_open(thi_model_batch *batch, thiele_context *ctx, 
     for (int j = 0; j < model->latents && status == THIELE_OK; j++) {
         batch->latent[j] = (thi_batch){.p = &model->latent[j], .rows = rows, .sight = sight};
     }
+    for (int j = 0; j < model->latents && status == THIELE_OK && model->components == 1;) {
+        j += thi_batch_twins(&batch->latent[j], model->latents - j);
+    }
     return status;
 }
 
@@ -39,16 +42,17 @@ thiele_status thi_model_batch_next(thi_model_batch *batch, thiele_context *ctx, 
     /* At the rows of sampled draws the variance is zero but for rounding: that is no news. */
     int64_t expected = 0;
     double *block;
-    thiele_status status = thi_alloc(ctx, &block, (size_t)(2 * n * K), sizeof *block);
-    double *variance = v != NULL ? block + n * K : NULL;
-    for (int j = 0; status == THIELE_OK && j < Q; j++) {
+    thiele_status status = thi_alloc(ctx, &block, (size_t)(2 * n * K * Q), sizeof *block);
+    double *variance = v != NULL ? block + n * K * Q : NULL;
+    for (int j = 0, twins; status == THIELE_OK && j < Q; j += twins) {
+        twins = batch->latent[j].twins > 0 ? batch->latent[j].twins : 1;
         status = thi_batch_marginals(&batch->latent[j], ctx, n, X, block, variance,
                                      model->sampling.sampler != NULL ? &expected : clipped);
-        if (status == THIELE_OK) {
-            place(model, j, n, block, mu);
-        }
-        if (status == THIELE_OK && v != NULL) {
-            place(model, j, n, variance, v);
+        for (int k = 0; k < twins && status == THIELE_OK; k++) {
+            place(model, j + k, n, block + k * n * K, mu);
+            if (v != NULL) {
+                place(model, j + k, n, variance + k * n * K, v);
+            }
         }
     }
     for (int64_t i = 0; status == THIELE_OK && offset != NULL && i < n * K; i++) {

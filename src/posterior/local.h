@@ -22,6 +22,7 @@
 #define THI_LOCAL_H
 
 #include "basis/partition.h"
+#include "posterior/dense.h"
 #include "posterior/predictor.h"
 
 /* What a cache may hold, and the share of a context's limit that it stays within when that is less: as much as a call
@@ -89,6 +90,14 @@ thiele_status thi_local_joint(const thi_predictor *predictor, thiele_context *ct
 enum { THI_LOCAL_NEAR = 160, THI_LOCAL_SEARCHED = 5 };
 thiele_status thi_local_near(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
                              double *mean, double *variance, int64_t *clipped);
+/*
+ * The same of so many predictors side by side, twins of the first: mean and variance are n x twins. Beyond the first
+ * each takes k^3/3 flops a row.
+ */
+thiele_status thi_local_near_twins(const thi_predictor *predictor, int twins, thiele_context *ctx, int64_t n,
+                                   const double *X, double *mean, double *variance, int64_t *clipped);
+/* Whether both have sites at the same rows, the same inducing inputs and kernel. */
+bool thi_local_are_twins(const thi_predictor *a, const thi_predictor *b);
 
 /* --- local_blend.c --- */
 /* The blocks with the nearest centres, nearest first, and their distances; infinite where there are no more. 3 P D
@@ -121,10 +130,14 @@ typedef struct thi_local_factor {
     uint64_t used; /* when it was last asked for */
 } thi_local_factor;
 
-/* Rows that a factor is of. lambda NULL: y and the noise in place of sites. V (M x n): known, or NULL. Borrowed. */
+/*
+ * Rows that a factor is of. lambda NULL: y and the noise in place of sites. V (M x n): known, or NULL. prior: of rows
+ * with sites, holds K - V'V as thi_dense_residual makes it, or NULL. Borrowed.
+ */
 typedef struct thi_local_rows {
     int64_t n;
     const double *X, *y, *lambda, *nu, *V;
+    const thi_dense *prior;
 } thi_local_rows;
 /* A whole factor that no cache holds. Error: NUMERIC, MEMORY. */
 thiele_status thi_local_factor_make(const thi_predictor *predictor, thiele_context *ctx, const thi_local_rows *rows,

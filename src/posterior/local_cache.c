@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "posterior/dense.h"
 #include "posterior/local.h"
 
 struct thi_local_cache {
@@ -64,8 +63,9 @@ static thiele_status factor_sites(const thi_predictor *p, thiele_context *ctx, c
     double *moments = NULL;
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &moments, (size_t)(2 * n), sizeof *moments));
-    THI_TRY(thi_dense_open(&dense, ctx, n, NULL, NULL, NULL));
-    THI_TRY(thi_dense_residual(&dense, ctx, p->kernel, &f->inputs, f->V));
+    THI_TRY(thi_dense_open(&dense, ctx, n, NULL, NULL, rows->prior));
+    THI_TRY(rows->prior != NULL ? thi_dense_prior(&dense, ctx, NULL)
+                                : thi_dense_residual(&dense, ctx, p->kernel, &f->inputs, f->V));
     THI_TRY(thi_dense_condition(&dense, ctx, rows->lambda, rows->nu, moments, moments + n));
     THI_TRY(thi_dense_factor(&dense, ctx, f->C));
     f->e = dense.a;

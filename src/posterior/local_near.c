@@ -49,6 +49,7 @@ static int64_t nearest_first(candidate *list, int64_t count, int64_t wanted)
 typedef struct bench {
     candidate *candidate; /* the rows of the blocks that are searched */
     double *X, *y, *lambda, *nu, *V;
+    thi_dense prior; /* of twins */
     int64_t clipped;
 } bench;
 
@@ -57,9 +58,10 @@ static void bench_close(bench *w)
     thi_free(w->candidate);
     thi_free(w->X);
     thi_free(w->V);
+    thi_dense_close(&w->prior);
 }
 
-static thiele_status bench_open(bench *w, thiele_context *ctx, const thi_predictor *p)
+static thiele_status bench_open(bench *w, thiele_context *ctx, const thi_predictor *p, bool twins)
 {
     const thi_local *local = p->local;
     size_t rows = (size_t)(SEARCHED * local->largest);
@@ -70,6 +72,9 @@ static thiele_status bench_open(bench *w, thiele_context *ctx, const thi_predict
     w->y = w->X + (ptrdiff_t)NEAR * local->partition.D;
     w->lambda = w->y + NEAR;
     w->nu = w->lambda + NEAR;
+    if (twins) {
+        THI_TRY(thi_dense_open(&w->prior, ctx, NEAR, NULL, NULL, NULL));
+    }
 out:
     return status;
 }
@@ -113,8 +118,6 @@ static thiele_status gather(const thi_predictor *p, thiele_context *ctx, bench *
         int64_t row = w->candidate[i].row;
         memcpy(w->X + i * D, local->X + row * D, (size_t)D * sizeof *w->X);
         w->y[i] = local->y[row];
-        w->lambda[i] = local->lambda != NULL ? local->lambda[row] : 0.0;
-        w->nu[i] = local->lambda != NULL ? local->nu[row] : 0.0;
     }
     for (int k = 0; k < blocks; k++) {
         thi_local_factor *f = NULL;
@@ -130,6 +133,7 @@ static thiele_status gather(const thi_predictor *p, thiele_context *ctx, bench *
 
 typedef struct task {
     const thi_predictor *p;
+    int twins;
     thiele_context *ctx;
     int64_t n;
     const double *X;
@@ -139,24 +143,75 @@ typedef struct task {
     bench *bench;     /* one a thread */
 } task;
 
-static thiele_status predict_one(const task *t, bench *w, int64_t i)
+static void gather_sites(const thi_local *local, bench *w, int64_t n)
+{
+    for (int64_t i = 0; i < n && local->lambda != NULL; i++) {
+        int64_t row = w->candidate[i].row;
+        w->lambda[i] = local->lambda[row];
+        w->nu[i] = local->nu[row];
+    }
+}
+
+/* What twins share: V, which may be known, and K - V'V. */
+static thiele_status share(const task *t, bench *w, int64_t n)
 {
     const thi_predictor *p = t->p;
+    thi_matrix V = thi_matrix_view(w->V, p->n, n, p->n);
+    thi_inputs inputs = {0};
+    thiele_status status;
+    THI_TRY(thi_inputs_make(&inputs, t->ctx, p->kernel, n, w->X));
+    if (!t->cached) {
+        THI_TRY(thi_kernel_fill(p->kernel, t->ctx, &p->inputs, &inputs, V, false));
+        THI_TRY(thi_tri_solve(t->ctx, THI_N, p->L, V));
+    }
+    THI_TRY(thi_dense_residual(&w->prior, t->ctx, p->kernel, &inputs, V));
+out:
+    thi_inputs_clear(&inputs);
+    return status;
+}
+
+/* Row i by the rows that were gathered; q: which of the twins. */
+static thiele_status predict_by(const task *t, bench *w, int64_t i, int q, int64_t n)
+{
+    const thi_predictor *p = &t->p[q];
     const double *x = t->X + i * p->local->partition.D;
-    bool sites = p->local->lambda != NULL;
-    int64_t block[SEARCHED];
-    double distance[SEARCHED];
-    int blocks = (int)thi_least(SEARCHED, p->local->partition.blocks);
-    thi_local_nearest(&p->local->partition, x, blocks, block, distance);
-    int64_t n = find_rows(p->local, w, x, blocks, block);
-    thi_local_rows rows = {n, w->X, w->y, sites ? w->lambda : NULL, sites ? w->nu : NULL, t->cached ? w->V : NULL};
+    int64_t at = i + q * t->n;
+    bool sites = p->local->lambda != NULL, twins = t->twins > 1;
+    const thi_local_rows rows = {.n = n,
+                                 .X = w->X,
+                                 .y = w->y,
+                                 .lambda = sites ? w->lambda : NULL,
+                                 .nu = sites ? w->nu : NULL,
+                                 .V = t->cached || twins ? w->V : NULL,
+                                 .prior = twins ? &w->prior : NULL};
     thi_local_factor *f = NULL;
     thiele_status status;
-    THI_TRY(gather(p, t->ctx, w, n, t->cached ? blocks : 0, block));
+    gather_sites(p->local, w, n);
     THI_TRY(thi_local_factor_make(p, t->ctx, &rows, &f));
-    THI_TRY(thi_local_one(p, t->ctx, f, x, t->mean + i, t->variance != NULL ? t->variance + i : NULL, &w->clipped));
+    THI_TRY(thi_local_one(p, t->ctx, f, x, t->mean + at, t->variance != NULL ? t->variance + at : NULL, &w->clipped));
 out:
     thi_local_factor_free(f);
+    return status;
+}
+
+static thiele_status predict_one(const task *t, bench *w, int64_t i)
+{
+    const thi_local *local = t->p->local;
+    const double *x = t->X + i * local->partition.D;
+    int64_t block[SEARCHED];
+    double distance[SEARCHED];
+    int blocks = (int)thi_least(SEARCHED, local->partition.blocks);
+    thiele_status status;
+    thi_local_nearest(&local->partition, x, blocks, block, distance);
+    int64_t n = find_rows(local, w, x, blocks, block);
+    THI_TRY(gather(t->p, t->ctx, w, n, t->cached ? blocks : 0, block));
+    if (t->twins > 1) {
+        THI_TRY(share(t, w, n));
+    }
+    for (int q = 0; q < t->twins; q++) {
+        THI_TRY(predict_by(t, w, i, q, n));
+    }
+out:
     return status;
 }
 
@@ -194,22 +249,29 @@ out:
     return status;
 }
 
-thiele_status thi_local_near(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
-                             double *mean, double *variance, int64_t *clipped)
+bool thi_local_are_twins(const thi_predictor *a, const thi_predictor *b)
 {
-    task t = {predictor, ctx, n, X, mean, variance, fits_cache(predictor), NULL, NULL};
+    bool same = a->local != NULL && b->local != NULL && a->local->X == b->local->X && a->local->lambda != NULL &&
+                b->local->lambda != NULL && a->n == b->n && thi_kernel_is_same(a->kernel, b->kernel);
+    return same && memcmp(a->inputs.X, b->inputs.X, (size_t)(a->n * a->kernel->dims) * sizeof *a->inputs.X) == 0;
+}
+
+thiele_status thi_local_near_twins(const thi_predictor *predictor, int twins, thiele_context *ctx, int64_t n,
+                                   const double *X, double *mean, double *variance, int64_t *clipped)
+{
+    task t = {predictor, twins, ctx, n, X, mean, variance, fits_cache(predictor), NULL, NULL};
     thiele_status status;
     THI_TRY(sort_rows(&t));
     THI_TRY(thi_alloc(ctx, &t.bench, (size_t)ctx->threads, sizeof *t.bench));
     for (int i = 0; i < ctx->threads; i++) {
-        THI_TRY(bench_open(&t.bench[i], ctx, predictor));
+        THI_TRY(bench_open(&t.bench[i], ctx, predictor, twins > 1));
     }
     THI_TRY(thi_parallel(ctx, (n + PORTION - 1) / PORTION, predict_portion, &t));
     for (int i = 0; i < ctx->threads && clipped != NULL; i++) {
         *clipped += t.bench[i].clipped;
     }
-    for (int64_t i = 0; variance != NULL && i < n; i++) {
-        variance[i] *= thi_predictor_tau(predictor);
+    for (int64_t i = 0; variance != NULL && i < n * twins; i++) {
+        variance[i] *= thi_predictor_tau(&predictor[i / n]);
     }
 out:
     for (int i = 0; t.bench != NULL && i < ctx->threads; i++) {
@@ -218,4 +280,10 @@ out:
     thi_free(t.bench);
     thi_free(t.order);
     return status;
+}
+
+thiele_status thi_local_near(const thi_predictor *predictor, thiele_context *ctx, int64_t n, const double *X,
+                             double *mean, double *variance, int64_t *clipped)
+{
+    return thi_local_near_twins(predictor, 1, ctx, n, X, mean, variance, clipped);
 }

@@ -115,15 +115,19 @@ typedef enum thi_sight {
 } thi_sight;
 /*
  * The same of a table that comes in windows: begins as {.p = predictor, .rows = those of the whole table}. What so many
- * rows pay for is made with the first window that has rows. One thread at a time.
+ * rows pay for is made with the first window that has rows. One thread at a time. With twins mean and variance are
+ * n x twins.
  */
 typedef struct thi_batch {
     const thi_predictor *p; /* borrowed */
+    int twins;              /* so many predictors from p on, with which it shares work; 0: it is alone */
     int64_t rows;
     thi_sight sight;
     bool decided;
     thi_matrix *C; /* owned: one triangle a component, where it pays and is accurate; else NULL */
 } thi_batch;
+/* Finds out how many of the predictors from p on, which are side by side and `most` at most, are twins. */
+int thi_batch_twins(thi_batch *batch, int most);
 thiele_status thi_batch_marginals(thi_batch *batch, thiele_context *ctx, int64_t n, const double *X, double *mean,
                                   double *variance, int64_t *clipped);
 void thi_batch_clear(thi_batch *batch);

@@ -247,16 +247,32 @@ out:
     return status;
 }
 
+static bool sees_nearest(const thi_batch *batch)
+{
+    const thi_partition *partition = &batch->p->local->partition;
+    return batch->sight == THI_SEES_NEAREST && partition->blocks > 1 && partition->mark == NULL;
+}
+
+int thi_batch_twins(thi_batch *batch, int most)
+{
+    int twins = 1;
+    if (batch->p->local != NULL && sees_nearest(batch)) {
+        for (; twins < most && thi_local_are_twins(batch->p, &batch->p[twins]); twins++) {
+        }
+    }
+    batch->twins = twins;
+    return twins;
+}
+
 thiele_status thi_batch_marginals(thi_batch *batch, thiele_context *ctx, int64_t n, const double *X, double *mean,
                                   double *variance, int64_t *clipped)
 {
     const thi_predictor *p = batch->p;
     thiele_status status;
     if (p->local != NULL) {
-        const thi_partition *partition = &p->local->partition;
-        bool near = batch->sight == THI_SEES_NEAREST && partition->blocks > 1 && partition->mark == NULL;
+        int twins = batch->twins > 0 ? batch->twins : 1;
         return batch->sight == THI_SEES_BLEND ? thi_local_blend(p, ctx, n, X, mean, variance, clipped)
-               : near                         ? thi_local_near(p, ctx, n, X, mean, variance, clipped)
+               : sees_nearest(batch)          ? thi_local_near_twins(p, twins, ctx, n, X, mean, variance, clipped)
                                               : thi_local_marginals(p, ctx, n, X, NULL, mean, variance, clipped);
     }
     if (variance != NULL) {

@@ -65,7 +65,7 @@ run fit train.csv --target strength --ignore raw -o bad.thiele
 expect_refusal 1 "raw" 'row'
 run fit train.csv --target strength --inputs x1,x3 -o bad.thiele
 expect_refusal 1 'x3' 'x1|x2'
-run fit train.csv --target site -o bad.thiele
+run fit train.csv --target site --likelihood gaussian -o bad.thiele
 expect_refusal 1 'site'
 for bad in '--kernel matern99' '--kernel matern52(' '--method magic' '--mean wavy' '--set lengthscal=1' \
     '--set noise=-1' '--prior noise_uniform(0,1)' '--holdout 0.999'; do
