@@ -39,9 +39,8 @@ const cli_option cli_model_options[] = {
      "bernoulli, bernoulli-probit, svm, softmax, ordinal, poisson, negative-binomial, binomial(trials=N), gamma, "
      "exponential, beta, sigmoid-poisson, logistic-softmax, gprn, mixing, or your own: plugin:FILE.so; of several "
      "targets one for all, "
-     "or one for each with ';' between them (default: gaussian, or bernoulli where the only target is a number with "
-     "two "
-     "values)",
+     "or one for each with ';' between them (default: gaussian; bernoulli where the only target has two values or "
+     "texts, softmax where it has more texts)",
      0, 0},
     {"noise", 0, cli_parse_text, CLI_AT(fit.noise), "NAME",
      "of a target that is a number: gaussian, student-t (some rows far off) or heteroscedastic (more noise here than "

@@ -18,7 +18,8 @@ enum {
     SWEEPS = 10,
     TRIAL_STEPS = 100, /* with each rate; a twentieth of all steps where that is less */
     TRIAL_SHARE = 20,
-    LEAST_TRIAL = 10
+    LEAST_TRIAL = 10,
+    FEWEST_JUDGES = 100 /* rows that can say what noise predictions want */
 };
 static const double RATES[] = {0.1, 0.01, 0.001};
 enum { RATE_COUNT = sizeof RATES / sizeof *RATES };
@@ -172,7 +173,7 @@ static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
     fitted->jitter = pass->engine->jitter(pass->self);
     fit->result->alpha = fit->n_alpha;
     fit->result->beta = fit->n_beta;
-    fit->result->judged = fit->left_out.n > 0;
+    fit->result->judged = fit->left_out.n >= FEWEST_JUDGES; /* else leave-one-out errors of all rows do */
     if (fit->result->judged) {
         THI_TRY(thi_predictive_choose(fit->problem.ctx, &fit->left_out, fit->problem.spec, fit->problem.hypers,
                                       fitted->latent));

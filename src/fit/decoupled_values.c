@@ -183,14 +183,20 @@ static thiele_status loosen(thi_dfit *fit, thi_course *c, double value, place *b
         double error = thi_left_out_error(&fit->left_out);
         next.ratio = ratio;
         place_keep(before, fit);
-        THI_TRY(thi_sweep_course(fit, &next, &other));
+        status = thi_sweep_course(fit, &next, &other);
+        if (status == THIELE_ERROR_NUMERIC) {
+            thi_recover(fit->problem.ctx);
+            status = THIELE_OK;
+            other = -INFINITY;
+        }
+        THI_TRY(status);
         if (thi_left_out_error(&fit->left_out) < error && other >= fit->floor) {
             *c = next;
         } else {
             THI_TRY(place_return(before, fit));
             THI_TRY(thi_dfit_ready(fit));
         }
-        ratio = next_ratio(ratio, value - other, margin);
+        ratio = isfinite(other) ? next_ratio(ratio, value - other, margin) : ratio;
         if (fabs(log(ratio / next.ratio)) < LEAST_CHANGE || ratio >= c->ratio) {
             break;
         }

@@ -6,7 +6,7 @@
 
 #include "fit/explore.h"
 
-enum { ROWS = 2000, GRID = 25, REFINEMENTS = 20, FACTORS = 24 };
+enum { ROWS = 2000, FEWEST = 50, GRID = 25, REFINEMENTS = 20, FACTORS = 24 };
 /* A factor of the variances must gain this many nats over none: it is one more number. */
 static const double WORTH = 3.0;
 /* Of the noise: where the basis leaves less unexplained there is nothing to tell apart. */
@@ -151,7 +151,7 @@ thiele_status thi_predictive_noise(thiele_context *ctx, const thi_source *source
     THI_TRY(thi_alloc(ctx, &out.error2, (size_t)rows.n, sizeof *out.error2));
     THI_TRY(thi_alloc(ctx, &out.v, (size_t)rows.n, sizeof *out.v));
     THI_TRY(leave_out(&out, ctx, &rows, latent, s2, source->n, &unexplained));
-    out.n = unexplained < LITTLE * s2 ? 0 : out.n;
+    out.n = unexplained < LITTLE * s2 || out.n < FEWEST ? 0 : out.n;
     THI_TRY(thi_predictive_choose(ctx, &out, spec, hypers, latent));
 out:
     thi_rows_free(&rows);

@@ -152,7 +152,7 @@ static thiele_status scale(thi_fitting *f, const thi_rows *train, const thi_rows
         double log_scale = k * log(TIMES);
         THI_TRY(scale_to(f, column, log_scale));
         THI_TRY(thi_judge_objective(f->ctx, &f->spec, &thi_objective_dense, train, others, &score));
-        if (k > 0 && !(score > best + GAIN * fabs(best))) {
+        if (isfinite(best) && !(score > best + GAIN * fabs(best))) {
             break;
         }
         at = log_scale;
@@ -181,7 +181,7 @@ static thi_rows part(const thi_rows *rows, int64_t first, int64_t count)
 static thiele_status begin_two(thi_fitting *f, const thi_named *winner)
 {
     thi_forget_prior(f);
-    return f->tied ? thi_take_kernels(f, winner) : thi_make_prior(f, f->kernels);
+    return f->tied ? thi_take_kernels(f, winner) : thi_make_candidate(f, f->kernels);
 }
 
 thiele_status thi_choose_for_labels(thi_fitting *f, const thi_source *source, int64_t count)

@@ -138,8 +138,9 @@ static thiele_status try_way(thi_fitting *f, bool labels, way how, const thi_row
 /* Surely better predictions, and a mean that is not surely worse. */
 static bool is_better(int64_t n, const losses *apart, const losses *other)
 {
-    return isfinite(other->sum) && gain_in_errors(n, apart->density, other->density) > ERRORS &&
-           gain_in_errors(n, apart->squares, other->squares) > -1.0;
+    return isfinite(other->sum) &&
+           (!isfinite(apart->sum) || (gain_in_errors(n, apart->density, other->density) > ERRORS &&
+                                      gain_in_errors(n, apart->squares, other->squares) > -1.0));
 }
 
 static thiele_status compare(thi_fitting *f, bool labels, const thi_rows *all, way *best)
@@ -179,17 +180,28 @@ thiele_status thi_choose_scales(thi_fitting *f, bool labels, const thi_rows *all
                                 thi_named *winner)
 {
     way best = APART;
+    thi_named tied = {0};
     thiele_status status = THIELE_OK;
     if (!thi_has_many_scales(f) || all->n < LEAST || thi_driver_stopped(f->driver)) {
         return THIELE_OK;
     }
     THI_TRY(compare(f, labels, all, &best));
     if (best != APART) {
-        THI_TRY(learn(f, best, rows, winner));
+        status = learn(f, best, rows, &tied);
+    }
+    if (status == THIELE_ERROR_NUMERIC) {
+        thi_recover(f->ctx);
+        best = APART;
+        status = THIELE_OK;
+    }
+    THI_TRY(status);
+    if (best != APART) {
+        THI_TRY(thi_named_copy(winner, f->ctx, &tied));
         THI_TRY(say(f, all->n, best));
     }
     f->tied = best != APART;
 out:
+    thi_named_clear(&tied);
     thi_forget_prior(f);
     return status;
 }
