@@ -176,7 +176,7 @@ for form in orthogonal plain; do
     rate=
     [ $form = orthogonal ] || rate='--rate 0.01'
     # shellcheck disable=SC2086
-    stop INT 4 $form --inducing 12 --mean-inducing 8000 --kernel se --set "$fixed" $rate
+    stop INT 4 $form --inducing 12 --mean-inducing 16000 --kernel se --set "$fixed" $rate
     expect_status 1
     expect_err '^thiele: stopped by Ctrl-C: the best model so far was saved to m.thiele$'
     run info m.thiele
