@@ -255,8 +255,10 @@ static thiele_status choose(thi_fitting *f, const thi_source *source, int64_t co
     thiele_status status;
     THI_TRY(thi_sample_near(f->ctx, source, count, THI_CHOICE_ANCHORS, &rows));
     THI_TRY(thi_compare_kernels(f, &rows, &winner));
-    THI_TRY(thi_source_sample(source, f->ctx, THI_SCALES_ROWS * count, THI_SAMPLE_JUDGE, &all));
-    THI_TRY(thi_choose_scales(f, false, &all, &rows, &winner));
+    if (thi_has_many_scales(f)) {
+        THI_TRY(thi_source_sample(source, f->ctx, THI_SCALES_ROWS * count, THI_SAMPLE_JUDGE, &all));
+        THI_TRY(thi_choose_scales(f, false, &all, &rows, &winner));
+    }
     THI_TRY(thi_take_kernels(f, &winner));
 out:
     thi_rows_free(&all);
