@@ -43,9 +43,11 @@ static void step(thi_dfit *fit, int64_t rows, double rho)
 {
     double weight = (double)fit->problem.source->n / (double)rows;
     memcpy(fit->vector.before, fit->vector.x, (size_t)fit->vector.whole * sizeof *fit->vector.x);
-    thi_natural before = thi_dfit_sites(fit, fit->vector.before);
     thi_dfit_step(fit, 1.0);
-    thi_natural_mix(&fit->vector.sites, rho * weight, &before, 1.0 - rho);
+    for (int q = 0; q < fit->latents->count; q++) {
+        thi_natural now = thi_dfit_sites(fit, fit->vector.x, q), before = thi_dfit_sites(fit, fit->vector.before, q);
+        thi_natural_mix(&now, rho * weight, &before, 1.0 - rho);
+    }
 }
 
 /* How far a step over so many rows should go: the sites are an average over the batches so far. */
@@ -61,14 +63,15 @@ double thi_dfit_last_flops(const thi_dfit *fit)
 {
     double rows = fmin((double)fit->problem.source->n, (double)BATCHES * (double)fit->batches.largest);
     double covariance = 2.0 * fit->problem.source->dims + 40.0, M = (double)fit->n_alpha, Mb = (double)fit->n_beta;
-    return 2.0 * rows * (M * covariance + 4.0 * Mb * Mb) + M * M * covariance;
+    double groups = fit->latents->groups;
+    return 2.0 * rows * (groups * M * covariance + 4.0 * fit->latents->count * Mb * Mb) + groups * M * M * covariance;
 }
 
 thiele_status thi_dfit_last(thi_dfit *fit)
 {
     int64_t epoch = fit->batches.per_epoch, from = (fit->result->fit.iterations + epoch - 1) / epoch * epoch;
     int64_t count = epoch < BATCHES ? epoch : BATCHES, rows;
-    bool sites = fit->orthogonal && fit->n_beta > 0 && fit->left_out.n == 0;
+    bool sites = fit->orthogonal && fit->n_beta > 0 && fit->held == 0;
     int steps = count == epoch ? STEPS : 1;
     thiele_status status;
     thi_driver_phase(fit->problem.driver, "end", 1 + (sites ? steps : 0));

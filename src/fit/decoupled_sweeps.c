@@ -34,76 +34,128 @@ static const double TOLERANCE = 1e-4;
 /* Curvatures are kept above this part of the largest: a likelihood that is not log-concave has some below zero. */
 static const double LEAST_CURVATURE = 1e-6;
 
+/* Slopes and curvatures of one latent, a column each. */
+static void take_column(thi_sweep *s, int64_t q)
+{
+    int64_t n = s->rows.n, Q = s->latents;
+    double *g = s->at.g + q * n, *h = s->at.h + q * n, *root = s->at.root + q * n, largest = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        g[i] = s->at.slope[q + i * Q];
+        h[i] = -2.0 * s->at.bend[q + i * Q];
+        largest = fmax(largest, h[i]);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        h[i] = fmax(h[i], LEAST_CURVATURE * largest + 1e-300);
+        root[i] = s->alike ? 1.0 : sqrt(s->weight * h[i]);
+    }
+}
+
 /* (E, g, h) at the present f; *value: the bound but for what the covariance adds. */
 static thiele_status look(thi_sweep *s, double *value)
 {
-    int64_t n = s->rows.n;
-    const thi_asked asked = {0, n, s->rows.y, s->f, s->at.v, s->at.E, s->at.g, s->at.h, NULL};
+    int64_t n = s->rows.n, Q = s->latents, functions = (s->n_alpha + s->n_beta) * Q;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t q = 0; q < Q; q++) {
+            s->at.mu[q + i * Q] = s->f[i + q * n];
+        }
+    }
+    const thi_asked asked = {0, n, s->rows.y, s->at.mu, s->at.v, s->at.E, s->at.slope, s->at.bend, NULL};
     thiele_status status = thi_providers_expect(&s->fit->pass.providers, s->fit->problem.ctx, &asked);
-    double expected = 0.0, largest = 0.0;
+    double expected = 0.0;
     for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
         expected += s->at.E[i];
-        largest = fmax(largest, -2.0 * s->at.h[i]);
     }
-    for (int64_t i = 0; i < n; i++) {
-        s->at.h[i] = fmax(-2.0 * s->at.h[i], LEAST_CURVATURE * largest + 1e-300);
-        s->at.root[i] = s->covered ? 1.0 : sqrt(s->weight * s->at.h[i]);
+    for (int64_t q = 0; status == THIELE_OK && q < Q; q++) {
+        take_column(s, q);
     }
-    *value = s->weight * expected - s->cover.lost -
-             0.5 * (thi_blas_dot(s->alpha.n, s->a, s->at_alpha) + thi_blas_dot(s->beta.n, s->b, s->at_beta));
+    *value = s->weight * expected - s->cover.lost - 0.5 * thi_blas_dot(functions, s->a, s->at_alpha);
     return status;
 }
 
-/* G += K_I,x Lambda K_x,I, with K = K_x,I times the root of Lambda or, where all rows have one curvature, without it.
- */
-static thiele_status add_rows(thi_sweep *s, int64_t index, thi_matrix K, thi_matrix G)
+/* G += K_I,x Lambda K_x,I of a latent, with K = K_x,I times the root of Lambda or, where all rows have one curvature,
+ * without it. */
+static thiele_status add_rows(thi_sweep *s, thi_matrix gram, int64_t latent, thi_matrix K, thi_matrix G)
 {
-    thiele_context *ctx = s->fit->problem.ctx;
-    if (!s->covered) {
-        return thi_multiply(ctx, THI_T, THI_N, 1.0, K, K, 1.0, G, true);
+    if (!s->alike) {
+        return thi_multiply(s->fit->problem.ctx, THI_T, THI_N, 1.0, K, K, 1.0, G, true);
     }
-    thi_matrix gram = thi_sweep_gram(s, index);
-    thiele_status status = s->known ? THIELE_OK : thi_multiply(ctx, THI_T, THI_N, 1.0, K, K, 0.0, gram, true);
-    double curvature = s->weight * s->at.h[0];
-    for (int64_t j = 0; status == THIELE_OK && j < G.cols; j++) {
+    double curvature = s->weight * s->at.h[latent * s->rows.n];
+    for (int64_t j = 0; j < G.cols; j++) {
         thi_blas_axpy(G.rows - j, curvature, gram.data + j + j * gram.ld, G.data + j + j * G.ld);
     }
+    return THIELE_OK;
+}
+
+/* K = K_x,I, or with the root of Lambda: then the turn is one latent's. */
+static thiele_status fill(thi_sweep *s, const thi_turn *turn, const thi_functions *block, thi_matrix K)
+{
+    const double *root = s->at.root + turn->first * K.rows;
+    thiele_status status = thi_functions_fill(block, s->fit->problem.ctx, &s->inputs[turn->group], K);
+    for (int64_t j = 0; j < K.cols && !s->alike; j++) {
+        for (int64_t i = 0; i < K.rows; i++) {
+            K.data[i + j * K.ld] *= root[i];
+        }
+    }
     return status;
 }
 
-static thiele_status solve_block(thi_sweep *s, int64_t index)
+/* d = (K_I,x Lambda K_x,I + K_I)^-1 d, column by column. */
+static thiele_status solve_columns(thi_sweep *s, const thi_turn *turn, int64_t index, const thi_functions *block,
+                                   thi_matrix K, thi_matrix d)
 {
     thiele_context *ctx = s->fit->problem.ctx;
-    double *w, jitter;
-    const double *own;
-    thi_functions block = thi_sweep_block(s, index, &w, &own);
-    int64_t n = s->rows.n, m = block.n;
-    thi_matrix K = thi_matrix_view(s->K.data, n, m, n), G = thi_matrix_view(s->G.data, m, m, m);
+    int64_t m = block->n;
+    thi_matrix G = thi_matrix_view(s->G.data, m, m, m), own = thi_matrix_view(s->own.data, m, m, m), gram = {0};
+    double jitter;
     thiele_status status;
-    THI_TRY(thi_functions_fill(&block, ctx, &s->inputs, K));
-    for (int64_t j = 0; j < m; j++) {
-        for (int64_t i = 0; i < n && !s->covered; i++) {
-            K.data[i + j * n] *= s->at.root[i];
-        }
-        s->d[j] = -own[j];
+    if (s->alike) {
+        gram = thi_sweep_gram(s, turn->group, index);
     }
-    for (int64_t i = 0; i < n; i++) {
+    if (s->alike && !s->known) {
+        THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, K, K, 0.0, gram, true));
+    }
+    THI_TRY(thi_functions_cross(block, block, ctx, own, true));
+    for (int64_t p = 0; p < turn->count; p++) {
+        memcpy(G.data, own.data, (size_t)(m * m) * sizeof(double));
+        THI_TRY(add_rows(s, gram, turn->first + p, K, G));
+        THI_TRY(thi_chol_jitter(ctx, G, &jitter));
+        thi_blas_trsv(THI_N, G, d.data + p * m);
+        thi_blas_trsv(THI_T, G, d.data + p * m);
+    }
+out:
+    return status;
+}
+
+static thiele_status solve_block(thi_sweep *s, const thi_turn *turn, int64_t index)
+{
+    thiele_context *ctx = s->fit->problem.ctx;
+    thi_functions block = thi_sweep_block(s, turn->group, index);
+    int64_t n = s->rows.n, m = block.n, first = turn->first * n, count = turn->count * n;
+    thi_matrix K = thi_matrix_view(s->K.data, n, m, n), d = thi_matrix_view(s->d, m, turn->count, m);
+    thi_matrix along = thi_matrix_view(s->at.along + first, n, turn->count, n), w, own;
+    thiele_status status;
+    thi_sweep_columns(s, turn, index, &w, &own);
+    THI_TRY(fill(s, turn, &block, K));
+    for (int64_t p = 0; p < turn->count; p++) {
+        for (int64_t j = 0; j < m; j++) {
+            d.data[j + p * m] = -own.data[j + p * own.ld];
+        }
+    }
+    for (int64_t i = first; i < first + count; i++) {
         s->at.along[i] = s->weight * s->at.g[i] / s->at.root[i];
     }
-    thi_blas_gemv(THI_T, 1.0, K, s->at.along, 1.0, s->d);
-    THI_TRY(thi_functions_cross(&block, &block, ctx, G, true));
-    THI_TRY(add_rows(s, index, K, G));
-    THI_TRY(thi_chol_jitter(ctx, G, &jitter));
-    thi_blas_trsv(THI_N, G, s->d);
-    thi_blas_trsv(THI_T, G, s->d);
-    thi_blas_gemv(THI_N, 1.0, K, s->d, 0.0, s->at.along);
-    for (int64_t i = 0; i < n; i++) {
+    THI_TRY(thi_multiply(ctx, THI_T, THI_N, 1.0, K, along, 1.0, d, false));
+    THI_TRY(solve_columns(s, turn, index, &block, K, d));
+    THI_TRY(thi_multiply(ctx, THI_N, THI_N, 1.0, K, d, 0.0, along, false));
+    for (int64_t i = first; i < first + count; i++) {
         double change = s->at.along[i] / s->at.root[i];
         s->f[i] += change;
         s->at.g[i] -= s->at.h[i] * change;
     }
-    thi_blas_axpy(m, 1.0, s->d, w);
-    THI_TRY(thi_sweep_follow(s, &block, s->d));
+    for (int64_t p = 0; p < turn->count; p++) {
+        thi_blas_axpy(m, 1.0, d.data + p * m, w.data + p * w.ld);
+    }
+    THI_TRY(thi_sweep_follow(s, turn, &block, d));
 out:
     return status;
 }
@@ -131,13 +183,13 @@ static thiele_status remember(thi_sweep *s)
 /* What a change does to the quadratic: its slope at the present state, and the curvature with another one. */
 static double slope_along(const thi_sweep *s, const double *change)
 {
-    int64_t n = s->rows.n, M = s->alpha.n + s->beta.n;
+    int64_t n = s->rows.n * s->latents, M = (s->n_alpha + s->n_beta) * s->latents;
     return s->weight * thi_blas_dot(n, s->at.g, change) - thi_blas_dot(M, s->a, change + n);
 }
 
 static double curvature_along(const thi_sweep *s, const double *one, const double *other)
 {
-    int64_t n = s->rows.n, M = s->alpha.n + s->beta.n;
+    int64_t n = s->rows.n * s->latents, M = (s->n_alpha + s->n_beta) * s->latents;
     double sum = 0.0;
     for (int64_t i = 0; i < n; i++) {
         sum += s->at.h[i] * one[i] * other[i];
@@ -191,41 +243,65 @@ out:
     return status;
 }
 
-static double squares_of(const thi_sweep *s)
+/* Squared errors of a target over the rows that have it; *count of them. */
+static double squares_of(const thi_sweep *s, int64_t q, double *count)
 {
+    const double *f = s->f + q * s->rows.n;
     double squares = 0.0;
+    *count = 0.0;
     for (int64_t i = 0; i < s->rows.n; i++) {
-        squares += (s->rows.y[i] - s->f[i]) * (s->rows.y[i] - s->f[i]);
+        double gap = s->rows.y[q + i * s->latents] - f[i];
+        squares += isnan(gap) ? 0.0 : gap * gap;
+        *count += !isnan(gap);
     }
     return squares;
 }
 
-/* Gaussian noise at its optimum for such errors. */
-static thiele_status renew_noise(thi_sweep *s, double squares)
+/* Gaussian noise at its optimum for the present errors, or those of all rows where `unseen` is the share of others. */
+static thiele_status renew_noise(thi_sweep *s, double unseen)
 {
-    return s->covered ? thi_dcover_profile(&s->cover, s->fit, squares) : THIELE_OK;
+    for (int q = 0; q < s->latents && s->covered; q++) {
+        double count, seen = squares_of(s, q, &count);
+        double held = unseen > 0.0 ? count * thi_left_out_error(&s->fit->left_out[q]) : seen;
+        s->noise.more[q] = unseen * (held - seen);
+        s->noise.squares[q] = seen + s->noise.more[q];
+    }
+    return s->covered ? thi_dcover_profile(&s->cover, s->fit, s->noise.squares) : THIELE_OK;
 }
 
-/* One sweep; *value is the bound before and after it. A step too long is halved. */
-static thiele_status one_sweep(thi_sweep *s, double *value)
+/* Latents of a turn, at fixed curvatures. A step too long is halved. */
+static thiele_status take_turn(thi_sweep *s, int t, double *value)
 {
+    thi_turn turn = thi_sweep_turn(s, t);
     double before = *value;
     thiele_status status = THIELE_OK;
-    memcpy(s->before, s->state, (size_t)s->size * sizeof *s->state);
+    memcpy(s->at_turn, s->state, (size_t)s->size * sizeof *s->state);
     for (int64_t i = 0; i < thi_sweep_blocks(s); i++) {
-        THI_TRY(solve_block(s, i));
+        THI_TRY(solve_block(s, &turn, i));
         if (thi_driver_stopped(s->fit->problem.driver)) {
             break;
         }
     }
-    s->known = true;
     THI_TRY(look(s, value));
     for (int k = 0; k < HALVINGS && *value < before; k++) {
         for (int64_t i = 0; i < s->size; i++) {
-            s->state[i] = 0.5 * (s->state[i] + s->before[i]);
+            s->state[i] = 0.5 * (s->state[i] + s->at_turn[i]);
         }
         THI_TRY(look(s, value));
     }
+out:
+    return status;
+}
+
+/* One sweep; *value is the bound before and after it. */
+static thiele_status one_sweep(thi_sweep *s, double *value)
+{
+    thiele_status status = THIELE_OK;
+    memcpy(s->before, s->state, (size_t)s->size * sizeof *s->state);
+    for (int t = 0; t < thi_sweep_turns(s) && (t == 0 || !thi_driver_stopped(s->fit->problem.driver)); t++) {
+        THI_TRY(take_turn(s, t, value));
+    }
+    s->known = true;
     THI_TRY(remember(s));
     THI_TRY(accelerate(s, value));
 out:
@@ -235,12 +311,14 @@ out:
 /* --- by the clock ----------------------------------------------------------------------------------------------------
  */
 
-/* Flops of some sweeps over a row: with Gaussian noise products of functions are those of the first one. */
+/* Flops of some sweeps over a row: with Gaussian noise products of functions are those of the first one, and of a
+ * group. */
 static double flops_a_row(const thi_dfit *fit, int64_t functions, int sweeps)
 {
     static const double EXP = 40.0;
-    int products = fit->problem.hypers->noise >= 0 ? 1 : sweeps;
-    return (double)functions * (sweeps * (2.0 * fit->problem.source->dims + EXP) + products * THI_SWEEP_BLOCK);
+    bool tight = thi_pass_is_tight(fit->problem.spec, &thi_engine_decoupled);
+    int turns = tight ? fit->latents->groups : fit->latents->count, products = tight ? 1 : sweeps;
+    return turns * (double)functions * (sweeps * (2.0 * fit->problem.source->dims + EXP) + products * THI_SWEEP_BLOCK);
 }
 
 int64_t thi_dfit_swept(const thi_dfit *fit)
@@ -270,65 +348,78 @@ static int64_t rows_of(const thi_dfit *fit, int64_t most)
     return rows < fmin(ROWS_A_FUNCTION * (double)fit->n_alpha, (double)most) ? 0 : (int64_t)rows;
 }
 
-/* The rows that were held out, as the present q predicts them. */
+/* A block of rows that were held out, as the present q predicts them, joins what is known of each target. */
+static void judge_rows(const thi_sweep *s, int64_t first, int64_t count)
+{
+    thi_dfit *fit = s->fit;
+    int64_t Q = s->latents;
+    for (int64_t i = 0; i < count * Q; i++) {
+        thi_left_out *out = &fit->left_out[i % Q];
+        double offset = s->held.offset != NULL && i % Q == 0 ? s->held.offset[first + i / Q] : 0.0;
+        double gap = s->held.y[first * Q + i] - fit->pass.mu[i] - offset;
+        if (!isnan(gap)) {
+            out->error2[out->n] = gap * gap;
+            out->v[out->n++] = fit->pass.v[i];
+        }
+    }
+}
+
 static thiele_status judge(const thi_sweep *s)
 {
     thi_dfit *fit = s->fit;
-    thi_left_out *out = &fit->left_out;
     int64_t most = fit->batches.largest, D = s->rows.dims;
     thiele_status status = THIELE_OK;
+    for (int q = 0; q < s->latents; q++) {
+        fit->left_out[q].n = 0;
+    }
     for (int64_t first = 0; first < s->held.n; first += most) {
-        THI_TRY(fit->pass.engine->marginals(fit->pass.self, fit->problem.ctx, thi_least(most, s->held.n - first),
-                                            s->held.X + first * D, out->error2 + first, out->v + first));
+        int64_t count = thi_least(most, s->held.n - first);
+        THI_TRY(fit->pass.engine->marginals(fit->pass.self, fit->problem.ctx, count, s->held.X + first * D,
+                                            fit->pass.mu, fit->pass.v));
+        judge_rows(s, first, count);
     }
-    for (int64_t i = 0; i < s->held.n; i++) {
-        double gap = s->held.y[i] - out->error2[i] - (s->held.offset != NULL ? s->held.offset[i] : 0.0);
-        out->error2[i] = gap * gap;
-    }
-    out->n = s->held.n;
+    fit->held = s->held.n;
 out:
     return status;
 }
 
-/* The noise that the mean is made with: a part of the bound's, which is *kept. */
-static thiele_status lower_noise(thi_dfit *fit, double ratio, double *kept)
+/* The noise that the mean is made with: a part of the bound's, which is kept. */
+static thiele_status lower_noise(thi_sweep *s, double ratio)
 {
-    thi_hypers *hypers = fit->problem.hypers;
-    if (!(ratio < 1.0)) {
-        return THIELE_OK;
+    thi_dfit *fit = s->fit;
+    for (int q = 0; q < s->latents && ratio < 1.0; q++) {
+        thi_hyper *noise = thi_dfit_noise(fit, q);
+        s->noise.kept[q] = noise->value;
+        noise->value = log(fmax(ratio * thi_hyper_number(noise) - noise->floor, 1e-3 * noise->floor));
     }
-    thi_hyper *noise = &hypers->hyper[hypers->noise];
-    *kept = noise->value;
-    noise->value = log(fmax(ratio * thi_hyper_number(noise) - noise->floor, 1e-3 * noise->floor));
-    return thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec);
+    return ratio < 1.0 ? thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec) : THIELE_OK;
 }
 
-static thiele_status raise_noise(thi_dfit *fit, double ratio, double kept)
+static thiele_status raise_noise(thi_sweep *s, double ratio)
 {
-    thi_hypers *hypers = fit->problem.hypers;
-    if (!(ratio < 1.0)) {
-        return THIELE_OK;
+    thi_dfit *fit = s->fit;
+    for (int q = 0; q < s->latents && ratio < 1.0; q++) {
+        thi_dfit_noise(fit, q)->value = s->noise.kept[q];
     }
-    hypers->hyper[hypers->noise].value = kept;
-    return thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec);
+    return ratio < 1.0 ? thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec) : THIELE_OK;
 }
 
 /* Sweeps until they gain little; returns how many by *count. */
 static thiele_status sweep_on(thi_sweep *s, const thi_course *c, int *count)
 {
     thi_dfit *fit = s->fit;
-    double value, before, noise = 0.0, gained = INFINITY;
+    double value, before, gained = INFINITY;
     double enough =
         (fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE) * (double)fit->problem.source->n;
     thiele_status status = THIELE_OK;
     for (; *count < c->sweeps && gained >= enough && !thi_driver_stopped(fit->problem.driver); ++*count) {
-        THI_TRY(lower_noise(fit, c->ratio, &noise));
+        THI_TRY(lower_noise(s, c->ratio));
         THI_TRY(look(s, &before));
         value = before;
         THI_TRY(one_sweep(s, &value));
         gained = value - before;
-        THI_TRY(raise_noise(fit, c->ratio, noise));
-        THI_TRY(renew_noise(s, squares_of(s)));
+        THI_TRY(raise_noise(s, c->ratio));
+        THI_TRY(renew_noise(s, 0.0));
         THI_TRY(look(s, &value));
         thi_driver_report(fit->problem.driver, value);
         bool hopeless = *count >= FEWEST_SWEEPS / 2 && value + (c->sweeps - *count - 1) * gained < c->least;
@@ -341,12 +432,12 @@ out:
 /* Rows that are not learned from have the errors of those held out: the noise and the bound with them. */
 static thiele_status count_unseen(thi_sweep *s, double unseen, double *value)
 {
-    double n = (double)s->rows.n, seen = squares_of(s) / n, held = thi_left_out_error(&s->fit->left_out);
-    double squares = seen + unseen * (held - seen);
     thiele_status status;
-    THI_TRY(renew_noise(s, squares * n));
+    THI_TRY(renew_noise(s, unseen));
     THI_TRY(look(s, value));
-    *value -= 0.5 * s->weight * n * (squares - seen) / s->fit->problem.spec->lik->value[0];
+    for (int q = 0; q < s->latents; q++) {
+        *value -= 0.5 * s->weight * s->noise.more[q] / s->fit->problem.spec->lik->value[q];
+    }
     THI_TRY(thi_sweep_keep(s));
 out:
     return status;
@@ -391,13 +482,16 @@ bool thi_sweep_has_time(const thi_dfit *fit, const thi_course *c)
 /* Rows to hold out, where a noise of predictions is to be found, and room for what they say. */
 static thiele_status hold_rows(thi_dfit *fit, int64_t *held)
 {
-    const thi_hypers *hypers = fit->problem.hypers;
-    bool wanted = hypers->noise >= 0 && !hypers->hyper[hypers->noise].fixed && fit->orthogonal && fit->n_alpha > 0;
+    bool wanted = false;
     thiele_status status = THIELE_OK;
+    for (int q = 0; q < fit->latents->count && fit->pass.tight; q++) {
+        wanted = wanted || (!thi_dfit_noise(fit, q)->fixed && fit->orthogonal && fit->n_alpha > 0);
+    }
     *held = wanted ? thi_least(HELD, fit->problem.source->n / HELD_SHARE) : 0;
-    if (*held > 0) {
-        THI_TRY(thi_alloc(fit->problem.ctx, &fit->left_out.error2, (size_t)*held, sizeof *fit->left_out.error2));
-        THI_TRY(thi_alloc(fit->problem.ctx, &fit->left_out.v, (size_t)*held, sizeof *fit->left_out.v));
+    for (int q = 0; q<fit->latents->count && * held> 0; q++) {
+        thi_left_out *out = &fit->left_out[q];
+        THI_TRY(thi_alloc(fit->problem.ctx, &out->error2, (size_t)*held, sizeof *out->error2));
+        THI_TRY(thi_alloc(fit->problem.ctx, &out->v, (size_t)*held, sizeof *out->v));
     }
 out:
     return status;

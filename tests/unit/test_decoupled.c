@@ -50,7 +50,7 @@ static void mean_of_sites(const world *w, double *m)
 }
 
 typedef struct answer {
-    double mu[ROWS], v[ROWS], g[ROWS], h[ROWS], kl;
+    double mu[ROWS * LATENTS], v[ROWS * LATENTS], g[ROWS * LATENTS], h[ROWS * LATENTS], kl;
 } answer;
 
 static void ask(world *w, answer *a)
@@ -74,9 +74,9 @@ static void ask_variational(const world *w, const double *Lb, answer *a, thi_pre
     const double *Z = w->beta;
     assert_ok(ctx, thi_variational_open(&v, ctx, &shape));
     assert_ok(ctx, thi_sites_alloc(&sites, ctx, BETA));
-    memcpy(sites.sum.T.data, w->factor, sizeof w->factor);
-    memcpy(sites.L.data, Lb, sizeof w->factor);
-    memcpy(sites.sum.t, w->t, sizeof w->t);
+    memcpy(sites.sum.T.data, w->factor, BETA * BETA * sizeof(double));
+    memcpy(sites.L.data, Lb, BETA * BETA * sizeof(double));
+    memcpy(sites.sum.t, w->t, BETA * sizeof(double));
     assert_ok(ctx, thi_variational_begin(v, ctx, &prior, &Z, NULL, &sites, true));
     assert_ok(ctx, thi_variational_marginals(v, ctx, ROWS, w->X, a->mu, a->v));
     assert_ok(ctx, thi_variational_end(v, ctx, NULL, &a->kl, NULL));
@@ -123,7 +123,7 @@ static void test_orthogonal_is_variational(void **state)
         memcpy(w.alpha, w.beta, sizeof w.beta);
         ask(&w, &got);
         compare(&got, &want);
-        assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &predictor[1]));
+        assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, 0, &predictor[1]));
         for (int i = 0; i < 2; i++) {
             predict(&predictor[i], mean[i], variance[i]);
             thi_predictor_clear(&predictor[i]);
@@ -152,11 +152,12 @@ static void test_plain_is_variational(void **state)
     memcpy(w.factor, L, sizeof L);
     w.n_alpha = BETA;
     thi_decoupled_close(w.engine);
-    thi_decoupled_shape shape = {.D = DIMS, .beta = BETA, .rows = ROWS, .columns = ALPHA};
+    w.orthogonal = false;
+    thi_decoupled_shape shape = world_shape(&w);
     assert_ok(ctx, thi_decoupled_open(&w.engine, ctx, &shape));
     ask(&w, &got);
     compare(&got, &want);
-    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &predictor[1]));
+    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, 0, &predictor[1]));
     for (int i = 0; i < 2; i++) {
         predict(&predictor[i], mean[i], variance[i]);
         thi_predictor_clear(&predictor[i]);
@@ -178,13 +179,13 @@ static void check_forms(bool general)
     world_open(&w, ctx, SE_KERNEL, true, general);
     w.n_alpha = FEWER;
     ask(&w, &want);
-    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &p));
+    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, 0, &p));
     assert_int_equal(p.mean_n, ALPHA);
     assert_ok(ctx, thi_predictor_marginals(&p, ctx, ROWS, w.X, mean, variance, &clipped));
     assert_all_near(mean, want.mu, ROWS, 1e-9, 1e-9);
     assert_all_near(variance, want.v, ROWS, 1e-9, 1e-9);
     memcpy(w.alpha, p.mean_basis, sizeof w.alpha);
-    memcpy(w.a, p.a, sizeof w.a);
+    memcpy(w.a, p.a, ALPHA * sizeof *w.a);
     if (general) {
         memcpy(w.log_c_alpha, p.mean_log_c, sizeof w.log_c_alpha);
     }
@@ -194,11 +195,12 @@ static void check_forms(bool general)
     memcpy(w.factor, L, sizeof L);
     w.n_alpha = ALPHA;
     thi_decoupled_close(w.engine);
-    thi_decoupled_shape shape = {.D = DIMS, .beta = BETA, .rows = ROWS, .columns = ALPHA};
+    w.orthogonal = false;
+    thi_decoupled_shape shape = world_shape(&w);
     assert_ok(ctx, thi_decoupled_open(&w.engine, ctx, &shape));
     ask(&w, &got);
     compare(&got, &want);
-    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &p));
+    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, 0, &p));
     assert_ok(ctx, thi_predictor_marginals(&p, ctx, ROWS, w.X, mean, variance, &clipped));
     assert_all_near(mean, want.mu, ROWS, 1e-9, 1e-9);
     assert_all_near(variance, want.v, ROWS, 1e-9, 1e-9);
@@ -296,7 +298,7 @@ static void test_ridge(void **state)
         assert_ok(ctx, thi_chol(ctx, view));
         thi_blas_trsv(THI_N, view, w.a);
         thi_blas_trsv(THI_T, view, w.a);
-        thi_decoupled_bar bar = {.a = g.a};
+        thi_decoupled_bar bar = {.a = thi_matrix_view(g.a, ALPHA, 1, ALPHA)};
         world_bound(&w, ctx, &bar);
         for (int i = 0; i < ALPHA; i++) {
             assert_near(g.a[i], 0.0, 0.0, 1e-10);
@@ -307,7 +309,7 @@ static void test_ridge(void **state)
         }
         thi_predictor p;
         double variance[TESTS];
-        assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &p));
+        assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, 0, &p));
         predict(&p, mean, variance);
         assert_near(variance[0], 1.3, 1e-14, 0.0);
         thi_predictor_clear(&p);
@@ -382,8 +384,8 @@ static void test_natural_step(void **state)
         ask(&w, &a);
         expect_gaussian(&w, a.mu, a.v, a.g, a.h);
         assert_ok(ctx, thi_decoupled_pull(w.engine, ctx, a.g, a.h, &none));
-        memcpy(before, w.factor, sizeof w.factor);
-        memcpy(before + BETA * BETA, w.t, sizeof w.t);
+        memcpy(before, w.factor, BETA * BETA * sizeof *before);
+        memcpy(before + BETA * BETA, w.t, BETA * sizeof *before);
         thi_natural sites = {.T = thi_matrix_view(w.factor, BETA, BETA, BETA), .t = w.t};
         thi_decoupled_step(w.engine, 1.0, &sites);
     }
@@ -429,13 +431,14 @@ static void test_memory(void **state)
     }
     world_open(&w, small, SE_KERNEL, true, false);
     thi_decoupled_close(w.engine);
-    thi_decoupled_shape shape = {.D = DIMS, .orthogonal = true, .beta = BETA, .rows = ROWS, .columns = COLUMNS};
+    thi_decoupled_shape shape = world_shape(&w);
+    shape.columns = COLUMNS;
     assert_ok(small, thi_decoupled_open(&w.engine, small, &shape));
     thi_prior prior = world_prior(&w);
     thi_decoupled_q q = world_q(&w);
-    thi_decoupled_bar bar = {.theta = theta, .a = abar, .alpha = bars};
+    thi_decoupled_bar bar = {.theta = theta, .a = thi_matrix_view(abar, MANY, 1, MANY), .alpha = bars};
     q.alpha = (thi_decoupled_basis){MANY, points, NULL};
-    q.a = a;
+    q.a = thi_matrix_view(a, MANY, 1, MANY);
     assert_ok(small, thi_decoupled_begin(w.engine, small, &prior, &q));
     assert_ok(small, thi_decoupled_marginals(w.engine, small, ROWS, w.X, mu, v));
     expect_gaussian(&w, mu, v, g, h);
@@ -457,8 +460,8 @@ static void test_threads(void **state)
         for (int i = 0; i < 2; i++) {
             thiele_context *own = test_context(i + 1);
             world w;
-            world_open(&w, own, SE_KERNEL, k % 2 == 1, k > 1);
-            thi_decoupled_bar bar = gradient_bar(&g[i], k % 2 == 1, k > 1);
+            world_open_many(&w, own, SE_KERNEL, k % 2 == 1, k > 1, 1 + k % 3);
+            thi_decoupled_bar bar = gradient_bar(&g[i], &w);
             value[i] = world_bound(&w, own, &bar);
             world_close(&w);
             thiele_context_destroy(own);
@@ -471,13 +474,13 @@ static void test_threads(void **state)
 static thiele_status everything(world *w, thiele_context *own)
 {
     gradient g = {0};
-    thi_decoupled_bar bar = gradient_bar(&g, true, true);
+    thi_decoupled_bar bar = gradient_bar(&g, w);
     thi_predictor p = {0};
     double value, mean[TESTS], variance[TESTS];
     int64_t clipped = 0;
     thiele_status status;
     THI_TRY(world_value(w, own, all_columns(w), &value, &bar));
-    THI_TRY(thi_decoupled_freeze(w->engine, own, &p));
+    THI_TRY(thi_decoupled_freeze(w->engine, own, 0, &p));
     THI_TRY(thi_predictor_marginals(&p, own, TESTS, w->Xtest, mean, variance, &clipped));
 out:
     thi_predictor_clear(&p);
@@ -489,7 +492,8 @@ static void test_failing_allocations(void **state)
     (void)state;
     thiele_context *own = test_context(1);
     world w;
-    thi_decoupled_shape shape = {.D = DIMS, .orthogonal = true, .beta = BETA, .rows = ROWS, .columns = ALPHA};
+    thi_decoupled_shape shape = {
+        .D = DIMS, .latents = 2, .orthogonal = true, .beta = BETA, .rows = ROWS, .columns = ALPHA};
     thi_decoupled *engine = NULL;
     for (int64_t nth = 1; thi_fail_allocation(own, nth, false), engine == NULL; nth++) {
         thiele_status status = thi_decoupled_open(&engine, own, &shape);
@@ -498,7 +502,7 @@ static void test_failing_allocations(void **state)
     }
     thi_fail_allocation(own, 0, false);
     thi_decoupled_close(engine);
-    world_open(&w, own, SE_KERNEL, true, true);
+    world_open_many(&w, own, SE_KERNEL, true, true, 2);
     thiele_status status = THIELE_ERROR_MEMORY;
     for (int64_t nth = 1; status == THIELE_ERROR_MEMORY; nth++) {
         thi_fail_allocation(own, nth, false);
