@@ -121,15 +121,12 @@ static thiele_status report(thi_fitting *f)
 }
 
 enum {
-    CAN = THI_CAN_LIKELIHOODS | THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT | THI_CAN_DEADLINE,
+    CAN = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS | THI_CAN_TARGETS | THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT |
+          THI_CAN_DEADLINE,
     TAKES = THI_TAKES_BASIS | THI_TAKES_BATCHES | THI_TAKES_RATE | THI_TAKES_EXPECTATION | THI_TAKES_GROWTH
 };
 
-static const thi_lack lacks[] = {{THI_CAN_LATENTS, THI_WHY_BASES},
-                                 {THI_CAN_TARGETS, THI_WHY_APART},
-                                 {THI_CAN_SNAPSHOT, THI_WHY_LAST},
-                                 {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
-                                 {0}};
+static const thi_lack lacks[] = {{THI_CAN_SNAPSHOT, THI_WHY_LAST}, {THI_CAN_LEAVE_OUT, THI_WHY_EXACT}, {0}};
 
 const thi_method thi_method_decoupled = {.name = "decoupled",
                                          .words = "a large basis for the mean, a small one for the covariance",
@@ -139,6 +136,7 @@ const thi_method thi_method_decoupled = {.name = "decoupled",
                                          .evidence = "bound",
                                          .partial = true,
                                          .limited = true,
+                                         .apart = true,
                                          .configure = configure,
                                          .run = run,
                                          .report = report};
@@ -150,6 +148,7 @@ const thi_method thi_method_incremental = {.name = "incremental",
                                            .evidence = "bound",
                                            .partial = true,
                                            .limited = true,
+                                           .apart = true,
                                            .configure = configure,
                                            .run = run,
                                            .report = report};

@@ -263,14 +263,15 @@ static thiele_status check_augmented(const thi_fitting *f)
 static bool fits_each(const thi_fitting *f)
 {
     const thiele_likelihood *lik = f->spec.lik;
-    return lik->ops->separate && lik->outputs > 1 && (f->method->can & THI_CAN_TARGETS) == 0;
+    bool together = (f->method->can & THI_CAN_TARGETS) != 0 && (f->options->shared_kernel || !f->method->apart);
+    return lik->ops->separate && lik->outputs > 1 && !together;
 }
 
 static thiele_status check_each(const thi_fitting *f)
 {
     const thiele_fit_options *o = f->options;
-    const char *what = !fits_each(f)         ? NULL
-                       : o->shared_kernel    ? "share a kernel (that is for the methods dense and variational)"
+    const char *what = !fits_each(f)      ? NULL
+                       : o->shared_kernel ? "share a kernel (that is for the methods dense, variational and decoupled)"
                        : o->snapshot != NULL ? "save snapshots before all of them are there"
                                              : NULL;
     return what == NULL ? THIELE_OK
