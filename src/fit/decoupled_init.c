@@ -41,7 +41,10 @@ static double lend_time(const thi_dfit *fit)
     return isinf(rest) ? driver->deadline : thi_budget_keep(driver, fmin(rest, fmax(0.75 * rest, wanted)));
 }
 
-/* Hyperparameters and beta by a variational fit, which may have been given inducing inputs of its own. */
+/*
+ * Hyperparameters and beta by a variational fit, which may have been given inducing inputs of its own. Where values are
+ * given it is for q alone: sweeps see the variances of f, and products of functions have no slope where all are zero.
+ */
 static thiele_status variational_first(thi_dfit *fit)
 {
     thi_variational_settings settings = *fit->sparse;
@@ -76,16 +79,15 @@ static thiele_status explore(thi_dfit *fit, const thi_objective *objective)
 thiele_status thi_dfit_first_values(thi_dfit *fit)
 {
     const thi_objective *objective = fit->problem.hypers->noise >= 0 ? &thi_objective_exact : &thi_objective_dense;
+    bool gaussian = thi_pass_is_tight(fit->problem.spec, &thi_engine_decoupled);
+    bool sweeps = thi_dfit_only_fills(fit) && fit->orthogonal && fit->most_beta > 0;
     if (fit->sparse->condition) {
-        return THIELE_OK;
+        return sweeps && !gaussian ? variational_first(fit) : THIELE_OK;
     }
     if (fit->settings->median) {
         return median_trick(fit);
     }
-    if (thi_dfit_only_fills(fit) && fit->orthogonal && fit->most_beta > 0) {
-        return variational_first(fit);
-    }
-    return explore(fit, objective);
+    return sweeps ? variational_first(fit) : explore(fit, objective);
 }
 
 /* What the variational fit knew is not forgotten. */

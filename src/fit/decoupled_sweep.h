@@ -1,4 +1,4 @@
-/* The state of sweeps over the weights of a decoupled mean (decoupled_sweeps.c). */
+/* The state of sweeps over the weights of a decoupled mean (decoupled_solve.c). */
 #ifndef THI_DECOUPLED_SWEEP_H
 #define THI_DECOUPLED_SWEEP_H
 
@@ -70,6 +70,12 @@ typedef struct thi_course {
     double after;       /* flops of what must follow it */
     double ratio;       /* of the noise that the mean is made with to that of the bound; 1 where that is given */
 } thi_course;
+
+/* --- decoupled_solve.c --- */
+/* (E, g, h) at the present f; *value: the bound but for what the covariance adds. */
+thiele_status thi_sweep_look(thi_sweep *s, double *value);
+/* One sweep after a look; *value is the bound before and after it. */
+thiele_status thi_sweep_once(thi_sweep *s, double *value);
 
 /* --- decoupled_sweeps.c --- */
 /* *value: the bound. */
