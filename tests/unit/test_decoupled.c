@@ -63,32 +63,48 @@ static void ask(world *w, answer *a)
     assert_ok(ctx, thi_decoupled_end(w->engine, ctx, &columns, &a->kl, NULL));
 }
 
-/* The variational posterior with inducing inputs beta and these sites. */
+/* The variational posterior with inducing inputs beta and these sites; a predictor for each latent. */
 static void ask_variational(const world *w, const double *Lb, answer *a, thi_predictor *predictor)
 {
-    thi_shape shape = {
-        .latents = 1, .components = 1, .dims = DIMS, .inducing = BETA, .capacity = ROWS, .whitened = true};
+    static const int same[LATENTS];
+    int Q = w->latents;
+    thi_shape shape = {.latents = Q,
+                       .components = 1,
+                       .dims = DIMS,
+                       .inducing = BETA,
+                       .capacity = ROWS,
+                       .whitened = true,
+                       .group = same};
+    double mu[ROWS * LATENTS], variance[ROWS * LATENTS];
     thi_variational *v = NULL;
-    thi_sites sites = {0};
+    thi_sites sites[LATENTS];
     thi_prior prior = world_prior(w);
     const double *Z = w->beta;
     assert_ok(ctx, thi_variational_open(&v, ctx, &shape));
-    assert_ok(ctx, thi_sites_alloc(&sites, ctx, BETA));
-    memcpy(sites.sum.T.data, w->factor, BETA * BETA * sizeof(double));
-    memcpy(sites.L.data, Lb, BETA * BETA * sizeof(double));
-    memcpy(sites.sum.t, w->t, BETA * sizeof(double));
-    assert_ok(ctx, thi_variational_begin(v, ctx, &prior, &Z, NULL, &sites, true));
-    assert_ok(ctx, thi_variational_marginals(v, ctx, ROWS, w->X, a->mu, a->v));
+    for (int p = 0; p < Q; p++) {
+        assert_ok(ctx, thi_sites_alloc(&sites[p], ctx, BETA));
+        memcpy(sites[p].sum.T.data, w->factor + p * BETA * BETA, BETA * BETA * sizeof(double));
+        memcpy(sites[p].L.data, Lb, BETA * BETA * sizeof(double));
+        memcpy(sites[p].sum.t, w->t + p * BETA, BETA * sizeof(double));
+    }
+    assert_ok(ctx, thi_variational_begin(v, ctx, &prior, &Z, NULL, sites, true));
+    assert_ok(ctx, thi_variational_marginals(v, ctx, ROWS, w->X, mu, variance));
+    for (int i = 0; i < ROWS * Q; i++) {
+        a->mu[i / Q + i % Q * ROWS] = mu[i];
+        a->v[i / Q + i % Q * ROWS] = variance[i];
+    }
     assert_ok(ctx, thi_variational_end(v, ctx, NULL, &a->kl, NULL));
-    assert_ok(ctx, thi_variational_freeze(v, ctx, 0, predictor));
-    thi_sites_free(&sites);
+    for (int p = 0; p < Q; p++) {
+        assert_ok(ctx, thi_variational_freeze(v, ctx, p, &predictor[p]));
+        thi_sites_free(&sites[p]);
+    }
     thi_variational_close(v);
 }
 
-static void compare(const answer *got, const answer *want)
+static void compare(const world *w, const answer *got, const answer *want)
 {
-    assert_all_near(got->mu, want->mu, ROWS, 1e-9, 1e-9);
-    assert_all_near(got->v, want->v, ROWS, 1e-9, 1e-9);
+    assert_all_near(got->mu, want->mu, ROWS * w->latents, 1e-9, 1e-9);
+    assert_all_near(got->v, want->v, ROWS * w->latents, 1e-9, 1e-9);
     assert_near(got->kl, want->kl, 1e-9, 1e-9);
 }
 
@@ -107,30 +123,82 @@ static void predict(const thi_predictor *p, double *mean, double *variance)
 
 /* --- identities --------------------------------------------------------------------------------------------------- */
 
-/* An empty mean basis, and one that lies within beta, leave the variational posterior. */
+/* Both predict the same. */
+static void compare_predictors(thi_predictor *one, thi_predictor *other)
+{
+    double mean[2][TESTS], variance[2][TESTS];
+    predict(one, mean[0], variance[0]);
+    predict(other, mean[1], variance[1]);
+    assert_all_near(mean[1], mean[0], TESTS, 1e-9, 1e-9);
+    assert_all_near(variance[1], variance[0], TESTS, 1e-9, 1e-9);
+    thi_predictor_clear(one);
+    thi_predictor_clear(other);
+}
+
+/* An empty mean basis, and one that lies within beta, leave the variational posterior, of each latent. */
 static void test_orthogonal_is_variational(void **state)
 {
     (void)state;
-    for (int same = 0; same < 2; same++) {
+    for (int k = 0; k < 4; k++) {
         world w;
         answer got, want;
-        double Lb[BETA * BETA], mean[2][TESTS], variance[2][TESTS];
-        thi_predictor predictor[2];
-        world_open(&w, ctx, SE_KERNEL, true, false);
+        double Lb[BETA * BETA];
+        thi_predictor predictor[LATENTS], own;
+        world_open_many(&w, ctx, SE_KERNEL, true, false, k < 2 ? 1 : LATENTS);
         factor_beta(&w, Lb);
-        ask_variational(&w, Lb, &want, &predictor[0]);
-        w.n_alpha = same ? BETA : 0;
+        ask_variational(&w, Lb, &want, predictor);
+        w.n_alpha = k % 2 == 1 ? BETA : 0;
         memcpy(w.alpha, w.beta, sizeof w.beta);
         ask(&w, &got);
-        compare(&got, &want);
-        assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, 0, &predictor[1]));
-        for (int i = 0; i < 2; i++) {
-            predict(&predictor[i], mean[i], variance[i]);
-            thi_predictor_clear(&predictor[i]);
+        compare(&w, &got, &want);
+        for (int p = 0; p < w.latents; p++) {
+            assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, p, &own));
+            compare_predictors(&predictor[p], &own);
         }
-        assert_all_near(mean[1], mean[0], TESTS, 1e-9, 1e-9);
-        assert_all_near(variance[1], variance[0], TESTS, 1e-9, 1e-9);
         world_close(&w);
+    }
+}
+
+/* Several latents that share bases are what each is alone: marginals, KL, natural steps. */
+static void test_many_are_each(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        world all, one;
+        answer got, alone;
+        double kl = 0.0;
+        bool orthogonal = k % 2 == 1, general = k >= 2;
+        world_open_many(&all, ctx, SE_KERNEL, orthogonal, general, LATENTS);
+        ask(&all, &got);
+        expect_gaussian(&all, got.mu, got.v, got.g, got.h);
+        assert_ok(ctx, thi_decoupled_pull(all.engine, ctx, got.g, got.h, &(thi_decoupled_bar){0}));
+        for (int p = 0; p < LATENTS; p++) {
+            size_t square = BETA * BETA * sizeof(double);
+            world_open(&one, ctx, SE_KERNEL, orthogonal, general);
+            memcpy(one.a, all.a + p * ALPHA, ALPHA * sizeof(double));
+            memcpy(one.factor, all.factor + p * BETA * BETA, square);
+            memcpy(one.t, all.t + p * BETA, BETA * sizeof(double));
+            ask(&one, &alone);
+            assert_all_near(got.mu + p * ROWS, alone.mu, ROWS, 1e-11, 1e-11);
+            assert_all_near(got.v + p * ROWS, alone.v, ROWS, 1e-11, 1e-11);
+            kl += alone.kl;
+            if (orthogonal) {
+                assert_ok(ctx, thi_decoupled_pull(one.engine, ctx, got.g + p * ROWS, got.h + p * ROWS,
+                                                  &(thi_decoupled_bar){0}));
+                thi_decoupled_step(one.engine, 0.3, one.sites);
+            }
+            thi_predictor predictor[2];
+            assert_ok(ctx, thi_decoupled_freeze(all.engine, ctx, p, &predictor[0]));
+            assert_ok(ctx, thi_decoupled_freeze(one.engine, ctx, 0, &predictor[1]));
+            compare_predictors(&predictor[0], &predictor[1]);
+            if (orthogonal && p == LATENTS - 1) {
+                thi_decoupled_step(all.engine, 0.3, all.sites);
+                assert_all_near(all.t + p * BETA, one.t, BETA, 1e-10, 1e-10);
+            }
+            world_close(&one);
+        }
+        assert_near(got.kl, kl, 1e-11, 1e-11);
+        world_close(&all);
     }
 }
 
@@ -156,7 +224,7 @@ static void test_plain_is_variational(void **state)
     thi_decoupled_shape shape = world_shape(&w);
     assert_ok(ctx, thi_decoupled_open(&w.engine, ctx, &shape));
     ask(&w, &got);
-    compare(&got, &want);
+    compare(&w, &got, &want);
     assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, 0, &predictor[1]));
     for (int i = 0; i < 2; i++) {
         predict(&predictor[i], mean[i], variance[i]);
@@ -199,7 +267,7 @@ static void check_forms(bool general)
     thi_decoupled_shape shape = world_shape(&w);
     assert_ok(ctx, thi_decoupled_open(&w.engine, ctx, &shape));
     ask(&w, &got);
-    compare(&got, &want);
+    compare(&w, &got, &want);
     assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, 0, &p));
     assert_ok(ctx, thi_predictor_marginals(&p, ctx, ROWS, w.X, mean, variance, &clipped));
     assert_all_near(mean, want.mu, ROWS, 1e-9, 1e-9);
@@ -519,6 +587,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orthogonal_is_variational),
+        cmocka_unit_test(test_many_are_each),
         cmocka_unit_test(test_plain_is_variational),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_stretched),
