@@ -79,7 +79,7 @@ static thiele_status choose_rate(thi_dfit *fit, int64_t steps, double *rate)
     memcpy(start, fit->vector.x, (size_t)fit->vector.whole * sizeof *start);
     for (int i = 0; i < RATE_COUNT; i++) {
         double last;
-        thiele_status tried = thi_dfit_steps(fit, RATES[i], steps, &last);
+        thiele_status tried = thi_dfit_steps(fit, RATES[i], steps, true, &last);
         if (tried != THIELE_OK && tried != THIELE_ERROR_NUMERIC) {
             THI_TRY(tried);
         }
@@ -130,7 +130,7 @@ static thiele_status take_steps(thi_dfit *fit)
         THI_TRY(choose_rate(fit, trial_steps(steps), &fit->result->rate));
     }
     thi_driver_phase(fit->problem.driver, "fit", steps);
-    THI_TRY(thi_dfit_steps(fit, fit->result->rate, steps, &last));
+    THI_TRY(thi_dfit_steps(fit, fit->result->rate, steps, false, &last));
 out:
     thi_budget_restore(fit->problem.driver, deadline);
     return status;
@@ -155,6 +155,9 @@ static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
     limit_alpha(fit);
     THI_TRY(thi_dfit_open(fit));
     THI_TRY(thi_dfit_first_beta(fit));
+    if (isfinite(fit->floor) && thi_dfit_due(fit)) {
+        THI_TRY(thi_dfit_save(fit, fit->floor));
+    }
     THI_TRY(take_steps(fit));
     fit->result->fit.stop = THIELE_STOP_ITERATIONS;
     if (sweeps > 0 && !thi_driver_stopped(fit->problem.driver)) {

@@ -1,8 +1,8 @@
 /*
- * The end of a decoupled fit. Orthogonal: a natural step of size 1 over all rows is the optimum of the sites given the
- * mean's other part with Gaussian noise, and near it else; it takes the noise of the batches out of q. Where there are
- * many rows a part of them joins what the last batches left, each weighed by its rows. After sweeps of Gaussian noise
- * the sites are there already.
+ * Snapshots, and the end of a decoupled fit. Orthogonal: a natural step of size 1 over all rows is the optimum of the
+ * sites given the mean's other part with Gaussian noise, and near it else; it takes the noise of the batches out of q.
+ * Where there are many rows a part of them joins what the last batches left, each weighed by its rows. After sweeps of
+ * Gaussian noise the sites are there already.
  */
 #include <math.h>
 #include <string.h>
@@ -12,6 +12,34 @@
 enum { BATCHES = 64, STEPS = 5 };
 /* Nats a row: a step that gains less is the last one. */
 static const double TOLERANCE = 1e-6;
+
+bool thi_dfit_due(const thi_dfit *fit)
+{
+    return fit->settings->snapshot.save != NULL && thi_seconds() >= fit->next_snapshot;
+}
+
+thiele_status thi_dfit_save(thi_dfit *fit, double value)
+{
+    const thi_snapshot *snapshot = &fit->settings->snapshot;
+    const thi_pass *pass = &fit->pass;
+    int Q = fit->latents->count;
+    thi_fitted fitted = {.value = value};
+    thiele_status status;
+    THI_TRY(thi_alloc(fit->problem.ctx, &fitted.latent, (size_t)Q, sizeof *fitted.latent));
+    THI_TRY(thi_dfit_ready(fit));
+    fitted.jitter = pass->engine->jitter(pass->self);
+    for (int q = 0; q < Q; q++) {
+        THI_TRY(pass->engine->freeze(pass->self, fit->problem.ctx, q, &fitted.latent[q]));
+    }
+    THI_TRY(snapshot->save(snapshot->arg, &fitted));
+    fit->next_snapshot = thi_seconds() + snapshot->every;
+out:
+    for (int q = 0; fitted.latent != NULL && q < Q; q++) {
+        thi_predictor_clear(&fitted.latent[q]);
+    }
+    thi_free(fitted.latent);
+    return status;
+}
 
 /* The bound over the first batches of the next epoch, as many as there is time for; *rows of them. */
 static thiele_status pass(thi_dfit *fit, int64_t from, int64_t count, bool pull, int64_t *rows)

@@ -43,7 +43,6 @@ static void take_column(thi_sweep *s, int64_t q)
     }
 }
 
-/* (E, g, h) at the present f; *value: the bound but for what the covariance adds. */
 thiele_status thi_sweep_look(thi_sweep *s, double *value)
 {
     int64_t n = s->rows.n, Q = s->latents, functions = (s->n_alpha + s->n_beta) * Q;

@@ -66,6 +66,7 @@ typedef struct thi_dfit {
     double floor;           /* the bound of the variational fit that this one began with; -infinity: there was none */
     int64_t held;           /* rows that were left out; 0: none */
     thi_left_out *left_out; /* of each latent: those rows as predictions without them see them */
+    double next_snapshot;   /* seconds */
     double kl_alpha;        /* the quadratic term of the KL where it is known: a holds still; NaN: it is estimated */
 } thi_dfit;
 
@@ -117,9 +118,15 @@ thiele_status thi_dfit_know_kl(thi_dfit *fit);
 /* All of it for the rows at hand, which stand for all. */
 thiele_status thi_dfit_evaluate(thi_dfit *fit, int64_t t, thi_wanted wanted);
 
+/* --- decoupled_finish.c --- */
+/* Whether a snapshot is due; then one of the present q, whose bound is about `value`. The engine begins anew. */
+bool thi_dfit_due(const thi_dfit *fit);
+thiele_status thi_dfit_save(thi_dfit *fit, double value);
+
 /* --- decoupled_steps.c --- */
-/* Steps with the rate gamma_0, from t = 0 on; *last: the mean bound of the last quarter of them. */
-thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *last);
+/* Steps with the rate gamma_0, from t = 0 on; *last: the mean bound of the last quarter of them. trial: they are taken
+ * back. */
+thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, bool trial, double *last);
 /* --- decoupled_sweeps.c --- */
 /* Weights of the mean at their optimum, by blocks of functions; hyperparameters on the way to those explored. */
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps);

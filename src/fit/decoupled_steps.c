@@ -20,6 +20,7 @@ typedef struct loop {
     double rate, caution;
     int failures;
     double smooth; /* running average of the bound */
+    bool trial;    /* of a rate */
 } loop;
 
 static double rho_of(const loop *l)
@@ -135,6 +136,9 @@ static thiele_status step(loop *l)
         report(l);
         status = move(l, prior);
     }
+    if (status == THIELE_OK && !l->trial && thi_dfit_due(fit)) {
+        status = thi_dfit_save(fit, l->smooth);
+    }
     if (status == THIELE_ERROR_NUMERIC && l->t > 0 && l->failures < FAILURES) {
         status = take_back(l);
     }
@@ -142,12 +146,12 @@ out:
     return status;
 }
 
-static thiele_status loop_open(loop *l, thi_dfit *fit, double rate)
+static thiele_status loop_open(loop *l, thi_dfit *fit, double rate, bool trial)
 {
     int64_t length[THI_DPARTS];
     thi_schedule schedule;
     thiele_status status;
-    *l = (loop){.fit = fit, .rate = rate, .caution = 1.0};
+    *l = (loop){.fit = fit, .rate = rate, .caution = 1.0, .trial = trial};
     for (int p = 0; p < THI_DPARTS; p++) {
         length[p] = fit->vector.first[p + 1] - fit->vector.first[p];
     }
@@ -157,12 +161,12 @@ out:
     return status;
 }
 
-thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *last)
+thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, bool trial, double *last)
 {
     loop l;
     double sum = 0.0, count = 0.0;
     thiele_status status;
-    THI_TRY(loop_open(&l, fit, rate));
+    THI_TRY(loop_open(&l, fit, rate, trial));
     /* One step at least: without any there is no model. */
     for (; l.t < steps && (l.t == 0 || !thi_driver_stopped(fit->problem.driver)); l.t++) {
         THI_TRY(step(&l));

@@ -213,6 +213,9 @@ static thiele_status first_marginals(thi_sweep *s)
             s->f[i + q * n] = s->at.mu[q + i * Q] + (s->rows.offset != NULL && q == 0 ? s->rows.offset[i] : 0.0);
         }
     }
+    for (int g = 0; g < s->groups && !s->covered; g++) {
+        s->cover.lost += thi_decoupled_spread(thi_decoupled_group(fit->pass.self, g));
+    }
     if (s->covered) {
         thi_dcover_end(&s->cover, fit);
         memset(s->at.v, 0, (size_t)(n * Q) * sizeof *s->at.v);

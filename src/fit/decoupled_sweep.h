@@ -19,6 +19,8 @@ typedef struct thi_dcover {
     int latents;
     thi_natural *sum; /* T: G = sum of V V' over the rows that have the target, weighted */
     thi_matrix work;
+    /* What the covariance costs: of other likelihoods, at q as sweeps found it, its part of the KL; of Gaussian noise
+     */
     double lost; /* (log|I + G/s2| + sum of log(1 + r/s2)) / 2 of all of them at the present noise */
 } thi_dcover;
 
@@ -72,7 +74,7 @@ typedef struct thi_course {
 } thi_course;
 
 /* --- decoupled_solve.c --- */
-/* (E, g, h) at the present f; *value: the bound but for what the covariance adds. */
+/* (E, g, h) at the present f; *value: the bound. */
 thiele_status thi_sweep_look(thi_sweep *s, double *value);
 /* One sweep after a look; *value is the bound before and after it. */
 thiele_status thi_sweep_once(thi_sweep *s, double *value);

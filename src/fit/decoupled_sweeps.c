@@ -160,6 +160,10 @@ static thiele_status sweep_on(thi_sweep *s, const thi_course *c, int *count)
         THI_TRY(renew_noise(s, 0.0));
         THI_TRY(thi_sweep_look(s, &value));
         thi_driver_report(fit->problem.driver, value);
+        if (!isfinite(c->least) && thi_dfit_due(fit)) { /* no trial of other values */
+            THI_TRY(thi_sweep_keep(s));
+            THI_TRY(thi_dfit_save(fit, value));
+        }
         bool hopeless = *count >= FEWEST_SWEEPS / 2 && value + (c->sweeps - *count - 1) * gained < c->least;
         gained = hopeless ? 0.0 : gained;
     }

@@ -58,7 +58,8 @@ typedef enum thi_option_group {
     THI_TAKES_MEAN = 1 << 9,
     THI_TAKES_CHAINS = 1 << 10,
     THI_TAKES_STEP = 1 << 11,
-    THI_TAKES_LEAPS = 1 << 12
+    THI_TAKES_LEAPS = 1 << 12,
+    THI_TAKES_SNAPSHOT = 1 << 13
 } thi_option_group;
 
 typedef struct thi_fitting thi_fitting; /* all that a fit holds: model/specify.h */

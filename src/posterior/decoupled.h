@@ -113,6 +113,8 @@ void thi_decoupled_step(const thi_decoupled *d, double rho, thi_natural *sites);
  */
 void thi_decoupled_weights(const thi_decoupled *d, int latent, double *b);
 void thi_decoupled_weigh(const thi_decoupled *d, int latent, const double *b, double *t);
+/* After begin: what the covariances add to the KL, whatever the means. */
+double thi_decoupled_spread(const thi_decoupled *d);
 /* The largest jitter that K_beta needed; 0 for the plain form, which needs none. */
 double thi_decoupled_jitter(const thi_decoupled *d);
 /*

@@ -377,16 +377,21 @@ out:
     return status;
 }
 
+double thi_decoupled_spread(const thi_decoupled *d)
+{
+    int64_t M = d->beta.n;
+    double sum = 0.0;
+    for (int p = 0; p < d->shape.latents && M > 0; p++) {
+        sum += 0.5 * (trace_of(thi_decoupled_square(d->latent[p].S, M)) - (double)M + d->latent[p].log_det);
+    }
+    return sum;
+}
+
 /* KL of what beta parameterises. */
 static double beta_divergence(const thi_decoupled *d, int64_t M)
 {
-    double sum = 0.0;
-    for (int p = 0; p < d->shape.latents; p++) {
-        const double *m = d->m + p * M;
-        double trace = trace_of(thi_decoupled_square(d->latent[p].S, M));
-        sum += 0.5 * (trace + (d->shape.orthogonal ? thi_blas_dot(M, m, m) : 0.0) - (double)M + d->latent[p].log_det);
-    }
-    return sum;
+    double mean = d->shape.orthogonal ? 0.5 * thi_blas_dot(M * d->shape.latents, d->m, d->m) : 0.0;
+    return thi_decoupled_spread(d) + mean;
 }
 
 thiele_status thi_decoupled_end(thi_decoupled *d, thiele_context *ctx, const thi_decoupled_columns *columns, double *kl,

@@ -77,6 +77,27 @@ done
 run fit t.csv --inputs a,b --target y1,y2 --share-kernel --method incremental --inducing 30 --iterations 50 -o m.thiele
 expect_done
 
+# --- snapshots: a whole model early on, by steps and by sweeps; each target by itself has none before the last
+for how in '--own-scales --iterations 3000' '--mean-inducing 200'; do
+    rm -f s.thiele
+    # shellcheck disable=SC2086
+    "$THIELE" fit t.csv --inputs a,b --kernel 'se(ard)' --target class --likelihood softmax --method decoupled \
+        --inducing 15 $how --snapshot 0.001 -o s.thiele >"$out" 2>"$err" &
+    pid=$!
+    while [ ! -f s.thiele ] && kill -0 $pid; do sleep 0.02; done
+    run score s.thiele test.csv --json
+    expect_done
+    expect_that "$out" 'd["error_rate"] < 0.7'
+    kill -INT $pid
+    wait $pid
+    run info s.thiele --json
+    expect_done
+done
+run fit t.csv --inputs a,b --target y1,y2 --method decoupled --snapshot 1 -o m.thiele
+expect_refusal 2 'fits each target by itself, and cannot save snapshots'
+run fit t.csv --inputs a,b --target y1 --method variational --snapshot 1 -o m.thiele
+expect_refusal 2 "method 'variational' has no snapshots: they are for the methods"
+
 # --- deadlines
 fit --target class --likelihood softmax --deadline 1
 expect_done
