@@ -1,5 +1,5 @@
 /*
- * Some blocks at a time, with the sites of their rows: marginals, expectations and natural steps (MATH.md section 8;
+ * Some blocks at a time, with the sites of their rows: marginals, expectations and natural steps (math.md section 8;
  * posterior/sparse.h).
  */
 #include <math.h>
