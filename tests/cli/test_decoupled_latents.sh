@@ -88,7 +88,7 @@ for how in '--own-scales --iterations 3000' '--mean-inducing 200'; do
     run score s.thiele test.csv --json
     expect_done
     expect_that "$out" 'd["error_rate"] < 0.7'
-    kill -INT $pid
+    kill -TERM $pid
     wait $pid
     run info s.thiele --json
     expect_done
