@@ -30,16 +30,20 @@ out:
 static thiele_status open_squares(thi_decoupled *d, thiele_context *ctx)
 {
     int64_t M = d->shape.beta, each = M * d->shape.latents;
-    thi_matrix *both[] = {&d->K, &d->work, &d->more};
+    const thi_decoupled *twin = d->shape.twin;
+    thi_matrix *work[] = {&d->work, &d->more};
     thi_matrix *orthogonal[] = {&d->Lb, &d->Tc};
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &d->latent, (size_t)d->shape.latents, sizeof *d->latent));
     for (int p = 0; p < d->shape.latents; p++) {
         THI_TRY(open_latent(&d->latent[p], ctx, &d->shape));
     }
-    for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
-        THI_TRY(thi_matrix_alloc(both[i], ctx, M, M));
+    for (size_t i = 0; twin == NULL && i < sizeof work / sizeof *work; i++) {
+        THI_TRY(thi_matrix_alloc(work[i], ctx, M, M));
     }
+    d->work = twin != NULL ? twin->work : d->work;
+    d->more = twin != NULL ? twin->more : d->more;
+    THI_TRY(thi_matrix_alloc(&d->K, ctx, M, M));
     for (size_t i = 0; d->shape.orthogonal && i < sizeof orthogonal / sizeof *orthogonal; i++) {
         THI_TRY(thi_matrix_alloc(orthogonal[i], ctx, M, M));
     }
@@ -63,9 +67,15 @@ static thiele_status open_rows(thi_decoupled_rows *at, thiele_context *ctx, cons
     thiele_status status;
     THI_TRY(thi_matrix_alloc(&at->k, ctx, n, M));
     THI_TRY(thi_matrix_alloc(&at->V, ctx, n, M));
-    THI_TRY(thi_matrix_alloc(&at->U, ctx, n, M));
-    THI_TRY(thi_matrix_alloc(&at->portion, ctx, most, THI_DECOUPLED_PORTION));
-    THI_TRY(thi_matrix_alloc(&at->weights, ctx, most, THI_DECOUPLED_PORTION));
+    if (shape->twin != NULL) {
+        at->U = shape->twin->at.U;
+        at->portion = shape->twin->at.portion;
+        at->weights = shape->twin->at.weights;
+    } else {
+        THI_TRY(thi_matrix_alloc(&at->U, ctx, n, M));
+        THI_TRY(thi_matrix_alloc(&at->portion, ctx, most, THI_DECOUPLED_PORTION));
+        THI_TRY(thi_matrix_alloc(&at->weights, ctx, most, THI_DECOUPLED_PORTION));
+    }
     THI_TRY(thi_alloc(ctx, &at->left, (size_t)(4 * n), sizeof *at->left));
     at->all_g = at->left + n;
     at->all_h = at->all_g + n;
@@ -108,10 +118,13 @@ void thi_decoupled_close(thi_decoupled *d)
     if (d == NULL) {
         return;
     }
-    thi_matrix *all[] = {&d->K,    &d->Lb,   &d->Tc,   &d->work,       &d->more,
-                         &d->at.k, &d->at.V, &d->at.U, &d->at.portion, &d->at.weights};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        thi_free(all[i]->data);
+    thi_matrix *own[] = {&d->K, &d->Lb, &d->Tc, &d->at.k, &d->at.V};
+    thi_matrix *work[] = {&d->work, &d->more, &d->at.U, &d->at.portion, &d->at.weights};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        thi_free(own[i]->data);
+    }
+    for (size_t i = 0; d->shape.twin == NULL && i < sizeof work / sizeof *work; i++) {
+        thi_free(work[i]->data);
     }
     for (int p = 0; d->latent != NULL && p < d->shape.latents; p++) {
         close_latent(&d->latent[p]);

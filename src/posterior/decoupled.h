@@ -39,6 +39,8 @@ typedef struct thi_decoupled_shape {
     int64_t beta;    /* most functions of the covariance */
     int64_t rows;    /* most rows at a time */
     int64_t columns; /* most columns of K_alpha that a KL term is estimated from */
+    /* Another of the same sizes, which outlives it, in whose work space it computes: one at a time. NULL: its own. */
+    const struct thi_decoupled *twin;
 } thi_decoupled_shape;
 
 /* One basis; X and log_c are D x n, log_c NULL: plain points. */

@@ -60,6 +60,7 @@ static thiele_status open(void **self, thiele_context *ctx, const void *shape)
     for (int g = 0; g < f->groups; g++) {
         thi_decoupled_shape each = wanted->shape;
         each.latents = f->first[g + 1] - f->first[g];
+        each.twin = g > 0 ? f->group[0] : NULL;
         THI_TRY(thi_decoupled_open(&f->group[g], ctx, &each));
     }
 out:
