@@ -1,11 +1,10 @@
 /*
- * Which latents a log density has terms of together, found from its values alone: l is a sum of a function without f_q
- * and one without f_r where
- *   l(f + a e_q + b e_r) - l(f + a e_q) - l(f + b e_r) + l(f) = 0
- * wherever it is looked at: a few random places, with values of y of every kind and the likelihood's parameters moved
- * from where one may be zero. A density of many latents is most often a sum over its outputs, each of which sees some
- * of them: designs (design.c) then need not tell apart what does not occur. A coupling that was not seen costs accuracy
- * and no more. 4 evaluations a pair and place, once; it depends on the likelihood alone.
+ * What a log density says of itself at made-up values. Which latents it has terms of together, found from its values
+ * alone: l is a sum of a function without f_q and one without f_r where l(f + a e_q + b e_r) - l(f + a e_q) - l(f + b
+ * e_r) + l(f) = 0 wherever it is looked at: a few random places, with values of y of every kind and the likelihood's
+ * parameters moved from where one may be zero. A density of many latents is most often a sum over its outputs, each of
+ * which sees some of them: designs (design.c) then need not tell apart what does not occur. A coupling that was not
+ * seen costs accuracy and no more. 4 evaluations a pair and place, once; it depends on the likelihood alone.
  */
 #include <math.h>
 #include <string.h>
@@ -15,6 +14,8 @@
 enum { PLACES = 8, MOST_PLACES = 32, MOST_LATENTS = 64 };
 /* A difference of less than this share of the values is rounding. */
 static const double ROUNDING = 1e-11;
+/* And this is rounding of sums over draws. */
+static const double AGREE = 1e-9;
 
 static double value_of(const thiele_likelihood *lik, int64_t i)
 {
@@ -98,9 +99,6 @@ thiele_status thi_couplings_find(thi_space *space, thiele_context *ctx)
 {
     int64_t Q = space->Q;
     int places = space->lik->classes < PLACES ? PLACES : (int)thi_least(space->lik->classes, MOST_PLACES);
-    if (space->coupled != NULL) {
-        return THIELE_OK;
-    }
     thiele_status status = thi_alloc(ctx, &space->coupled, (size_t)(Q * Q), sizeof *space->coupled);
     if (status != THIELE_OK) {
         return status;
@@ -111,4 +109,68 @@ thiele_status thi_couplings_find(thi_space *space, thiele_context *ctx)
         space->apart = !look(space, place);
     }
     return THIELE_OK;
+}
+
+/* --- noise -------------------------------------------------------------------------------------------------------- */
+
+/* E, g and h of a place, by the points of the row with this number: out (1 + 2Q). */
+static thiele_status ask_place(thi_expect *expect, thiele_context *ctx, int place, int64_t row, double *out)
+{
+    enum { MOST_OUTPUTS = 64 };
+    const thiele_likelihood *lik = expect->lik;
+    int Q = lik->latents;
+    double y[MOST_OUTPUTS], mu[MOST_LATENTS], v[MOST_LATENTS];
+    thi_stream stream = {2, THI_RANDOM_EXPECT, (uint64_t)place};
+    if (lik->outputs > MOST_OUTPUTS || Q > MOST_LATENTS) {
+        out[0] = (double)row;
+        return THIELE_OK;
+    }
+    for (int p = 0; p < lik->outputs; p++) {
+        y[p] = value_of(lik, place + p);
+    }
+    for (int q = 0; q < Q; q++) {
+        mu[q] = thi_random_normal(stream, (uint64_t)q);
+        v[q] = 0.2;
+    }
+    return thi_expect_block(expect, ctx, row, 1, y, mu, v, out, out + 1, out + 1 + Q, NULL);
+}
+
+static bool agree(int64_t n, const double *a, const double *b)
+{
+    double size = 0, apart = 0;
+    for (int64_t i = 0; i < n; i++) {
+        size = fmax(size, fabs(a[i]));
+        apart = fmax(apart, fabs(a[i] - b[i]));
+    }
+    return apart <= AGREE * size;
+}
+
+thiele_status thi_expect_noise(thiele_context *ctx, const thiele_likelihood *lik, const char *method, bool *noisy)
+{
+    enum { PLACES_LOOKED_AT = 3, OTHER_ROW = 32 };
+    int64_t numbers = 1 + 2 * (int64_t)lik->latents;
+    double *out = NULL;
+    thi_expect expect = {0};
+    thiele_status status;
+    *noisy = thi_expect_is_drawn(lik, method);
+    if (!*noisy) {
+        return THIELE_OK;
+    }
+    THI_TRY(thi_expect_open(&expect, ctx, lik, method));
+    THI_TRY(thi_alloc(ctx, &out, 2 * (size_t)numbers, sizeof *out));
+    *noisy = false;
+    for (int place = 0; place < PLACES_LOOKED_AT && !*noisy; place++) {
+        THI_TRY(ask_place(&expect, ctx, place, 0, out));
+        THI_TRY(ask_place(&expect, ctx, place, OTHER_ROW, out + numbers));
+        *noisy = !agree(numbers, out, out + numbers);
+    }
+out:
+    thi_free(out);
+    thi_expect_close(&expect);
+    if (status == THIELE_ERROR_NUMERIC) { /* of a density that is not finite there nothing is known */
+        thi_recover(ctx);
+        *noisy = true;
+        status = THIELE_OK;
+    }
+    return status;
 }

@@ -255,6 +255,19 @@ out:
     return status;
 }
 
+bool thi_designs_whole(int64_t count, int Q)
+{
+    int64_t terms[2];
+    filling f = {.Q = Q, .pairs = count / 2};
+    choose_kinds(&f, terms);
+    for (int i = 0; i < KINDS; i++) {
+        if (!f.taken[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool thi_designs_fit(int64_t count, int Q)
 {
     return count >= LEAST_POINTS * (1 + 2 * (int64_t)Q) && count <= MOST_POINTS;

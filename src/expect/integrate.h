@@ -211,10 +211,12 @@ thiele_status thi_design_make(thi_design *design, thiele_context *ctx, uint64_t 
                               int64_t points, int Q, const bool *coupled);
 /* Whether the draws of a row can be cut into designs: there are enough, and not too many. */
 bool thi_designs_fit(int64_t count, int Q);
+/* Whether they have room for the terms of all latents together. */
+bool thi_designs_whole(int64_t count, int Q);
 
 /* --- couplings.c -------------------------------------------------------------------------------------------------- */
 
-/* Sets space->coupled and space->apart, unless they are. The buffers of points are overwritten. */
+/* Sets space->coupled and space->apart. The buffers of points are overwritten. */
 thiele_status thi_couplings_find(thi_space *space, thiele_context *ctx);
 
 /* --- regress.c ---------------------------------------------------------------------------------------------------- */

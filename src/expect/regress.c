@@ -28,6 +28,19 @@ static int designs_of(int64_t count)
     return several < 1 ? 1 : several > THI_DESIGNS ? THI_DESIGNS : (int)several;
 }
 
+/* The design, with the terms that the density has where there is no room for all. */
+static thiele_status make(thi_space *space, thiele_context *ctx, const thi_draws *draws, int number)
+{
+    int64_t points = draws->count + draws->count % 2;
+    thiele_status status = THIELE_OK;
+    if (space->coupled == NULL && !thi_designs_whole(points, space->Q)) {
+        status = thi_couplings_find(space, ctx);
+    }
+    return status == THIELE_OK ? thi_design_make(&space->designs[number], ctx, draws->seed, number, draws->quasi,
+                                                 points, space->Q, space->apart ? space->coupled : NULL)
+                               : status;
+}
+
 static thiele_status view_of(thi_space *space, thiele_context *ctx, const thi_draws *draws, int64_t i, view *out)
 {
     int64_t row = draws->first + i, Q = space->Q;
@@ -35,12 +48,8 @@ static thiele_status view_of(thi_space *space, thiele_context *ctx, const thi_dr
     uint64_t bits = thi_random_bits(stream, 0);
     int number = (int)(row / TOGETHER % designs_of(draws->count));
     thi_design *d = &space->designs[number];
-    thiele_status status = thi_couplings_find(space, ctx);
+    thiele_status status = d->pairs > 0 ? THIELE_OK : make(space, ctx, draws, number);
     *out = (view){d, space->apart ? 0 : (int64_t)(bits % (uint64_t)Q), bits >> 8 | bits << 56};
-    if (status == THIELE_OK && d->pairs == 0) {
-        status = thi_design_make(d, ctx, draws->seed, number, draws->quasi, draws->count + draws->count % 2, space->Q,
-                                 space->apart ? space->coupled : NULL);
-    }
     return status;
 }
 
