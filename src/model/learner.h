@@ -1,0 +1,45 @@
+/*
+ * What the files of a learner (include/thiele/stream.h) share.
+ *
+ *   learner.c         tables batch by batch, snapshots, models
+ *   learner_open.c    opening and closing
+ *   learner_batch.c   one batch: read, predicted, scored, learned
+ */
+#ifndef THI_LEARNER_H
+#define THI_LEARNER_H
+
+#include "fit/blocks_online.h"
+#include "fit/online_mixture.h"
+#include "model/model.h"
+#include "model/score.h"
+#include <thiele/stream.h>
+
+struct thiele_learner {
+    thiele_model *model; /* a copy; its posterior is that of the last refresh */
+    int parts;           /* targets that have a model, and then a learner, each; 0: this is one learner */
+    thiele_learner **of;
+    thiele_update_options options;
+    char *snapshot;
+    int64_t batch, window;
+    thi_online_mixture online;
+    thi_blocks_online *blocks; /* in its place where the model has local parts, which are then always those of now */
+    thi_scorer scorer;
+    thi_rows rows; /* of a batch, as are the arrays below */
+    int64_t *row;
+    double *mu, *v;
+    thiele_scores *part, *filling; /* of a batch, and of the window that is being filled; one a target */
+    bool filled;                   /* there was a whole window */
+    int64_t learned, unsaved;      /* rows since the opening; since the last snapshot */
+    int64_t bad;                   /* the table's row that the last batch ended before */
+    double saved;
+    thi_driver driver;
+};
+
+/* --- learner_batch.c --- */
+/* Reads so many rows of a table; those before the first that cannot be used are there after an error. */
+thiele_status thi_learner_read(thiele_learner *learner, thiele_context *ctx, thi_reader *reader, int64_t first,
+                               int64_t count);
+/* Predicts the batch that was read, scores it, learns it. */
+thiele_status thi_learner_take(thiele_learner *learner, thiele_context *ctx, const thiele_table *table);
+
+#endif
