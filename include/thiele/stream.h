@@ -67,11 +67,14 @@ typedef struct thiele_update_options {
     double deadline;      /* seconds from the opening of the learner; 0: none */
     const char *snapshot; /* a file that the model is saved to now and then; NULL: none */
     double snapshot_every; /* seconds between two of them; 0: 10 */
+    int freeze;            /* 1: kernel, likelihood and inducing inputs stay as they are; 0: they are learned too */
+    int64_t keep;          /* rows, the last ones, that they are learned from; 0: 4096, or fewer where they have many
+                              columns; negative: none, which freezes */
 } thiele_update_options;
 
 #define THIELE_UPDATE_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
-        sizeof(thiele_update_options), 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0.0                                                 \
+        sizeof(thiele_update_options), 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0.0, 0, 0                                           \
     }
 
 /*
@@ -91,6 +94,11 @@ THIELE_API void thiele_learner_close(thiele_learner *learner);
  * NUMERIC, IO (the snapshot), MEMORY.
  */
 THIELE_API thiele_status thiele_learner_add(thiele_learner *learner, thiele_context *ctx, const thiele_table *table);
+/*
+ * These were all rows: parameters are learned once more where many rows have come since the last time. thiele_model_
+ * update does it too. Errors: NUMERIC, MEMORY.
+ */
+THIELE_API thiele_status thiele_learner_settle(thiele_learner *learner, thiele_context *ctx);
 /* Rows that are learned together: tables of a multiple of it are cut without a rest. */
 THIELE_API int64_t thiele_learner_batch(const thiele_learner *learner);
 /* CONVERGED: all rows so far were learned; or DEADLINE, CANCELLED. */

@@ -124,6 +124,16 @@ out:
     return status;
 }
 
+thiele_status thiele_learner_settle(thiele_learner *l, thiele_context *ctx)
+{
+    THI_NEED(ctx, l && ctx);
+    thiele_status status = l->parts > 0 ? THIELE_OK : thi_learner_settle(l, ctx);
+    for (int p = 0; p < l->parts && status == THIELE_OK; p++) {
+        status = thi_learner_settle(l->of[p], ctx);
+    }
+    return status;
+}
+
 int64_t thiele_learner_batch(const thiele_learner *l)
 {
     THI_NEED_OR(0, l);
@@ -193,6 +203,7 @@ thiele_status thiele_model_update(thiele_model **out, thiele_context *ctx, const
     thiele_status status;
     THI_TRY(thiele_learner_open(&l, ctx, model, options));
     THI_TRY(thiele_learner_add(l, ctx, table));
+    THI_TRY(thiele_learner_settle(l, ctx));
     if (l->snapshot != NULL && l->unsaved > 0) {
         THI_TRY(thiele_learner_save(l, ctx, l->snapshot));
     }

@@ -1,9 +1,10 @@
 /*
  * What the files of a learner (include/thiele/stream.h) share.
  *
- *   learner.c         tables batch by batch, snapshots, models
- *   learner_open.c    opening and closing
- *   learner_batch.c   one batch: read, predicted, scored, learned
+ *   learner.c              tables batch by batch, snapshots, models
+ *   learner_open.c         opening and closing
+ *   learner_batch.c        one batch: read, predicted, scored, learned
+ *   learner_parameters.c   kernel, likelihood and inducing inputs, learned again now and then
  */
 #ifndef THI_LEARNER_H
 #define THI_LEARNER_H
@@ -41,5 +42,15 @@ thiele_status thi_learner_read(thiele_learner *learner, thiele_context *ctx, thi
                                int64_t count);
 /* Predicts the batch that was read, scores it, learns it. */
 thiele_status thi_learner_take(thiele_learner *learner, thiele_context *ctx, const thiele_table *table);
+
+/* --- learner_parameters.c --- */
+/* Whether a model's parameters can be learned while rows arrive. */
+bool thi_learner_has_parameters(const thiele_model *model);
+/* Room for kept rows and, of those of the fit, their sites; none are kept where parameters stay. */
+thiele_status thi_learner_open_kept(thiele_learner *learner, thiele_context *ctx);
+/* Keeps the batch that was learned, and learns parameters where they are due. */
+thiele_status thi_learner_keep(thiele_learner *learner, thiele_context *ctx);
+/* Parameters once more where many of the kept rows have come since: these were all rows. */
+thiele_status thi_learner_settle(thiele_learner *learner, thiele_context *ctx);
 
 #endif

@@ -162,6 +162,7 @@ thiele_status thi_learner_take(thiele_learner *l, thiele_context *ctx, const thi
     s->rows += rows->n;
     l->learned += rows->n;
     l->unsaved += rows->n;
+    THI_TRY(thi_learner_keep(l, ctx));
 out:
     return status;
 }

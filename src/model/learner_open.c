@@ -156,6 +156,7 @@ static thiele_status learner_start(thiele_learner *l, thiele_context *ctx, const
     THI_TRY(thi_alloc(ctx, &l->v, latents, sizeof *l->v));
     THI_TRY(open_scores(l, ctx));
     THI_TRY(l->model->latent->local != NULL ? open_blocks(l, ctx) : open_online(l, ctx));
+    THI_TRY(thi_learner_open_kept(l, ctx));
 out:
     return status;
 }
