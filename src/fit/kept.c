@@ -109,9 +109,9 @@ out:
     return status;
 }
 
-void thi_kept_fade(thi_kept *k, int64_t count, double factor)
+void thi_kept_fade(thi_kept *k, double factor)
 {
-    for (int64_t i = 0; i < count * k->latents; i++) {
+    for (int64_t i = 0; factor < 1.0 && i < k->rows.n * k->latents; i++) {
         k->lambda[i] *= factor;
         k->nu[i] *= factor;
     }

@@ -25,8 +25,8 @@ thiele_status thi_kept_copy(thi_kept *out, thiele_context *ctx, const thi_kept *
 void thi_kept_close(thi_kept *kept);
 /* All of some rows and their sites (Q x n), in their order. */
 void thi_kept_add(thi_kept *kept, const thi_rows *rows, const double *lambda, const double *nu);
-/* The sites of the first `count` rows are multiplied by a factor: what was learned is forgotten by as much. */
-void thi_kept_fade(thi_kept *kept, int64_t count, double factor);
+/* The sites are multiplied by a factor: what was learned is forgotten by as much. */
+void thi_kept_fade(thi_kept *kept, double factor);
 /* Moves the rows such that the oldest comes first. */
 thiele_status thi_kept_sort(thi_kept *kept, thiele_context *ctx);
 

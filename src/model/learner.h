@@ -4,6 +4,7 @@
  *   learner.c              tables batch by batch, snapshots, models
  *   learner_open.c         opening and closing
  *   learner_batch.c        one batch: read, predicted, scored, learned
+ *   learner_prior.c        a fitted model's specification, and its parameters learned further
  *   learner_parameters.c   kernel, likelihood and inducing inputs, learned again now and then
  */
 #ifndef THI_LEARNER_H
@@ -13,6 +14,7 @@
 #include "fit/online_mixture.h"
 #include "model/model.h"
 #include "model/score.h"
+#include "model/specify.h"
 #include <thiele/stream.h>
 
 struct thiele_learner {
@@ -43,9 +45,19 @@ thiele_status thi_learner_read(thiele_learner *learner, thiele_context *ctx, thi
 /* Predicts the batch that was read, scores it, learns it. */
 thiele_status thi_learner_take(thiele_learner *learner, thiele_context *ctx, const thiele_table *table);
 
-/* --- learner_parameters.c --- */
+/* --- learner_prior.c --- */
 /* Whether a model's parameters can be learned while rows arrive. */
 bool thi_learner_has_parameters(const thiele_model *model);
+/* The specification and the hyperparameters of f->model as they are now; q's noise, where predictions have another. */
+thiele_status thi_learner_specify(thi_fitting *f);
+/*
+ * These rows alone say how kernels, means, likelihood and bases go on, within so many iterations; fresh: a predictor
+ * for each latent function, prepared to learn online.
+ */
+thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, int iterations, double tolerance,
+                                thi_predictor *fresh);
+
+/* --- learner_parameters.c --- */
 /* Room for kept rows and, of those of the fit, their sites; none are kept where parameters stay. */
 thiele_status thi_learner_open_kept(thiele_learner *learner, thiele_context *ctx);
 /* Keeps the batch that was learned, and learns parameters where they are due. */
