@@ -1,4 +1,4 @@
-/* Rows taken out, and learned again behind anchors. See carry.h. */
+/* Rows taken out, and their sites found again beside anchors. See carry.h. */
 #include "fit/carry.h"
 
 #include <math.h>
@@ -29,10 +29,8 @@ static void copy_sites(const thi_online *online, thi_row_sites sites, int64_t fi
 {
     int64_t Q = online->latents;
     size_t bytes = (size_t)(online->n * Q) * sizeof(double);
-    if (sites.lambda != NULL) {
-        memcpy(sites.lambda + first * Q, online->lambda, bytes);
-        memcpy(sites.nu + first * Q, online->nu, bytes);
-    }
+    memcpy(sites.lambda + first * Q, online->lambda, bytes);
+    memcpy(sites.nu + first * Q, online->nu, bytes);
 }
 
 double thi_carry_share(const thi_online *online, int64_t n)
@@ -41,14 +39,12 @@ double thi_carry_share(const thi_online *online, int64_t n)
     return forget > 0.0 ? exp(-(double)n / forget) : 1.0;
 }
 
-thiele_status thi_carry_without(thi_online *o, thiele_context *ctx, const thi_rows *rows, thi_row_sites sites,
-                                thi_natural *sum)
+/* sum -= the sites of rows */
+static thiele_status take_out(thi_online *o, thiele_context *ctx, const thi_rows *rows, thi_row_sites sites,
+                              thi_natural *sum)
 {
     int Q = o->latents;
     thiele_status status = THIELE_OK;
-    for (int j = 0; j < Q; j++) {
-        thi_natural_copy(&sum[j], &o->latent[j].sum);
-    }
     for (int64_t first = 0; first < rows->n; first += o->settings.capacity) {
         thi_rows part = part_of(o, rows, first);
         THI_TRY(load(o, ctx, &part));
@@ -58,6 +54,15 @@ thiele_status thi_carry_without(thi_online *o, thiele_context *ctx, const thi_ro
     }
 out:
     return status;
+}
+
+thiele_status thi_carry_without(thi_online *o, thiele_context *ctx, const thi_rows *rows, thi_row_sites sites,
+                                thi_natural *sum)
+{
+    for (int j = 0; j < o->latents; j++) {
+        thi_natural_copy(&sum[j], &o->latent[j].sum);
+    }
+    return take_out(o, ctx, rows, sites, sum);
 }
 
 thiele_status thi_carry_find(thi_online *o, thiele_context *ctx, const thi_rows *rows, thi_row_sites sites)
@@ -73,26 +78,35 @@ out:
     return status;
 }
 
-/* --- learning behind anchors -----------------------------------------------------------------------------------------
+/* --- beside anchors ----------------------------------------------------------------------------------------------
  */
 
-static void fade(thi_row_sites sites, int64_t numbers, double factor)
+/* Numbers of rows that are followed by others fade, as they do where they are learned one batch after the other. */
+static void fade(const thi_online *o, thi_row_sites sites, int64_t first, int64_t n)
 {
-    for (int64_t i = 0; sites.lambda != NULL && factor < 1.0 && i < numbers; i++) {
+    double factor = thi_carry_share(o, n);
+    for (int64_t i = 0; factor < 1.0 && i < first * o->latents; i++) {
         sites.lambda[i] *= factor;
         sites.nu[i] *= factor;
     }
 }
 
-static thiele_status learn_rows(thi_online *o, thiele_context *ctx, const thi_rows *rows, thi_row_sites sites)
+/* Sites of rows at the present q, and their sum. */
+static thiele_status sum_rows(thi_online *o, thiele_context *ctx, const thi_rows *rows, thi_row_sites sites,
+                              thi_natural *sum)
 {
-    thiele_status status = THIELE_OK;
-    for (int64_t first = 0; first < rows->n; first += o->settings.capacity) {
-        thi_rows part = part_of(o, rows, first);
-        THI_TRY(load(o, ctx, &part));
-        THI_TRY(thi_online_learn(o, ctx, part.y, first));
-        fade(sites, first * o->latents, thi_carry_share(o, part.n));
-        copy_sites(o, sites, first);
+    int64_t most = o->settings.capacity;
+    thiele_status status;
+    THI_TRY(thi_carry_find(o, ctx, rows, sites));
+    for (int64_t first = most; first < rows->n; first += most) {
+        fade(o, sites, first, thi_least(most, rows->n - first));
+    }
+    for (int j = 0; j < o->latents; j++) {
+        thi_natural_zero(&sum[j]);
+    }
+    THI_TRY(take_out(o, ctx, rows, sites, sum));
+    for (int j = 0; j < o->latents; j++) {
+        thi_natural_mix(&sum[j], -1.0, &sum[j], 0.0);
     }
 out:
     return status;
@@ -181,19 +195,11 @@ out:
 thiele_status thi_carry_learn(thi_online *o, thiele_context *ctx, const thi_anchor *anchor, const thi_rows *rows,
                               thi_row_sites sites)
 {
-    double power, left = thi_carry_share(o, rows->n);
+    double power;
     weighing w = {0};
     thiele_status status;
     THI_TRY(weighing_open(&w, ctx, o, anchor));
-    for (int j = 0; j < o->latents; j++) {
-        THI_TRY(thi_anchored_sites(&w.seen[j], ctx, 1.0, &w.old[j]));
-        THI_TRY(thi_online_put(o, ctx, j, &w.old[j]));
-    }
-    THI_TRY(learn_rows(o, ctx, rows, sites));
-    for (int j = 0; j < o->latents; j++) {
-        thi_natural_copy(&w.rows[j], &o->latent[j].sum);
-        thi_natural_mix(&w.rows[j], 1.0, &w.old[j], -left);
-    }
+    THI_TRY(sum_rows(o, ctx, rows, sites, w.rows));
     THI_TRY(choose_power(&w, ctx, &power));
     for (int j = 0; j < o->latents; j++) {
         THI_TRY(thi_anchored_sites(&w.seen[j], ctx, power, &w.old[j]));

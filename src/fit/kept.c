@@ -84,6 +84,7 @@ thiele_status thi_kept_resize(thi_kept *k, thiele_context *ctx, int64_t most, in
     THI_TRY(open_rows(&larger, ctx, most, dims, outputs));
     THI_TRY(open_sites(&larger, ctx, latents));
     thi_kept_add(&larger, &k->rows, k->lambda, k->nu);
+    larger.fixed_basis = k->fixed_basis;
     thi_kept_close(k);
     *k = larger;
     return THIELE_OK;
@@ -105,6 +106,7 @@ thiele_status thi_kept_copy(thi_kept *out, thiele_context *ctx, const thi_kept *
     }
     thi_kept_add(out, &k->rows, k->lambda, k->nu);
     out->next = k->next;
+    out->fixed_basis = k->fixed_basis;
 out:
     return status;
 }

@@ -11,6 +11,7 @@
 typedef struct thi_kept {
     int64_t most, next; /* rows at most; where the next one goes: the oldest is there once there are so many */
     int latents;        /* Q */
+    bool fixed_basis;   /* the inducing inputs are not to be learned */
     thi_rows rows;
     double *lambda, *nu; /* Q x most; NULL: not known yet */
 } thi_kept;

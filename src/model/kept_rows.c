@@ -23,6 +23,7 @@ thiele_status thi_keep_rows(thi_fitting *f)
         thi_source_sample(thi_fitting_source(f, &f->rows, &memory), f->ctx, most, THI_SAMPLE_KEEP, &some);
     if (status == THIELE_OK) {
         status = thi_kept_take(&model->kept, f->ctx, &some, most);
+        model->kept.fixed_basis = f->options->fixed_basis != 0;
     }
     thi_rows_free(&some);
     return status;
@@ -38,10 +39,10 @@ int thi_kept_to_json(const thiele_model *model, json_t *json)
         return 0;
     }
     return json_object_set_new(json, "kept",
-                               json_pack("{s:I, s:I, s:I, s:b, s:I, s:I}", "rows", (json_int_t)k->rows.n, "most",
+                               json_pack("{s:I, s:I, s:I, s:b, s:b, s:I, s:I}", "rows", (json_int_t)k->rows.n, "most",
                                          (json_int_t)k->most, "next", (json_int_t)k->next, "sites", k->lambda != NULL,
-                                         "begun", (json_int_t)model->schedule.begun, "last",
-                                         (json_int_t)model->schedule.last));
+                                         "fixed_basis", (int)k->fixed_basis, "begun", (json_int_t)model->schedule.begun,
+                                         "last", (json_int_t)model->schedule.last));
 }
 
 /* A count up to a limit, or -1. */
@@ -55,19 +56,21 @@ static int64_t count_of(const json_t *json, const char *name, int64_t most)
 thiele_status thi_kept_from_json(thiele_model *model, thiele_context *ctx, const json_t *json)
 {
     static const int64_t LARGEST = INT64_C(1) << 53;
-    const json_t *from = json_object_get(json, "kept"), *sites = json_object_get(from, "sites");
+    const json_t *from = json_object_get(json, "kept"), *sites = json_object_get(from, "sites"),
+                 *fixed = json_object_get(from, "fixed_basis");
     thi_kept *k = &model->kept;
     if (from == NULL) {
         return THIELE_OK;
     }
     *k = (thi_kept){.most = count_of(from, "most", THI_KEPT_MOST), .latents = json_is_true(sites) ? model->latents : 0};
     k->rows.n = count_of(from, "rows", k->most);
+    k->fixed_basis = json_is_true(fixed);
     k->next = count_of(from, "next", k->most - 1);
     model->schedule = (thi_schedule){
         .rows = model->stream.rows, .begun = count_of(from, "begun", LARGEST), .last = count_of(from, "last", LARGEST)};
     bool full = k->rows.n == k->most;
     bool good = k->rows.n >= 1 && k->next >= 0 && (full || k->next == k->rows.n) && json_is_boolean(sites) &&
-                model->schedule.begun >= 0 && model->schedule.last >= 0;
+                json_is_boolean(fixed) && model->schedule.begun >= 0 && model->schedule.last >= 0;
     if (!good) {
         *k = (thi_kept){0};
         return thi_fail(ctx, THIELE_ERROR_FORMAT, "its field 'kept' makes no sense");

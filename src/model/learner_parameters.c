@@ -42,7 +42,7 @@ typedef struct attempt {
     thi_anchor *anchor;
     thi_natural *sum, *whole; /* one a latent function: work */
     thi_rows train, held;
-    thi_row_sites held_sites;
+    thi_row_sites train_sites, held_sites;
     thi_row_sites kept_sites; /* as they were */
     double *phi;              /* likewise, of the likelihood */
     thi_online_mixture online;
@@ -79,6 +79,8 @@ static thiele_status split(attempt *a)
     THI_TRY(thi_alloc(ctx, &order, (size_t)kept->rows.n, sizeof *order));
     THI_TRY(take_fold(kept, ctx, false, &a->train, order));
     THI_TRY(take_fold(kept, ctx, true, &a->held, order));
+    THI_TRY(thi_alloc(ctx, &a->train_sites.lambda, (size_t)a->train.n * Q, sizeof(double)));
+    THI_TRY(thi_alloc(ctx, &a->train_sites.nu, (size_t)a->train.n * Q, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &a->held_sites.lambda, (size_t)a->held.n * Q, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &a->held_sites.nu, (size_t)a->held.n * Q, sizeof(double)));
     for (int64_t i = 0; i < a->held.n; i++) {
@@ -132,7 +134,7 @@ static thiele_status judge_new(attempt *a, double *score)
     thi_fitting *f = a->f;
     thi_source source;
     thiele_status status;
-    THI_TRY(thi_carry_learn(&a->online.of[0], f->ctx, a->anchor, &a->train, (thi_row_sites){0}));
+    THI_TRY(thi_carry_learn(&a->online.of[0], f->ctx, a->anchor, &a->train, a->train_sites));
     thi_online_mixture_freeze(&a->online);
     if (f->hypers.noise >= 0) {
         thi_source_of_rows(&source, &a->train);
@@ -161,7 +163,7 @@ out:
     return status;
 }
 
-/* The new parameters from these rows, and a learner of them that knows nothing yet. */
+/* The new parameters from these rows, and a learner of them that knows these rows. */
 static thiele_status learn_prior(attempt *a, const thi_rows *rows, effort how)
 {
     thiele_model *model = a->l->model;
@@ -269,7 +271,13 @@ out:
 
 static void attempt_close(attempt *a)
 {
-    double *const blocks[] = {a->held_sites.lambda, a->held_sites.nu, a->kept_sites.lambda, a->kept_sites.nu, a->phi};
+    double *const blocks[] = {a->train_sites.lambda,
+                              a->train_sites.nu,
+                              a->held_sites.lambda,
+                              a->held_sites.nu,
+                              a->kept_sites.lambda,
+                              a->kept_sites.nu,
+                              a->phi};
     for (int j = 0; a->whole != NULL && j < a->latents; j++) {
         thi_predictor_clear(&a->fresh[j]);
         thi_anchor_close(&a->anchor[j]);
@@ -358,13 +366,14 @@ thiele_status thi_learner_open_kept(thiele_learner *l, thiele_context *ctx)
     thi_kept *kept = &model->kept;
     thi_schedule *s = &model->schedule;
     int64_t most = l->options.keep > 0 ? l->options.keep : thi_kept_default(encoder->dims + encoder->targets);
-    int64_t rows = model->stream.rows;
+    int64_t rows = model->stream.rows, forget = (int64_t)fmin(l->options.forget, (double)most);
     bool first = kept->most == 0, sites = kept->lambda != NULL;
     thiele_status status;
     if (l->options.freeze || l->options.keep < 0 || !thi_learner_has_parameters(model)) {
         thi_kept_close(kept);
         return THIELE_OK;
     }
+    most = forget > 0 ? forget : most; /* what is forgotten says nothing of parameters either */
     thi_schedule_begin(s, rows, first ? rows : s->begun, first ? rows : s->last);
     THI_TRY(thi_kept_resize(kept, ctx, most, encoder->dims, encoder->targets, model->latents));
     if (!sites) {

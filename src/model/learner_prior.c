@@ -119,6 +119,7 @@ thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, int iterat
                                              .Z_count = first->n,
                                              .inducing = first->n,
                                              .all_Z = true,
+                                             .fixed_Z = f->model->kept.fixed_basis,
                                              .components = 1,
                                              .iterations = iterations,
                                              .tolerance = tolerance};
