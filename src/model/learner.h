@@ -50,11 +50,17 @@ thiele_status thi_learner_take(thiele_learner *learner, thiele_context *ctx, con
 bool thi_learner_has_parameters(const thiele_model *model);
 /* The specification and the hyperparameters of f->model as they are now; q's noise, where predictions have another. */
 thiele_status thi_learner_specify(thi_fitting *f);
+/* How far a search goes on these rows. */
+typedef struct thi_learner_effort {
+    int iterations;
+    double tolerance; /* nats a row that five iterations must gain */
+    bool twice;       /* from inducing inputs that are chosen anew, too */
+} thi_learner_effort;
 /*
- * These rows alone say how kernels, means, likelihood and bases go on, within so many iterations; fresh: a predictor
- * for each latent function, prepared to learn online.
+ * These rows alone say how kernels, means, likelihood and bases go on; fresh: a predictor for each latent function,
+ * prepared to learn online.
  */
-thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, int iterations, double tolerance,
+thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, const thi_learner_effort *how,
                                 thi_predictor *fresh);
 
 /* --- learner_parameters.c --- */

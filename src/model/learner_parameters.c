@@ -14,13 +14,8 @@
 #include "fit/predictive.h"
 #include "model/units.h"
 
-/* L-BFGS iterations on the kept rows, and nats a row that five of them must gain. */
-typedef struct effort {
-    int iterations;
-    double tolerance;
-} effort;
 /* While all is new, later on, and at the end of the rows. */
-static const effort YOUNG = {30, 1e-3}, LATER = {10, 1e-3}, LAST = {200, 1e-5};
+static const thi_learner_effort YOUNG = {30, 1e-3, false}, LATER = {10, 1e-3, false}, LAST = {200, 1e-5, true};
 /* So many times the rows that are kept are new. */
 enum { YOUNG_TIMES = 4 };
 /* Of the kept rows one in so many is held out. */
@@ -164,13 +159,13 @@ out:
 }
 
 /* The new parameters from these rows, and a learner of them that knows these rows. */
-static thiele_status learn_prior(attempt *a, const thi_rows *rows, effort how)
+static thiele_status learn_prior(attempt *a, const thi_rows *rows, const thi_learner_effort *how)
 {
     thiele_model *model = a->l->model;
     thi_online_settings settings = a->l->online.of[0].settings;
     thiele_status status;
     THI_TRY(thi_learner_specify(a->f));
-    THI_TRY(thi_learner_prior(a->f, rows, how.iterations, how.tolerance, a->fresh));
+    THI_TRY(thi_learner_prior(a->f, rows, how, a->fresh));
     THI_TRY(
         thi_online_mixture_open(&a->online, a->f->ctx, model->latents, a->fresh, model->weight, model->lik, &settings));
 out:
@@ -218,7 +213,7 @@ out:
     return status;
 }
 
-static thiele_status learn_again(attempt *a, effort how)
+static thiele_status learn_again(attempt *a, const thi_learner_effort *how)
 {
     thiele_model *model = a->l->model;
     thi_kept *kept = &model->kept;
@@ -312,7 +307,7 @@ static thiele_status restore(attempt *a)
 }
 
 /* Where no proper posterior is found, or none that is better, the old parameters stay. */
-static thiele_status try_again(thiele_learner *l, thi_fitting *f, effort how)
+static thiele_status try_again(thiele_learner *l, thi_fitting *f, const thi_learner_effort *how)
 {
     attempt a = {.l = l, .f = f, .latents = l->model->latents};
     thiele_status status = attempt_open(&a);
@@ -338,7 +333,7 @@ static double seconds_left(const thi_driver *driver)
     return driver->deadline > 0.0 ? fmax(LEAST, end - thi_seconds()) : 0.0;
 }
 
-static thiele_status relearn(thiele_learner *l, thiele_context *ctx, effort how)
+static thiele_status relearn(thiele_learner *l, thiele_context *ctx, const thi_learner_effort *how)
 {
     thi_driver driver;
     thi_fitting f = {.ctx = ctx, .model = l->model, .driver = &driver};
@@ -405,12 +400,12 @@ thiele_status thi_learner_keep(thiele_learner *l, thiele_context *ctx)
         return THIELE_OK;
     }
     bool young = s->rows - s->begun < YOUNG_TIMES * kept->most;
-    return relearn(l, ctx, young ? YOUNG : LATER);
+    return relearn(l, ctx, young ? &YOUNG : &LATER);
 }
 
 thiele_status thi_learner_settle(thiele_learner *l, thiele_context *ctx)
 {
     const thi_schedule *s = &l->model->schedule;
     double since = (double)(s->rows - s->last), needed = NEW_SHARE * (double)l->model->kept.rows.n;
-    return has_enough(l) && since >= needed && !l->driver.stopped ? relearn(l, ctx, LAST) : THIELE_OK;
+    return has_enough(l) && since >= needed && !l->driver.stopped ? relearn(l, ctx, &LAST) : THIELE_OK;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fit/blocks.h"
+#include "fit/explore.h"
 #include "model/learner.h"
 #include "model/units.h"
 
@@ -100,19 +101,14 @@ out:
     return status;
 }
 
-thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, int iterations, double tolerance,
-                                thi_predictor *fresh)
+/* The present inducing inputs of all groups. */
+static thiele_status take_basis(thi_fitting *f, const thi_learner_effort *how)
 {
     const thi_latents *latents = &f->spec.latents;
     const thi_predictor *first = f->model->latent;
     size_t numbers = (size_t)first->n * (size_t)first->kernel->dims;
-    thi_source source;
-    thi_source_of_rows(&source, rows);
-    thi_problem problem = thi_fitting_problem(f, &source);
-    thi_fitted fitted = {.latent = fresh};
-    thiele_status status;
-    THI_TRY(thi_alloc(f->ctx, &f->Z, numbers * (size_t)latents->groups, sizeof *f->Z));
-    for (int j = 0; j < latents->count; j++) {
+    thiele_status status = thi_alloc(f->ctx, &f->Z, numbers * (size_t)latents->groups, sizeof *f->Z);
+    for (int j = 0; status == THIELE_OK && j < latents->count; j++) {
         memcpy(f->Z + numbers * (size_t)latents->group[j], f->model->latent[j].basis, numbers * sizeof *f->Z);
     }
     f->settings = (thi_variational_settings){.Z = f->Z,
@@ -121,17 +117,103 @@ thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, int iterat
                                              .all_Z = true,
                                              .fixed_Z = f->model->kept.fixed_basis,
                                              .components = 1,
-                                             .iterations = iterations,
-                                             .tolerance = tolerance};
-    if (first->mean_basis != NULL) {
-        thi_decoupled_result result;
-        f->decoupled_settings = (thi_decoupled_settings){
-            .alpha = first->mean_n - first->n, .beta = first->n, .form = THI_DECOUPLED_ORTHOGONAL};
-        THI_TRY(thi_fit_decoupled(&problem, &f->settings, &f->decoupled_settings, &result, &fitted));
-    } else {
-        THI_TRY(thi_fit_variational_again(&problem, &f->settings, &f->outcome, &fitted));
+                                             .iterations = how->iterations,
+                                             .tolerance = how->tolerance};
+    return status;
+}
+
+/* From inducing inputs that are chosen anew, at present values. */
+static thiele_status learn_elsewhere(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted)
+{
+    thi_variational_settings settings = f->settings;
+    thi_variational_result result;
+    double *Z = NULL;
+    thiele_status status;
+    settings.Z = NULL;
+    settings.all_Z = false;
+    THI_TRY(thi_first_basis(problem, &settings, settings.inducing, &Z, &settings.Z_count, NULL));
+    settings.Z = Z;
+    THI_TRY(thi_fit_variational_again(problem, &settings, &result, fitted));
+out:
+    thi_free(Z);
+    return status;
+}
+
+/*
+ * A second search from other inducing inputs, whose end is taken where its bound is higher; `base` are the values that
+ * both begin at, `best` those where the first one ended.
+ */
+static thiele_status search_twice(thi_fitting *f, const thi_problem *problem, const double *base, const double *best,
+                                  thi_fitted *fitted)
+{
+    int Q = f->spec.latents.count;
+    thi_fitted other = {0};
+    thiele_status status;
+    THI_TRY(thi_alloc(f->ctx, &other.latent, (size_t)Q, sizeof *other.latent));
+    thi_hypers_load(&f->hypers, base);
+    THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
+    status = learn_elsewhere(f, problem, &other);
+    bool better = status == THIELE_OK && other.value > fitted->value;
+    if (status == THIELE_ERROR_NUMERIC) {
+        thi_recover(f->ctx);
+        status = THIELE_OK;
     }
-    for (int j = 0; j < latents->count; j++) {
+    for (int j = 0; better && j < Q; j++) {
+        thi_predictor first = fitted->latent[j];
+        fitted->latent[j] = other.latent[j];
+        other.latent[j] = first;
+    }
+    if (status == THIELE_OK && !better) {
+        thi_hypers_load(&f->hypers, best);
+        status = thi_hypers_apply(&f->hypers, f->ctx, &f->spec);
+    }
+out:
+    for (int j = 0; other.latent != NULL && j < Q; j++) {
+        thi_predictor_clear(&other.latent[j]);
+    }
+    thi_free(other.latent);
+    return status;
+}
+
+static thiele_status learn_variational(thi_fitting *f, const thi_problem *problem, bool twice, thi_fitted *fitted)
+{
+    size_t count = (size_t)f->hypers.count;
+    double *base = NULL;
+    thiele_status status;
+    THI_TRY(thi_alloc(f->ctx, &base, 2 * count, sizeof *base));
+    thi_hypers_keep(&f->hypers, base);
+    THI_TRY(thi_fit_variational_again(problem, &f->settings, &f->outcome, fitted));
+    thi_hypers_keep(&f->hypers, base + count);
+    if (twice && !f->settings.fixed_Z && !f->driver->stopped) {
+        THI_TRY(search_twice(f, problem, base, base + count, fitted));
+    }
+out:
+    thi_free(base);
+    return status;
+}
+
+/* Bases of as many functions as there are. */
+static thiele_status learn_decoupled(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted)
+{
+    const thi_predictor *first = f->model->latent;
+    const thi_decoupled_settings settings = {
+        .alpha = first->mean_n - first->n, .beta = first->n, .form = THI_DECOUPLED_ORTHOGONAL};
+    thi_decoupled_result result;
+    return thi_fit_decoupled(problem, &f->settings, &settings, &result, fitted);
+}
+
+thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, const thi_learner_effort *how,
+                                thi_predictor *fresh)
+{
+    thi_source source;
+    thi_source_of_rows(&source, rows);
+    thi_problem problem = thi_fitting_problem(f, &source);
+    thi_fitted fitted = {.latent = fresh};
+    thiele_status status;
+    THI_TRY(take_basis(f, how));
+    THI_TRY(f->model->latent->mean_basis != NULL ? learn_decoupled(f, &problem, &fitted)
+                                                 : learn_variational(f, &problem, how->twice, &fitted));
+    for (int j = 0; j < f->spec.latents.count; j++) {
         THI_TRY(thi_online_prepare(&fresh[j], f->ctx));
     }
 out:
