@@ -54,14 +54,14 @@ thiele_status thi_learner_specify(thi_fitting *f);
 typedef struct thi_learner_effort {
     int iterations;
     double tolerance; /* nats a row that five iterations must gain */
-    bool twice;       /* from inducing inputs that are chosen anew, too */
+    bool anew;        /* from inducing inputs that are chosen anew, too */
 } thi_learner_effort;
 /*
  * These rows alone say how kernels, means, likelihood and bases go on; fresh: a predictor for each latent function,
- * prepared to learn online.
+ * prepared to learn online. judged: some rows were held out and have said which noise predictions want (predictive.h).
  */
 thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, const thi_learner_effort *how,
-                                thi_predictor *fresh);
+                                thi_predictor *fresh, bool *judged);
 
 /* --- learner_parameters.c --- */
 /* Room for kept rows and, of those of the fit, their sites; none are kept where parameters stay. */

@@ -175,7 +175,7 @@ out:
     return status;
 }
 
-static thiele_status learn_variational(thi_fitting *f, const thi_problem *problem, bool twice, thi_fitted *fitted)
+static thiele_status learn_variational(thi_fitting *f, const thi_problem *problem, bool anew, thi_fitted *fitted)
 {
     size_t count = (size_t)f->hypers.count;
     double *base = NULL;
@@ -184,7 +184,7 @@ static thiele_status learn_variational(thi_fitting *f, const thi_problem *proble
     thi_hypers_keep(&f->hypers, base);
     THI_TRY(thi_fit_variational_again(problem, &f->settings, &f->outcome, fitted));
     thi_hypers_keep(&f->hypers, base + count);
-    if (twice && !f->settings.fixed_Z && !f->driver->stopped) {
+    if (anew && !f->settings.fixed_Z && !f->driver->stopped) {
         THI_TRY(search_twice(f, problem, base, base + count, fitted));
     }
 out:
@@ -192,27 +192,41 @@ out:
     return status;
 }
 
-/* Bases of as many functions as there are. */
-static thiele_status learn_decoupled(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted)
+/*
+ * Bases of as many functions as there are. anew: as a fit that knows nothing of the present values would, which
+ * compares what it explores.
+ */
+static thiele_status learn_decoupled(thi_fitting *f, const thi_problem *problem, bool anew, thi_fitted *fitted,
+                                     bool *judged)
 {
     const thi_predictor *first = f->model->latent;
     const thi_decoupled_settings settings = {
         .alpha = first->mean_n - first->n, .beta = first->n, .form = THI_DECOUPLED_ORTHOGONAL};
+    thi_variational_settings sparse = f->settings;
     thi_decoupled_result result;
-    return thi_fit_decoupled(problem, &f->settings, &settings, &result, fitted);
+    if (anew) {
+        sparse = (thi_variational_settings){.inducing = first->n, .components = 1, .fixed_Z = sparse.fixed_Z};
+    }
+    for (int i = 0; anew && i < f->hypers.count; i++) {
+        f->hypers.hyper[i].given = f->hypers.hyper[i].fixed;
+    }
+    thiele_status status = thi_fit_decoupled(problem, &sparse, &settings, &result, fitted);
+    *judged = status == THIELE_OK && result.judged;
+    return status;
 }
 
 thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, const thi_learner_effort *how,
-                                thi_predictor *fresh)
+                                thi_predictor *fresh, bool *judged)
 {
     thi_source source;
     thi_source_of_rows(&source, rows);
     thi_problem problem = thi_fitting_problem(f, &source);
     thi_fitted fitted = {.latent = fresh};
     thiele_status status;
+    *judged = false;
     THI_TRY(take_basis(f, how));
-    THI_TRY(f->model->latent->mean_basis != NULL ? learn_decoupled(f, &problem, &fitted)
-                                                 : learn_variational(f, &problem, how->twice, &fitted));
+    THI_TRY(f->model->latent->mean_basis != NULL ? learn_decoupled(f, &problem, how->anew, &fitted, judged)
+                                                 : learn_variational(f, &problem, how->anew, &fitted));
     for (int j = 0; j < f->spec.latents.count; j++) {
         THI_TRY(thi_online_prepare(&fresh[j], f->ctx));
     }
