@@ -79,9 +79,10 @@ typedef struct thiele_update_options {
 
 /*
  * From a model with inducing inputs and a Gaussian, or a mixture, as posterior (methods collapsed,
- * variational, augmented on larger tables, decoupled, sor, dtc, fitc, fic, pitc). Hyperparameters, inducing inputs and
- * the scaling of columns stay as they are; of decoupled ones also what the mean has beyond the covariance's basis. The
- * model is copied; options may be NULL. Errors: UNSUPPORTED (another kind of model: the message says what to fit
+ * variational, augmented on larger tables, decoupled, sor, dtc, fitc, fic, pitc). The scaling of columns stays as it
+ * is; hyperparameters and bases are learned further now and then from the last rows, by collapsed, variational,
+ * augmented, incremental and decoupled models of one component whose functions have no length-scales of their own,
+ * unless they are frozen. The model is copied; options may be NULL. Errors: UNSUPPORTED (another kind of model: the message says what to fit
  * instead), ARGUMENT, MEMORY.
  */
 THIELE_API thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, const thiele_model *model,

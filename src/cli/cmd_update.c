@@ -112,9 +112,11 @@ const cli_command cmd_update = {
     .name = "update",
     .usage = "MODEL DATA [-o OUT] [OPTIONS]",
     .summary = "go on learning from new rows",
-    .about = "Learns the rows of a table, of standard input (DATA is -) or of a file that grows (--follow), each once, "
-             "with what the model knows as prior; each row is predicted before it is learned, and those errors are "
-             "shown. Kernel, noise and inducing inputs stay as they were fitted. Ctrl-C keeps what was learned.",
+    .about =
+        "Learns the rows of a table, of standard input (DATA is -) or of a file that grows (--follow), each once, "
+        "with what the model knows as prior; each row is predicted before it is learned, and those errors are "
+        "shown. Kernel, likelihood and inducing inputs are learned further from the last rows. Ctrl-C keeps what was "
+        "learned.",
     .operand = {"MODEL", "DATA"},
     .groups = groups,
     .examples = "  thiele update model.thiele new.csv\n"
