@@ -1,7 +1,7 @@
 /*
  * bench-variational [numbers of threads...]: one step of a sparse variational regression, value and all gradients (q,
  * kernel with ARD, inducing inputs), D = 8, against the bare matrix product of the BLAS on as many threads: 5 B M^2 + 4
- * M^3 flops a step (MATH.md section 2) over the time over the rate of the product. Then mixtures of K diagonal
+ * M^3 flops a step (math.md section 2) over the time over the rate of the product. Then mixtures of K diagonal
  * Gaussians, whose cost beyond the solves that all components share grows as K B M. Then how much faster a step at
  * (4096, 500) is on two threads than on one, beside the product (--scaling: that alone).
  */

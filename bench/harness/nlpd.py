@@ -34,9 +34,15 @@ def fit_own(bench, table, deadline, threads, options):
 
 
 def points_by(bench, table, deadlines, threads, options):
+    """Without deadlines that come before there is a model."""
     points = []
     for deadline in deadlines:
-        seconds, nlpd, stop = fit_own(bench, table, deadline, threads, options)
+        try:
+            seconds, nlpd, stop = fit_own(bench, table, deadline, threads, options)
+        except PeerError as error:
+            if "before there was a result" not in str(error):
+                raise
+            continue
         points.append([seconds, nlpd])
         if stop != "deadline":
             break

@@ -60,7 +60,7 @@ THIELE_API void thiele_kernel_set(thiele_kernel *kernel, const double *log_theta
  * adjoint: for the scalar F = sum_ij Kbar_ij K_ij, with Kbar n x n2: theta_bar += dF/d log theta, and X2_bar (dims x
  * n2)
  * += dF/dX2 unless it is NULL. With X2 == NULL (Kbar then symmetric), X2_bar is dF/dX through both arguments.
- * Cost: O(n n2 dims), by blocks, on the context's threads; the same bits on any number of them.
+ * Cost: O(n n2 dims), by tiles, on the context's threads; the same bits on any number of them.
  */
 THIELE_API thiele_status thiele_kernel_matrix(const thiele_kernel *kernel, thiele_context *ctx, int64_t n,
                                               const double *X, int64_t n2, const double *X2, double *K);

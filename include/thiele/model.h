@@ -221,7 +221,7 @@ typedef struct thiele_prediction {
 /* Returns anything but THIELE_OK to stop. */
 typedef thiele_status (*thiele_prediction_fn)(const thiele_prediction *block, void *user);
 
-/* Predicts a table block by block, in order. Columns are matched by name. options may be NULL. */
+/* Predicts a table chunk by chunk, in order. Columns are matched by name. options may be NULL. */
 THIELE_API thiele_status thiele_model_predict(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                               const thiele_predict_options *options, thiele_prediction_fn sink,
                                               void *user);

@@ -1,7 +1,7 @@
 /*
  * A table: named columns and numbered rows, from a CSV, NPY or HDF5 file, from memory, or a selection of another
- * table's rows. A column holds numbers or text. Rows are served in blocks; whether the table is in memory, mapped or
- * streamed can't be told from here.
+ * table's rows. A column holds numbers or text. Rows are served in chunks; whether the table is in memory, mapped or
+ * read as it is used can't be told from here.
  */
 #ifndef THIELE_TABLE_H
 #define THIELE_TABLE_H
@@ -37,7 +37,7 @@ typedef struct thiele_table_options {
  *   are named x1, x2, ...
  * - NPY: one or two dimensions of numbers, read as they are asked for; columns are named x1, x2, ...
  * - HDF5: a two-dimensional dataset of numbers (its columns named by the attribute "columns" where there is one), or a
- *   group of one-dimensional datasets of equal length; read block by block. What leads into other files (external
+ *   group of one-dimensional datasets of equal length; read chunk by chunk. What leads into other files (external
  *   storage, external links, virtual datasets) is refused, and so is a size that the file cannot hold.
  *
  * The HDF5 library is not safe for threads, and a damaged file can crash it or keep it busy for ever. Each HDF5 table

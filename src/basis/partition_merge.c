@@ -22,16 +22,35 @@ typedef struct merger {
     double *cost;     /* of that */
 } merger;
 
-/* What the sum grows by. */
-static double cost_of(const merger *m, int64_t i, int64_t j)
+/* |a - b|^2, or what there is of it when it has reached `enough`. */
+static double distance2(int D, const double *a, const double *b, double enough)
 {
-    const double *a = m->centre + i * m->D;
-    const double *b = m->centre + j * m->D;
+    enum { LANES = 16 }; /* of sums that do not wait for each other */
     double sum = 0.0;
-    for (int d = 0; d < m->D; d++) {
+    int d = 0;
+    for (; d + LANES <= D && sum < enough; d += LANES) {
+        double square[LANES];
+        for (int k = 0; k < LANES; k++) {
+            square[k] = (a[d + k] - b[d + k]) * (a[d + k] - b[d + k]);
+        }
+        for (int half = LANES / 2; half > 0; half /= 2) {
+            for (int k = 0; k < half; k++) {
+                square[k] += square[k + half];
+            }
+        }
+        sum += square[0];
+    }
+    for (; d < D && sum < enough; d++) {
         sum += (a[d] - b[d]) * (a[d] - b[d]);
     }
-    return sum * (double)m->size[i] / (double)(m->size[i] + m->size[j]) * (double)m->size[j];
+    return sum;
+}
+
+/* What the sum grows by; no less than `most` where it is that much. */
+static double cost_of(const merger *m, int64_t i, int64_t j, double most)
+{
+    double both = (double)m->size[i] / (double)(m->size[i] + m->size[j]) * (double)m->size[j];
+    return both * distance2(m->D, m->centre + i * m->D, m->centre + j * m->D, most / both);
 }
 
 static void find_partner(merger *m, int64_t k)
@@ -43,7 +62,7 @@ static void find_partner(merger *m, int64_t k)
         if (j == k || m->size[j] == 0 || m->size[j] > most) {
             continue;
         }
-        double cost = cost_of(m, k, j);
+        double cost = cost_of(m, k, j, m->cost[k]);
         if (m->partner[k] < 0 || cost < m->cost[k]) {
             m->cost[k] = cost;
             m->partner[k] = j;

@@ -1,6 +1,6 @@
 /*
  * The choice of a provider for (E, g, h) and blocks of rows through it: closed form, else quadrature (up to 3 latents),
- * else quasi-random points, unless a method is asked for. MATH.md section 1.
+ * else quasi-random points, unless a method is asked for. math.md section 1.
  */
 #include "expect/expect.h"
 

@@ -1,5 +1,5 @@
 /*
- * From a likelihood and marginals (mu, v) to the three numbers (E, g, h) of MATH.md section 1, block by block, and to
+ * From a likelihood and marginals (mu, v) to the three numbers (E, g, h) of math.md section 1, block by block, and to
  * what is predicted. A provider is chosen once and used for many blocks; it owns its nodes, draws and work space, so
  * that a block allocates nothing (rules of more nodes are made when they are first needed).
  *

@@ -1,5 +1,5 @@
 /*
- * What is averaged to get (E, g, h) (MATH.md section 1). With derivatives of l = log p, the reparameterised forms
+ * What is averaged to get (E, g, h) (math.md section 1). With derivatives of l = log p, the reparameterised forms
  *   E = E[l],  g = E[l'],  h = E[l'']/2;
  * with the density alone, the score identities, He_j the Hermite polynomials and z = (f - mu)/sd,
  *   g = E[He_1(z) (l - l(mu))]/sd,  h = E[He_2(z) (l - l(mu))]/(2 v).

@@ -8,7 +8,8 @@
 
 /* Rows of a block: usually, of many latent functions, and to learn from. */
 enum { ROWS_A_BLOCK = 500, ROWS_OF_MANY = 250, ROWS_A_SMALL_BLOCK = 125 };
-enum { PROBES = 64, FEWEST_TO_HOLD = 2000 };
+/* Rows that the kernel's distances are taken at: as many columns, as few. */
+enum { PROBES = 64, FEWEST_PROBES = 8, PROBED = 2048, FEWEST_TO_HOLD = 2000 };
 /* Of one core, that k-means of all rows is worth; blocks to learn from are soon forgotten. */
 static const double SECONDS = 6.0, SECONDS_SMALL = 3.0;
 
@@ -65,8 +66,9 @@ static thiele_status kernel_scales(const thi_bfit *fit, double *scale)
     thi_matrix K = {0};
     thi_inputs A = {0};
     double *work = NULL;
+    int64_t probes = thi_least(PROBES, PROBED / D > FEWEST_PROBES ? PROBED / D : FEWEST_PROBES);
     thiele_status status;
-    THI_TRY(thi_source_sample(fit->problem.source, fit->problem.ctx, PROBES, THI_SAMPLE_BLOCKS, &sample));
+    THI_TRY(thi_source_sample(fit->problem.source, fit->problem.ctx, probes, THI_SAMPLE_BLOCKS, &sample));
     THI_TRY(thi_inputs_make(&A, fit->problem.ctx, kernel, sample.n, sample.X));
     THI_TRY(thi_matrix_alloc(&K, fit->problem.ctx, sample.n, sample.n));
     THI_TRY(thi_alloc(fit->problem.ctx, &work, (size_t)(sample.n * (D + 3)), sizeof *work));

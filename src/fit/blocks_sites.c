@@ -1,5 +1,5 @@
 /*
- * Some blocks at a time, with the sites of their rows: marginals, expectations and natural steps (MATH.md section 8;
+ * Some blocks at a time, with the sites of their rows: marginals, expectations and natural steps (math.md section 8;
  * posterior/sparse.h).
  */
 #include <math.h>
@@ -9,7 +9,9 @@
 #include "expect/parallel.h"
 #include "fit/blocks_sites.h"
 
-enum { FIRST_STEPS = 3 };
+/* Steps of a visit, while they gain that many nats per row: the covariances of the rows are at hand. */
+enum { FIRST_STEPS = 8, LATER_STEPS = 3 };
+static const double WORTH = 5e-3;
 
 enum { WIDE = 11 }; /* arrays of room x Q */
 
@@ -335,7 +337,7 @@ thiele_status thi_bsites_visit(thi_bfit *fit, int64_t count, const int64_t *bloc
     double own = 0.0;
     thiele_status status;
     THI_TRY(thi_bsites_bring(fit, count, block, &rows));
-    for (int k = 0; k < (round == 0 ? FIRST_STEPS : 1); k++) {
+    for (int k = 0; k < (round == 0 ? FIRST_STEPS : LATER_STEPS) && (k == 0 || own > WORTH * (double)rows); k++) {
         THI_TRY(step(fit, count, block, rows, round + k, k > 0, rho, &own));
     }
     *gains += own;

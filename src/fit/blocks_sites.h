@@ -42,7 +42,7 @@ thiele_status thi_bsites_bring(thi_bfit *fit, int64_t count, const int64_t *bloc
 /* The blocks at hand as a latent function sees them. */
 void thi_bsites_look_at(const thi_bfit *fit, int64_t count, int q, thi_block *block);
 /*
- * Some blocks, one step or, of those that have no sites yet, a few: the covariances of their rows are there. What the
+ * Some blocks, steps as long as they gain much, of those that have no sites yet more: covariances are there. What the
  * last had to gain is added to *gains.
  */
 thiele_status thi_bsites_visit(thi_bfit *fit, int64_t count, const int64_t *block, int64_t round, double rho,

@@ -63,7 +63,7 @@ void thi_bfit_plan(thi_bfit *fit);
 /* Seconds of a pass over all blocks and of freezing, or of what there can be of it. */
 double thi_bfit_pass_seconds(const thi_bfit *fit);
 
-/* --- blocks_sites.c: any likelihood, by sites of the rows (MATH.md section 8) --- */
+/* --- blocks_sites.c: any likelihood, by sites of the rows (math.md section 8) --- */
 thiele_status thi_bsites_open(thi_bfit *fit);
 void thi_bsites_close(thi_bfit *fit);
 /* Sites of all blocks, from none, some blocks at a time and then again while it helps and there is time. */

@@ -1,7 +1,7 @@
 /*
  * Gaussian noise of a decoupled bound in closed form, at a mean that holds still. With V = Lb^-1 k(beta, x), G = sum of
  * V V' over the rows, r_i = k_ii - |V_i|^2 and e_i = y_i - mu_i, the best q(w) has S = (I + G/s2)^-1 whatever its mean,
- * and the tighter bound (MATH.md sections 6 and 9) is
+ * and the tighter bound (math.md sections 6 and 9) is
  *   F(s2) = -N/2 log 2 pi s2 - sum e_i^2/(2 s2) - log|I + G/s2|/2 - sum log(1 + r_i/s2)/2 - |f|^2/2
  * with |f| the norm of the mean in the kernel's own space. It is raised in s2 here and in f by sweeps, by turns. With a
  * function at every row both end at -y'(K + s2)^-1 y/2 - log|Q + s2|/2 - sum log(1 + r_i/s2)/2 - N/2 log 2 pi: the

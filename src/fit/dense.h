@@ -1,6 +1,6 @@
 /*
  * Any likelihood with a Gaussian posterior at all n rows: q factorises over the latents, each by n sites (lambda, nu),
- * which natural-gradient steps bring to their fixed point (MATH.md section 3; savigp-jmlr Theorem 2 and section 6.1.1):
+ * which natural-gradient steps bring to their fixed point (math.md section 3; savigp-jmlr Theorem 2 and section 6.1.1):
  *   lambda = -2 h,  nu = g - 2 h mu      (E, g, h) at N(mu + o, v),  o = prior mean + offset
  * The bound E - KL at the fixed point is what the hyperparameters are learned by. Where the
  * specification has other expectations for steps (those of auxiliary variables, which are safe from anywhere) the first

@@ -1,7 +1,7 @@
 /*
  * Learning from rows once, a batch at a time, with the old posterior as prior (streaming variational Bayes: Broderick
  * et al. 2013; the incremental sparse regression of Cheng and Boots 2016 on a basis that stays). Hyperparameters,
- * inducing inputs and the likelihood are fixed. In the coordinates w = L^-1 u of MATH.md section 3 each latent function
+ * inducing inputs and the likelihood are fixed. In the coordinates w = L^-1 u of math.md section 3 each latent function
  * has q(w) = N(B^-1 t, B^-1),  B = I + T and a batch adds its sites: T += V diag(lambda) V', t += V nu. Of Gaussian
  * noise they do not depend on q, so that any order and any cut into batches ends in the posterior of all rows together;
  * of other likelihoods they are found by natural-gradient rounds on the batch's bound sum_n E_n - KL(q || q_old),

@@ -1,5 +1,5 @@
 /*
- * The sites of a batch, with the old posterior as prior (MATH.md section 3): of Gaussian noise at once, of any other
+ * The sites of a batch, with the old posterior as prior (math.md section 3): of Gaussian noise at once, of any other
  * likelihood by natural-gradient rounds nu_n = g_n - 2 h_n (mu_n - o_n), lambda_n = -2 h_n. A round that would lower
  * the batch's bound, or leave I + T without a Cholesky factor, is halved. See online.h.
  */

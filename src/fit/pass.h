@@ -1,12 +1,12 @@
 /*
  * One evaluation of a bound over rows, by blocks, whatever the posterior: marginals from the engine, (E, g, h) from the
  * likelihood on all threads (or inside the engine, where it has the formulas), back to the engine with the weights of
- * the rows and of the components (MATH.md sections 1 and 2; savigp-jmlr eqs. 8 to 13). It is
+ * the rows and of the components (math.md sections 1 and 2; savigp-jmlr eqs. 8 to 13). It is
  *   thi_pass_begin      at a q
  *   thi_pass_over       all rows, or some that stand for all;  or thi_pass_batch as often as there are rows
  *   thi_pass_end        the bound, the gradient in the hyperparameters
  * Where the log density is quadratic in f (Gaussian noise) and the engine has a residual r = k - q, the bound is the
- * tighter one of Titsias (2025) and Bui, Ashman and Turner (2025; MATH.md section 9): given u, q(f) may be narrower
+ * tighter one of Titsias (2025) and Bui, Ashman and Turner (2025; math.md section 9): given u, q(f) may be narrower
  * than p, row by row by the factor kappa = 1/(1 + r/s2) that is best, so that each row has E at v - (1 - kappa) r, less
  * (kappa - 1 - log kappa)/2     in all  -log(1 + r/s2)/2 in place of -r/(2 s2) q(u) and predictions stay what they are.
  *

@@ -1,5 +1,5 @@
 /*
- * Sparse variational inference for any likelihood (savigp-jmlr; MATH.md sections 2 and 3): M inducing inputs Z, q(u) a
+ * Sparse variational inference for any likelihood (savigp-jmlr; math.md sections 2 and 3): M inducing inputs Z, q(u) a
  * Gaussian or a mixture, learned together with hyperparameters and Z by raising
  *   bound = E_q[log p(y | f)] - KL(q || p)
  * from rows in memory or streamed. Phases: hyperparameters are explored on a few hundred rows with a dense method

@@ -4,7 +4,7 @@
  * expectation parameters over its weight, which is the natural gradient of the joint law of component and w (Lin, Khan
  * and Schmidt 2019). With c = rho / pi_k, mbar and Sbar gradients in mean and covariance: S^-1 <- S^-1 - 2 c Sbar m <-
  * m + c S mbar (the new S)        logit_k <- logit_k + rho dF/dpi_k For one component, and wherever components lie far
- * apart, rho = 1 is the step of sites of MATH.md section 3, and the weights become proportional to exp(bound of each
+ * apart, rho = 1 is the step of sites of math.md section 3, and the weights become proportional to exp(bound of each
  * component). From the gradient Lsbar in the factor of S = Ls Ls': with Psi the symmetric matrix whose lower triangle
  * is that of Ls'Lsbar, 2 Sbar = Ls^-T Psi Ls^-1, so that S_new = Ls (I - c Psi)^-1 Ls' Of a diagonal one, in the logs
  * of deviations: s_new = s / (1 - c bar). 10/3 M^3 flops a full member.

@@ -1,6 +1,6 @@
 /*
  * Gaussian noise in closed form. At q = p one pass over the rows gives all that the collapsed bound (Titsias 2025;
- * MATH.md section 9) needs at any noise s2, with V = L^-1 Kzx, G = V V', c = V r, r the targets less their prior mean
+ * math.md section 9) needs at any noise s2, with V = L^-1 Kzx, G = V V', c = V r, r the targets less their prior mean
  * and d_n = k_nn - q_nn:
  *   F(s2) = -N/2 log 2 pi s2 - 1/2 log|I + G/s2| - (|r|^2 - c'(s2 I + G)^-1 c) / (2 s2) - sum_n log(1 + d_n/s2) / 2
  * The sites at a noise are G/s2 and c/s2, so that the noise is searched in one dimension, a Cholesky factorisation a

@@ -1,5 +1,5 @@
 /*
- * Sites at fixed kernels and Z: natural-gradient steps over a set of rows to their fixed point (MATH.md section 3). The
+ * Sites at fixed kernels and Z: natural-gradient steps over a set of rows to their fixed point (math.md section 3). The
  * step of size 1 from (T, t) leads to sites that (g, h) alone determine; a shorter one is a point on the line between
  * them, so that halving a step takes no further look at the rows where it began. Copies of sites hold the lower
  * triangle of T by columns, then t, for each latent.

@@ -1,6 +1,6 @@
 /*
  * Minibatches, drawn without replacement epoch by epoch, each standing for all rows with the weight N/B. natural: a
- * step of the sites (MATH.md section 3; savigp-jmlr Theorem 2, Hensman et al. 2013 for Gaussian noise), Adam for
+ * step of the sites (math.md section 3; savigp-jmlr Theorem 2, Hensman et al. 2013 for Gaussian noise), Adam for
  * hyperparameters and Z by the gradient at fixed sites; at the end the sites go to their fixed point over all rows,
  * which takes the noise of the batches out of q. Else one rule for q and the rest together. A step that fails is taken
  * back and all further ones are shorter; monitor.h lowers the rate and ends the run.

@@ -1,6 +1,6 @@
 /*
  * q from sites in w = L^-1 u, handed to the engine as numbers: S = (I + T)^-1, m = S t whatever L is, so that sites
- * stay in w as kernels and Z move. The engine's own sites stay in u (MATH.md section 3), which follows kernels and Z
+ * stay in w as kernels and Z move. The engine's own sites stay in u (math.md section 3), which follows kernels and Z
  * better as long as Kzz is well conditioned; where it is nearly singular, sites that are fixed in u take what they know
  * of a direction in which u hardly varied for knowledge of others. With rows and columns in reverse order, J (I + T) J
  * = C C', N = C^-1: S = J N'N J and its lower factor is J N'J. 2/3 M^3 flops a latent.

@@ -1,6 +1,6 @@
 /*
- * One tile of one leaf: values by a GEMM of features and a vectorised profile, adjoints by two more GEMMs (MATH.md
- * section 2: a kernel fills K, and pulls Kbar back to its parameters and inputs). With W = Kbar . dk/dt, entry by
+ * One tile of one leaf: values by a GEMM of features and a vectorised profile, adjoints by two more GEMMs (math.md
+ * section 12: a kernel fills K, and pulls Kbar back to its parameters and inputs). With W = Kbar . dk/dt, entry by
  * entry, t = |u_i - u'_j|^2:  ubar'_j = 2 (sum_i W_ij) u'_j - 2 sum_i W_ij u_i,   and the same for u_i over j; t =
  * <u_i, u'_j>:     ubar'_j = sum_i W_ij u_i. Distances are taken from features shifted to the tile's centre, and those
  * that cancellation has spoiled are computed again: near and equal rows keep full accuracy whatever the offset of the

@@ -1,5 +1,5 @@
 /*
- * From a form (log C, g, alpha, beta, gamma; phi) to the bound and the Gaussian site (MATH.md section 4): at
+ * From a form (log C, g, alpha, beta, gamma; phi) to the bound and the Gaussian site (math.md section 4): at
  * c^2 = E[alpha - beta f + gamma f^2],
  *   E = log C + g mu + log phi(c^2),  dE/dmu = g - 2 gamma omega (mu - centre),  dE/dv = -gamma omega,
  * omega = -(log phi)'(c^2); and given f, omega ~ pi(omega | r) makes the site lambda = 2 gamma omega, nu = g + omega

@@ -1,5 +1,5 @@
 /*
- * Likelihoods that auxiliary variables make Gaussian in f (MATH.md section 4; augmented-aaci). Two things follow from
+ * Likelihoods that auxiliary variables make Gaussian in f (math.md section 4; augmented-aaci). Two things follow from
  * an augmentation, and nothing else of it is seen outside: a closed lower bound of E[log p], which the site engines
  * climb by whole steps (coordinate ascent), and for the Gibbs sampler a draw of the row's Gaussian site given f.
  *

@@ -1,7 +1,7 @@
 /*
  * What a likelihood is: p(y | f) with P outputs y, Q latents f and parameters phi. Its log density is enough for
  * inference (SAVIGP); whatever more it offers is used. Everything works on blocks of rows: y is P x n, f is Q x n,
- * column-major, one row of data a column. A missing output (NaN) is left out of its row's density. MATH.md section 1;
+ * column-major, one row of data a column. A missing output (NaN) is left out of its row's density. math.md section 1;
  * src/expect turns this into (E, g, h).
  *
  * Derivatives in phi are with respect to log phi for positive parameters, plain otherwise.

@@ -10,6 +10,8 @@
 #include "posterior/local.h"
 
 enum { ROWS = 1000, BLOCKS = 4, FEW = 100 };
+/* Of a model with a local part, whose predictions take time by the column. */
+enum { ROWS_OF_WIDE = 300, WIDE = 100 };
 /*
  * Nats per row: a model of pure noise is as good as the constant, but for chance, and for what it costs to call
  * Gaussian noise by another name (0.07 for laplace).
@@ -35,16 +37,16 @@ static thiele_status sample_blocks(const thi_local *local, thiele_context *ctx, 
 {
     const thi_partition *p = &local->partition;
     const thi_rows all = {.n = p->n, .dims = p->D, .outputs = 1, .X = local->X, .y = local->y};
-    int64_t *row = NULL, count = 0;
+    int64_t *row = NULL, count = 0, most = p->D < WIDE ? ROWS : ROWS_OF_WIDE;
     thi_shuffle order;
-    thiele_status status = thi_alloc(ctx, &row, ROWS, sizeof *row);
+    thiele_status status = thi_alloc(ctx, &row, (size_t)most, sizeof *row);
     if (status != THIELE_OK) {
         return status;
     }
     thi_shuffle_open(&order, (thi_stream){ctx->seed, THI_RANDOM_SUBSET, THI_SAMPLE_JUDGE}, p->blocks);
     for (int64_t b = 0; b < p->blocks && b < BLOCKS; b++) {
         const int64_t *start = p->start + thi_shuffle_at(&order, b);
-        for (int64_t i = start[0]; i < start[1] && count < ROWS; i++) {
+        for (int64_t i = start[0]; i < start[1] && count < most; i++) {
             row[count++] = i;
         }
     }

@@ -1,5 +1,5 @@
 /*
- * Decoupled Gaussian processes (Cheng and Boots 2017; MATH.md section 6): the mean has a basis alpha of its own, which
+ * Decoupled Gaussian processes (Cheng and Boots 2017; math.md section 6): the mean has a basis alpha of its own, which
  * may be large since every cost is linear in it, beside the basis beta of the covariance (basis/functions.h).
  *
  * Plain (theirs), B = L L', H = I + L'K_beta L:
@@ -80,7 +80,7 @@ thiele_status thi_decoupled_begin(thi_decoupled *d, thiele_context *ctx, const t
 thiele_status thi_decoupled_marginals(thi_decoupled *d, thiele_context *ctx, int64_t n, const double *X, double *mu,
                                       double *v);
 /*
- * Orthogonal: r = k(x, x) - |V|^2 of those rows, for the tighter bound of Gaussian noise (MATH.md section 9; it holds
+ * Orthogonal: r = k(x, x) - |V|^2 of those rows, for the tighter bound of Gaussian noise (math.md section 9; it holds
  * for any mean, since given u_beta the mean of f may move as long as the KL pays for it); plain: 0, where the bound
  * stays what it is. c: dF/dr beyond dF/dv, borrowed for the next pull.
  */
@@ -94,7 +94,7 @@ thiele_status thi_decoupled_end(thi_decoupled *d, thiele_context *ctx, const thi
                                 const thi_decoupled_bar *bar);
 /*
  * Orthogonal, after the pulls and before the next begin: a natural step of size rho with the (g, h) pulled since begin,
- * as MATH.md section 3 has it: T <- (1 - rho) T - 2 rho V diag(h) V', t <- (1 - rho) t + rho V (g - 2 h V'm).
+ * as math.md section 3 has it: T <- (1 - rho) T - 2 rho V diag(h) V', t <- (1 - rho) t + rho V (g - 2 h V'm).
  * The sites may have room for more functions.
  */
 void thi_decoupled_step(const thi_decoupled *d, double rho, thi_natural *sites);

@@ -1,5 +1,5 @@
 /*
- * A decoupled posterior as a predictor (MATH.md section 7). The covariance of the plain form is that of sites T = Lb'B
+ * A decoupled posterior as a predictor (math.md section 7). The covariance of the plain form is that of sites T = Lb'B
  * Lb (Woodbury: Lb'(B^-1 + K_beta)^-1 Lb = I - (I + T)^-1), so both are frozen as sparse posteriors are. The mean has a
  * basis of its own: alpha, and in the orthogonal form beta with the weights Lb^-T (m - c) beside it. Without alpha and
  * with plain points that is a sparse posterior, and is frozen as one.

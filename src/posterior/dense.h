@@ -1,6 +1,6 @@
 /*
  * The posterior of one latent function at the n data rows themselves under Gaussian sites exp(nu f - lambda f^2/2)
- * (MATH.md section 3 with Z = X; savigp-jmlr section 6.1.1: q has n + n parameters). f is the residual above the prior
+ * (math.md section 3 with Z = X; savigp-jmlr section 6.1.1: q has n + n parameters). f is the residual above the prior
  * mean:  Sigma = (K^-1 + Lambda)^-1,  mu = Sigma nu.
  *
  * K is never factored. With the sites lambda >= 0, s = sqrt(lambda), B = I + s K s = Lb Lb' (eigenvalues >= 1):

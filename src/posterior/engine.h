@@ -1,7 +1,7 @@
 /*
  * What computes with a posterior: one table of operations for each family of q, over a workspace that the engine owns.
  * A back end fills the same table; nothing above it looks into the workspace, and numbers come out when they are asked
- * for. One evaluation of a bound (MATH.md sections 1 and 2) is
+ * for. One evaluation of a bound (math.md sections 1 and 2) is
  *   begin        takes q: factors what belongs to it
  *   marginals    (mu, v) of some rows, at most the capacity
  *   expect       E, g and h of those rows inside the engine, where it has the likelihood's formulas; else fit/pass.c

@@ -1,12 +1,12 @@
 /*
- * The local correction of PIC (Snelson and Ghahramani 2007; MATH.md section 5): x also sees the training rows D of its
+ * The local correction of PIC (Snelson and Ghahramani 2007; math.md section 5): x also sees the training rows D of its
  * own block. With w = L^-1 k(Z, x), V = L^-1 k(Z, X_D), Gamma = K_DD - V'V + noise I, r = k(X_D, x) - V'w, e =
  * Gamma^-1 y_D (y_D: targets less their prior mean) and q(w) = N(m, S):
  *   b    = w - V Gamma^-1 r
  *   mean = m(x) + r'e + b'm
  *   var  = k(x, x) - |w|^2 - r' Gamma^-1 r + b'S b
  * A mean alone needs no solve: m(x) + k(x, Z) g + k(x, X_D) alpha, alpha = e - Gamma^-1 V'm, g = L^-T (m - V alpha).
- * Any likelihood's sites come in the same form (MATH.md section 8): noise I becomes diag(lambda)^-1, never formed, e
+ * Any likelihood's sites come in the same form (math.md section 8): noise I becomes diag(lambda)^-1, never formed, e
  * that of sparse.h, and Gamma^-1 = s (C C')^-1 s - U'U as the dense posterior has it (dense.h); without sites s = 1 and
  * there is no U.
  *

@@ -1,5 +1,5 @@
 /*
- * The one immutable predictor of a latent function (MATH.md section 7). A posterior with K components (one, unless it
+ * The one immutable predictor of a latent function (math.md section 7). A posterior with K components (one, unless it
  * is a mixture) ends as
  *   mean_k(x) = m(x) + k(x, basis) a_k
  *   var_k(x)  = tau (k(x, x) - |w|^2 + |R_k u|^2),   w = L^-1 (scale . k(basis, x)),  u = w or k(basis, x)

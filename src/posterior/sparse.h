@@ -1,17 +1,17 @@
 /*
  * Sparse Gaussian regression as a sum over blocks of rows (Quinonero-Candela and Rasmussen 2005; Hoang, Hoang and Low
- * 2015; MATH.md sections 3 and 5). With L = chol(Kzz), V_i = L^-1 k(Z, X_i), R = K - V'V and Gamma_i = R_i + noise I
+ * 2015; math.md sections 3 and 5). With L = chol(Kzz), V_i = L^-1 k(Z, X_i), R = K - V'V and Gamma_i = R_i + noise I
  * of block i, all of q(u) is in two sums, here in the coordinates w = L^-1 u, where the prior is N(0, I):
  *   T = sum_i V_i Gamma_i^-1 V_i',   t = sum_i V_i Gamma_i^-1 r_i,   r = y - m(x)
  *   q(w) = N(B^-1 t, B^-1),  B = I + T
  * What R_i keeps of K_i - Q_i tells the models apart: nothing (SoR, DTC), its diagonal (FITC, FIC), all (PITC, PIC).
  * Natural parameters add up, so a weighted combination of models is one too (remark 2 after their equation 16).
  *
- * The bound of MATH.md section 5, sum_i [log N(r_i; V_i'm, Gamma_i) - tr(V_i' S V_i Gamma_i^-1)/2] - KL, is a sum over
+ * The bound of math.md section 5, sum_i [log N(r_i; V_i'm, Gamma_i) - tr(V_i' S V_i Gamma_i^-1)/2] - KL, is a sum over
  * blocks for any q(w) = N(m, S); at q* it equals the log evidence log N(r; 0, Q + Gamma), and so does its gradient.
  *
  * Any likelihood enters the block models (one kind alone, DIAGONAL or BLOCK) by Gaussian sites exp(nu f - lambda
- * f^2/2) of the rows, f the residual above the prior mean (MATH.md section 8; Gaussian noise is lambda = 1/noise, nu =
+ * f^2/2) of the rows, f the residual above the prior mean (math.md section 8; Gaussian noise is lambda = 1/noise, nu =
  * r/noise). Negative sites are allowed as long as the posterior is proper. With Lambda = diag(lambda), of each block
  *   C = (R + Lambda^-1)^-1,  e = (I + Lambda R)^-1 nu,  G = I - R C = (I + R Lambda)^-1
  *   T = sum_i V_i C_i V_i',  t = sum_i V_i e_i,  constant = sum_i [nu_i' R_i e_i - log|I + R_i Lambda_i|]/2
@@ -38,7 +38,7 @@ typedef enum thi_residual {
 
 /*
  * What a bound of kind NONE loses for R: with TRACE and LOG it is below the GP's own log evidence, with LOG never less
- * than with TRACE (Titsias 2025; Bui, Ashman and Turner 2025; MATH.md section 9). q is the same.
+ * than with TRACE (Titsias 2025; Bui, Ashman and Turner 2025; math.md section 9). q is the same.
  */
 typedef enum thi_penalty {
     THI_PENALTY_NONE,  /* nothing: DTC's own evidence */

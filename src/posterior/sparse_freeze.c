@@ -1,4 +1,4 @@
-/* A sparse posterior as a predictor (MATH.md section 7): basis Z, a = L^-T m, R = C^-1 with C = chol(B). */
+/* A sparse posterior as a predictor (math.md section 7): basis Z, a = L^-T m, R = C^-1 with C = chol(B). */
 #include <string.h>
 
 #include "posterior/sparse.h"

@@ -1,5 +1,5 @@
 /*
- * Variational posteriors over inducing variables (MATH.md sections 2 and 3; savigp-jmlr sections 4 and 5, appendices C
+ * Variational posteriors over inducing variables (math.md sections 2 and 3; savigp-jmlr sections 4 and 5, appendices C
  * and D). Q latent functions, each with M inducing inputs Z, Kzz = L L', u = L w; q(w) is a Gaussian per latent, or a
  * mixture of K of them:
  *   q = sum_k pi_k prod_j N(m_kj, S_kj)      mu_n = o_n + V_n'm      v_n = k_nn - |V_n|^2 + V_n'S V_n,  V = L^-1 Kzx

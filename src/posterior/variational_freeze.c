@@ -1,5 +1,5 @@
 /*
- * A latent as a predictor (MATH.md section 7): a_k = L^-T m_k, and R on w = L^-1 k(Z, x): Ls' of a full S, diag(sqrt s)
+ * A latent as a predictor (math.md section 7): a_k = L^-T m_k, and R on w = L^-1 k(Z, x): Ls' of a full S, diag(sqrt s)
  * of a diagonal one in w, diag(sqrt s) L^-T of one in u (there a_k = Kzz^-1 m_k).
  */
 #include "posterior/variational_internal.h"

@@ -1,6 +1,6 @@
 /*
  * What the files of the variational posterior share. Matrices over rows of data are kept with a row of data as a row:
- * V here is the transpose of V = L^-1 Kzx of MATH.md, n x M, so that the adjoint of k(X, Z) lies as thi_kernel_pull
+ * V here is the transpose of V = L^-1 Kzx of math.md, n x M, so that the adjoint of k(X, Z) lies as thi_kernel_pull
  * wants it and sums over inducing points run along contiguous rows.
  *
  * Gradients in a Cholesky factor L are kept as P = L' Lbar, lower triangle only: for V = L^-1 Kzx it is -Vbar V', and

@@ -7,7 +7,7 @@
  * the cross term: m'Kzz^-1 m + sum_i s_i (Kzz^-1)_ii + log|Kzz| in place of |m|^2 + tr S.
  *
  * The entropy bound goes by pairs of components, z_k = log sum_l pi_l exp(P_kl), P_kl a sum over the latents:
- *   pairwise  sum_k pi_k (H_k - z_k)   P_kl = -(Bhattacharyya's distance of k and l)        (MATH.md section 10)
+ *   pairwise  sum_k pi_k (H_k - z_k)   P_kl = -(Bhattacharyya's distance of k and l)        (math.md section 10)
  *   jensen    -sum_k pi_k z_k          P_kl = log N(m_k; m_l, S_k + S_l)                    (savigp-jmlr eq. 14)
  * H_k being the entropy of component k. With C = S_k + S_l, d = m_k - m_l and M dimensions both are
  *   P_kl = -a d'C^-1 d - log|C|/2 + b (log|S_k| + log|S_l|) + c M

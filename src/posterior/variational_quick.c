@@ -1,5 +1,5 @@
 /*
- * Marginals and adjoints by products with Kzz^-1 (the end of MATH.md section 2). With
+ * Marginals and adjoints by products with Kzz^-1 (the end of math.md section 2). With
  *   D = L^-T (S - I) L^-1       a = L^-T m       X = k(X, Z) D
  * of a member, mu = o + k(X, Z) a, v_n = k_nn + k_n' D k_n and k(X, Z)bar = g a' + 2 diag(h) X: one product of 2 M^2
  * flops a row serves both, and k(Z, X) diag(h) k(X, Z) takes M^2 more; no triangular one is left. It is whitened once

@@ -1,9 +1,9 @@
 /*
- * Marginals of rows and their adjoints (MATH.md section 2; savigp-jmlr eqs. 18, 19 and 23, appendices C and D). In the
+ * Marginals of rows and their adjoints (math.md section 2; savigp-jmlr eqs. 18, 19 and 23, appendices C and D). In the
  * layout of variational_internal.h, for a full S,
  *   V = k(X, Z) L^-T       W = V Ls       mu = o + V m       v = k - |V_n|^2 + |W_n|^2
  *   Vbar = g m' + 2 diag(h) (W Ls' - V)       k(X, Z)bar = Vbar L^-1       T += V' diag(h) V
- * and where the residual r = k - |V_n|^2 has the adjoint h + c in place of h (MATH.md section 9)
+ * and where the residual r = k - |V_n|^2 has the adjoint h + c in place of h (math.md section 9)
  *   Vbar -= 2 diag(c) V       kbar = h + c       P += 2 V' diag(c) V
  *
  * Five products of M^2 flops a row, all in blocks of rows with single-threaded BLAS but for T, which is cut into tiles.

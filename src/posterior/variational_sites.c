@@ -1,5 +1,5 @@
 /*
- * q by sites (MATH.md section 3): S^-1 = I + T, S^-1 m = t in w = L^-1 u. The lower factor Ls with S = Ls Ls' is had
+ * q by sites (math.md section 3): S^-1 = I + T, S^-1 m = t in w = L^-1 u. The lower factor Ls with S = Ls Ls' is had
  * from I + T with rows and columns in reverse order, J (I + T) J = C C', as Ls = J C^-T J: 2 M^3/3 flops.
  *
  * Moving to another L: with C = L_old^-1 L_new, T becomes C'T C and t becomes C't; in u they are the same.

@@ -178,7 +178,7 @@ static thiele_status toy_end(void *self, thiele_context *ctx, const double *expe
     return THIELE_OK;
 }
 
-/* 1/s^2 and m/s^2 towards 1 - 2 sum h V^2 and sum g V - 2 m sum h V^2 (MATH.md section 3). */
+/* 1/s^2 and m/s^2 towards 1 - 2 sum h V^2 and sum g V - 2 m sum h V^2 (math.md section 3). */
 static void toy_step(void *self, double rho, const void *q)
 {
     const toy *t = self;

@@ -1,5 +1,5 @@
 /*
- * The forms of the built-in likelihoods (augmented-aaci, table 1, with the errata of MATH.md section 8): Student-t,
+ * The forms of the built-in likelihoods (augmented-aaci, table 1, with the errata of math.md section 11): Student-t,
  * Laplace, Matern-3/2, logistic and the Bayesian SVM; and by Polya-Gamma variables (Polson, Scott and Windle 2013) the
  * binomial and the negative binomial, whose phi is cosh(sqrt(r)/2)^-b with b successes and failures. All work with log
  * phi and neither cancel nor overflow for r from 0 to 1e12 and beyond. From a form the bound and the Gaussian site
