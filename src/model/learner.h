@@ -58,10 +58,10 @@ typedef struct thi_learner_effort {
 } thi_learner_effort;
 /*
  * These rows alone say how kernels, means, likelihood and bases go on; fresh: a predictor for each latent function,
- * prepared to learn online. judged: some rows were held out and have said which noise predictions want (predictive.h).
+ * prepared to learn online, with the noise of q as that of predictions.
  */
 thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, const thi_learner_effort *how,
-                                thi_predictor *fresh, bool *judged);
+                                thi_predictor *fresh);
 
 /* --- learner_parameters.c --- */
 /* Room for kept rows and, of those of the fit, their sites; none are kept where parameters stay. */

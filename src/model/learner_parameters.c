@@ -41,7 +41,6 @@ typedef struct attempt {
     thi_row_sites kept_sites; /* as they were */
     double *phi;              /* likewise, of the likelihood */
     thi_online_mixture online;
-    bool judged;          /* the noise of predictions was found with the parameters */
     bool taken, replaced; /* the new parameters are better; they are the model's */
 } attempt;
 
@@ -132,14 +131,12 @@ static thiele_status judge_new(attempt *a, double *score)
     thiele_status status;
     THI_TRY(thi_carry_learn(&a->online.of[0], f->ctx, a->anchor, &a->train, a->train_sites));
     thi_online_mixture_freeze(&a->online);
-    if (f->hypers.noise >= 0 && !a->judged) {
+    if (f->hypers.noise >= 0) {
         thi_source_of_rows(&source, &a->train);
         THI_TRY(thi_predictive_noise(f->ctx, &source, &f->spec, &f->hypers, a->fresh));
     }
     THI_TRY(thi_judge(f->ctx, &f->spec, a->fresh, &a->held, score));
-    if (!a->judged) {
-        THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
-    }
+    THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
 out:
     return status;
 }
@@ -168,7 +165,7 @@ static thiele_status learn_prior(attempt *a, const thi_rows *rows, const thi_lea
     thi_online_settings settings = a->l->online.of[0].settings;
     thiele_status status;
     THI_TRY(thi_learner_specify(a->f));
-    THI_TRY(thi_learner_prior(a->f, rows, how, a->fresh, &a->judged));
+    THI_TRY(thi_learner_prior(a->f, rows, how, a->fresh));
     THI_TRY(
         thi_online_mixture_open(&a->online, a->f->ctx, model->latents, a->fresh, model->weight, model->lik, &settings));
 out:
@@ -199,7 +196,7 @@ static thiele_status conclude(attempt *a)
     thi_source source;
     thiele_status status = THIELE_OK;
     thi_online_mixture_freeze(&l->online);
-    if (f->hypers.noise >= 0 && !a->judged) {
+    if (f->hypers.noise >= 0) {
         thi_source_of_rows(&source, &model->kept.rows);
         THI_TRY(thi_predictive_noise(f->ctx, &source, &f->spec, &f->hypers, model->latent));
         l->online.view->noise = model->latent->noise;

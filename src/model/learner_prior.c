@@ -7,6 +7,7 @@
 
 #include "fit/blocks.h"
 #include "fit/explore.h"
+#include "fit/predictive.h"
 #include "model/learner.h"
 #include "model/units.h"
 
@@ -196,8 +197,7 @@ out:
  * Bases of as many functions as there are. anew: as a fit that knows nothing of the present values would, which
  * compares what it explores.
  */
-static thiele_status learn_decoupled(thi_fitting *f, const thi_problem *problem, bool anew, thi_fitted *fitted,
-                                     bool *judged)
+static thiele_status learn_decoupled(thi_fitting *f, const thi_problem *problem, bool anew, thi_fitted *fitted)
 {
     const thi_predictor *first = f->model->latent;
     const thi_decoupled_settings settings = {
@@ -210,26 +210,25 @@ static thiele_status learn_decoupled(thi_fitting *f, const thi_problem *problem,
     for (int i = 0; anew && i < f->hypers.count; i++) {
         f->hypers.hyper[i].given = f->hypers.hyper[i].fixed;
     }
-    thiele_status status = thi_fit_decoupled(problem, &sparse, &settings, &result, fitted);
-    *judged = status == THIELE_OK && result.judged;
-    return status;
+    return thi_fit_decoupled(problem, &sparse, &settings, &result, fitted);
 }
 
 thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, const thi_learner_effort *how,
-                                thi_predictor *fresh, bool *judged)
+                                thi_predictor *fresh)
 {
     thi_source source;
     thi_source_of_rows(&source, rows);
     thi_problem problem = thi_fitting_problem(f, &source);
     thi_fitted fitted = {.latent = fresh};
     thiele_status status;
-    *judged = false;
     THI_TRY(take_basis(f, how));
-    THI_TRY(f->model->latent->mean_basis != NULL ? learn_decoupled(f, &problem, how->anew, &fitted, judged)
+    THI_TRY(f->model->latent->mean_basis != NULL ? learn_decoupled(f, &problem, how->anew, &fitted)
                                                  : learn_variational(f, &problem, how->anew, &fitted));
     for (int j = 0; j < f->spec.latents.count; j++) {
         THI_TRY(thi_online_prepare(&fresh[j], f->ctx));
     }
+    fresh->noise = fresh->tau = 0.0;
+    THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
 out:
     return status;
 }
