@@ -82,8 +82,8 @@ typedef struct thiele_update_options {
  * variational, augmented on larger tables, decoupled, sor, dtc, fitc, fic, pitc). The scaling of columns stays as it
  * is; hyperparameters and bases are learned further now and then from the last rows, by collapsed, variational,
  * augmented, incremental and decoupled models of one component whose functions have no length-scales of their own,
- * unless they are frozen. The model is copied; options may be NULL. Errors: UNSUPPORTED (another kind of model: the message says what to fit
- * instead), ARGUMENT, MEMORY.
+ * unless they are frozen. The model is copied; options may be NULL. Errors: UNSUPPORTED (another kind of model: the
+ * message says what to fit instead), ARGUMENT, MEMORY.
  */
 THIELE_API thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, const thiele_model *model,
                                              const thiele_update_options *options);
