@@ -95,12 +95,14 @@ typedef struct thiele_fit_options {
     const char *partition; /* of pitc and pic: column each value of which is a block of rows (site, patient); no input
                               unless it is listed in inputs. NULL: blocks are of rows near each other */
     const char *entropy;   /* of a mixture, the bound on its entropy: NULL: "pairwise"; "jensen" */
+    int64_t keep; /* rows kept in the model, for updates to learn parameters from; 0: 4096, or fewer where they have
+                     many columns; negative: none */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0              \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0           \
     }
 
 /*

@@ -67,19 +67,23 @@ typedef struct thiele_update_options {
     double deadline;      /* seconds from the opening of the learner; 0: none */
     const char *snapshot; /* a file that the model is saved to now and then; NULL: none */
     double snapshot_every; /* seconds between two of them; 0: 10 */
+    int freeze;            /* 1: kernel, likelihood and inducing inputs stay as they are; 0: they are learned too */
+    int64_t keep;          /* rows, the last ones, that they are learned from; 0: 4096, or fewer where they have many
+                              columns; negative: none, which freezes */
 } thiele_update_options;
 
 #define THIELE_UPDATE_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
-        sizeof(thiele_update_options), 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0.0                                                 \
+        sizeof(thiele_update_options), 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0.0, 0, 0                                           \
     }
 
 /*
  * From a model with inducing inputs and a Gaussian, or a mixture, as posterior (methods collapsed,
- * variational, augmented on larger tables, decoupled, sor, dtc, fitc, fic, pitc). Hyperparameters, inducing inputs and
- * the scaling of columns stay as they are; of decoupled ones also what the mean has beyond the covariance's basis. The
- * model is copied; options may be NULL. Errors: UNSUPPORTED (another kind of model: the message says what to fit
- * instead), ARGUMENT, MEMORY.
+ * variational, augmented on larger tables, decoupled, sor, dtc, fitc, fic, pitc). The scaling of columns stays as it
+ * is; hyperparameters and bases are learned further now and then from the last rows, by collapsed, variational,
+ * augmented, incremental and decoupled models of one component whose functions have no length-scales of their own,
+ * unless they are frozen. The model is copied; options may be NULL. Errors: UNSUPPORTED (another kind of model: the
+ * message says what to fit instead), ARGUMENT, MEMORY.
  */
 THIELE_API thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, const thiele_model *model,
                                              const thiele_update_options *options);
@@ -91,6 +95,11 @@ THIELE_API void thiele_learner_close(thiele_learner *learner);
  * NUMERIC, IO (the snapshot), MEMORY.
  */
 THIELE_API thiele_status thiele_learner_add(thiele_learner *learner, thiele_context *ctx, const thiele_table *table);
+/*
+ * These were all rows: parameters are learned once more where many rows have come since the last time. thiele_model_
+ * update does it too. Errors: NUMERIC, MEMORY.
+ */
+THIELE_API thiele_status thiele_learner_settle(thiele_learner *learner, thiele_context *ctx);
 /* Rows that are learned together: tables of a multiple of it are cut without a rest. */
 THIELE_API int64_t thiele_learner_batch(const thiele_learner *learner);
 /* CONVERGED: all rows so far were learned; or DEADLINE, CANCELLED. */

@@ -21,6 +21,10 @@ static const cli_option fit_options[] = {
 static const cli_option stream_options[] = {
     {"stream", 0, NULL, CLI_AT(stream), NULL,
      "fit the first rows, then learn each later one once as it arrives (see thiele update)", 0, 0},
+    {"keep", 0, cli_parse_or_none, CLI_AT(fit.keep), "ROWS",
+     "rows that the model of a sparse method keeps, for streams and updates to learn its parameters from; 0: none "
+     "(default: 4096)",
+     0, 1e6},
     {"warm", 0, cli_parse_int64, CLI_AT(warm), "ROWS", "rows that are fitted first (default: 10000)", 2, 1e9},
     {0},
 };
@@ -123,6 +127,7 @@ static int fit_stream(cli_settings *settings, const char *output)
     later->deadline = options->deadline;
     later->snapshot_every = options->snapshot_every;
     later->drop_missing = options->drop_missing;
+    later->keep = options->keep;
     options->inducing = options->method == NULL && options->inducing == 0 ? INDUCING_DEFAULT : options->inducing;
     options->deadline *= 0.5;
     cli_catch_signals();
@@ -179,10 +184,11 @@ static int run(cli_settings *settings)
         return cli_misuse("fit needs --target COL, the column to predict (usage: thiele fit %s)", cmd_fit.usage);
     }
     const thiele_update_options *later = &settings->update;
-    bool streams =
-        settings->warm > 0 || settings->feed.follow || later->forget > 0.0 || later->window > 0 || later->skip_bad;
+    bool streams = settings->warm > 0 || settings->feed.follow || later->forget > 0.0 || later->window > 0 ||
+                   later->skip_bad || later->freeze;
     if (streams && !settings->stream) {
-        return cli_misuse("--warm, --follow, --forget, --window and --skip-bad are for rows that arrive: add --stream");
+        return cli_misuse("--warm, --follow, --forget, --freeze, --window and --skip-bad are for rows that arrive: "
+                          "add --stream");
     }
     if (settings->output != NULL && strcmp(settings->output, "-") == 0) {
         return cli_misuse("a model is not written to standard output: give a file name with -o");

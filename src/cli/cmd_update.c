@@ -16,6 +16,9 @@ static const cli_option update_options[] = {
 static const cli_option row_options[] = {
     {"batch", 0, cli_parse_int64, CLI_AT(update.batch), "B",
      "rows that are predicted and then learned together (default: 1024, at most a quarter of --forget)", 1, 4096},
+    {"keep", 0, cli_parse_or_none, CLI_AT(update.keep), "ROWS",
+     "the last rows, kept in the model, that parameters are learned from; 0: none, and they stay (default: 4096)", 0,
+     1e6},
     {"skip", 0, cli_parse_int64, CLI_AT(feed.skip), "ROWS", "leave out the first rows: they were learned before", 0,
      1e15},
     {"unseen", 0, cli_parse_choice, CLI_AT(update.unseen_zero), "error|zero",
@@ -109,9 +112,11 @@ const cli_command cmd_update = {
     .name = "update",
     .usage = "MODEL DATA [-o OUT] [OPTIONS]",
     .summary = "go on learning from new rows",
-    .about = "Learns the rows of a table, of standard input (DATA is -) or of a file that grows (--follow), each once, "
-             "with what the model knows as prior; each row is predicted before it is learned, and those errors are "
-             "shown. Kernel, noise and inducing inputs stay as they were fitted. Ctrl-C keeps what was learned.",
+    .about =
+        "Learns the rows of a table, of standard input (DATA is -) or of a file that grows (--follow), each once, "
+        "with what the model knows as prior; each row is predicted before it is learned, and those errors are "
+        "shown. Kernel, likelihood and inducing inputs are learned further from the last rows. Ctrl-C keeps what was "
+        "learned.",
     .operand = {"MODEL", "DATA"},
     .groups = groups,
     .examples = "  thiele update model.thiele new.csv\n"

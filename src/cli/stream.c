@@ -129,6 +129,9 @@ int cli_learn(cli_settings *settings, const thiele_model *model, thiele_feed *fe
         return cli_finish(settings, status);
     }
     status = feed != NULL ? learn_feed(settings, learner, feed) : thiele_learner_add(learner, settings->ctx, table);
+    if (status == THIELE_OK) {
+        status = thiele_learner_settle(learner, settings->ctx);
+    }
     thiele_learner_facts(learner, &after);
     outcome o = {.output = output,
                  .rows = after.rows - before.rows,

@@ -12,6 +12,7 @@ enum {
     THI_SAMPLE_PHI,
     THI_SAMPLE_BLOCKS,
     THI_SAMPLE_JUDGE,
+    THI_SAMPLE_KEEP,
     THI_SAMPLE_NEAR /* and the one after it */
 };
 

@@ -275,6 +275,35 @@ out:
     return status;
 }
 
+thiele_status thi_online_shift(const thi_online_latent *l, thiele_context *ctx, int64_t n, const double *X, double *out)
+{
+    const thi_predictor *p = l->basis;
+    size_t portion = (size_t)n * THI_PREDICT_PORTION;
+    thi_inputs inputs = {0};
+    thi_matrix K = {0};
+    double *room = NULL, *weight = NULL;
+    thiele_status status = THIELE_OK;
+    thi_mean_fill(p->mean, p->mean_parameter, n, p->kernel->dims, X, out);
+    if (outside(p) == 0) {
+        return status;
+    }
+    THI_TRY(thi_inputs_make(&inputs, ctx, p->kernel, n, X));
+    THI_TRY(thi_matrix_alloc(&K, ctx, p->n, n));
+    THI_TRY(thi_alloc(ctx, &room, portion, sizeof *room));
+    THI_TRY(thi_alloc(ctx, &weight, (size_t)p->n, sizeof *weight));
+    THI_TRY(thi_predictor_add_mean(p, ctx, outside(p), p->a, &inputs, room, out));
+    THI_TRY(thi_predictor_fill(p, ctx, &inputs, room, K));
+    memcpy(weight, l->c, (size_t)p->n * sizeof *weight);
+    thi_blas_trsv(THI_T, p->L, weight);
+    thi_blas_gemv(THI_T, -1.0, K, weight, 1.0, out);
+out:
+    thi_inputs_clear(&inputs);
+    thi_free(K.data);
+    thi_free(room);
+    thi_free(weight);
+    return status;
+}
+
 /* --- freezing --------------------------------------------------------------------------------------------------------
  */
 

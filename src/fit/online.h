@@ -93,6 +93,19 @@ thiele_status thi_online_learn(thi_online *online, thiele_context *ctx, const do
 /* The same in two steps: q with the batch and its bound; then the batch is kept, or q is without it again. */
 thiele_status thi_online_weigh(thi_online *online, thiele_context *ctx, const double *y, int64_t row);
 void thi_online_settle(thi_online *online, thiele_context *ctx, bool keep);
+/* The mean that a latent function's sites are told apart from at the n columns of X: the prior's, with o. */
+thiele_status thi_online_shift(const thi_online_latent *latent, thiele_context *ctx, int64_t n, const double *X,
+                               double *out);
+/* What the rows so far say is no more than `sum`, of a latent function, from now on. NUMERIC: as it was before. */
+thiele_status thi_online_put(thi_online *online, thiele_context *ctx, int latent, const thi_natural *sum);
+/*
+ * Sites of the batch that was predicted last, into lambda and nu, as the present q would have them: where q was learned
+ * from these rows too, those that it has.
+ */
+thiele_status thi_online_find_sites(thi_online *online, thiele_context *ctx, const double *y, int64_t row);
+/* sum -= sites (Q x n) of the batch that was predicted last, of one latent function. */
+thiele_status thi_online_take_out(thi_online *online, thiele_context *ctx, int latent, const double *lambda,
+                                  const double *nu, thi_natural *sum);
 /* Puts the present q of a latent function into a prepared predictor of the same bases. */
 void thi_online_freeze(const thi_online *online, int latent, thi_predictor *out);
 

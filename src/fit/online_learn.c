@@ -18,8 +18,8 @@ static const double ROUNDING = 1e-10;
 /* --- q with the batch ------------------------------------------------------------------------------------------------
  */
 
-/* next = T + V diag(lambda) V', t_next = t + V nu, and q from them. M^2 n + M^3/3 flops. */
-static thiele_status add_sites(thi_online *o, thiele_context *ctx, int j, const double *lambda, const double *nu)
+/* V diag(lambda) of the batch, and nu of one latent function in o->E. */
+static thi_matrix weighted(thi_online *o, int j, const double *lambda, const double *nu)
 {
     thi_online_latent *l = &o->latent[j];
     int64_t M = l->sum.T.rows, n = o->n;
@@ -31,6 +31,15 @@ static thiele_status add_sites(thi_online *o, thiele_context *ctx, int j, const 
         }
         o->E[i] = nu[i * o->latents + j];
     }
+    return U;
+}
+
+/* next = T + V diag(lambda) V', t_next = t + V nu, and q from them. M^2 n + M^3/3 flops. */
+static thiele_status add_sites(thi_online *o, thiele_context *ctx, int j, const double *lambda, const double *nu)
+{
+    thi_online_latent *l = &o->latent[j];
+    int64_t M = l->sum.T.rows, n = o->n;
+    thi_matrix V = thi_matrix_view(l->V.data, M, n, M), U = weighted(o, j, lambda, nu);
     thi_natural_copy(&l->next, &l->sum);
     thi_blas_gemv(THI_N, 1.0, V, o->E, 1.0, l->next.t);
     thiele_status status = thi_multiply(ctx, THI_N, THI_T, 1.0, U, V, 1.0, l->next.T, true);
@@ -46,6 +55,28 @@ static thiele_status set_all(thi_online *o, thiele_context *ctx, const double *l
         }
     }
     return THIELE_OK;
+}
+
+thiele_status thi_online_take_out(thi_online *o, thiele_context *ctx, int latent, const double *lambda,
+                                  const double *nu, thi_natural *sum)
+{
+    thi_online_latent *l = &o->latent[latent];
+    int64_t M = l->sum.T.rows, n = o->n;
+    thi_matrix V = thi_matrix_view(l->V.data, M, n, M), U = weighted(o, latent, lambda, nu);
+    thi_blas_gemv(THI_N, -1.0, V, o->E, 1.0, sum->t);
+    return thi_multiply(ctx, THI_N, THI_T, -1.0, U, V, 1.0, sum->T, true);
+}
+
+thiele_status thi_online_put(thi_online *o, thiele_context *ctx, int latent, const thi_natural *sum)
+{
+    thi_online_latent *l = &o->latent[latent];
+    thiele_status status = thi_online_factor(l, ctx, sum);
+    if (status == THIELE_OK) {
+        thi_natural_copy(&l->sum, sum);
+    } else {
+        (void)thi_online_factor(l, ctx, &l->sum); /* it had a factor before */
+    }
+    return status;
 }
 
 /* The batch becomes part of what is known. */
@@ -84,7 +115,12 @@ static void forget(thi_online *o)
  */
 
 /* Around one function, or around one for each output. */
-static thiele_status learn_gaussian(thi_online *o, thiele_context *ctx, const double *y)
+static bool is_conjugate(const thi_online *o)
+{
+    return thi_is_gaussian(o->lik) || o->lik->ops->separate;
+}
+
+static void gaussian_sites(thi_online *o, const double *y)
 {
     const double *weight = o->settings.weight;
     int Q = o->latents;
@@ -96,6 +132,11 @@ static thiele_status learn_gaussian(thi_online *o, thiele_context *ctx, const do
         o->lambda[k] = isnan(y[k]) ? 0.0 : none / noise + diagonal / (noise + left);
         o->nu[k] = isnan(y[k]) ? 0.0 : o->lambda[k] * (y[k] - o->shift[k]);
     }
+}
+
+static thiele_status learn_gaussian(thi_online *o, thiele_context *ctx, const double *y)
+{
+    gaussian_sites(o, y);
     return set_all(o, ctx, o->lambda, o->nu);
 }
 
@@ -242,13 +283,29 @@ out:
     return status;
 }
 
+thiele_status thi_online_find_sites(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
+{
+    const thi_asked asked = {row, o->n, y, o->mu, o->v, o->E, o->g, o->h, NULL};
+    thiele_status status = THIELE_OK;
+    if (is_conjugate(o)) {
+        gaussian_sites(o, y);
+        return status;
+    }
+    THI_TRY(thi_online_marginals(o, ctx, o->mu, o->v));
+    THI_TRY(thi_providers_expect(&o->providers, ctx, &asked));
+    aim(o);
+    swap(&o->lambda, &o->lambda_to);
+    swap(&o->nu, &o->nu_to);
+out:
+    return status;
+}
+
 thiele_status thi_online_weigh(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
 {
     if (o->settings.forget > 0.0) {
         forget(o);
     }
-    bool gaussian = thi_is_gaussian(o->lik) || o->lik->ops->separate;
-    return !gaussian            ? learn_rounds(o, ctx, y, row)
+    return !is_conjugate(o)     ? learn_rounds(o, ctx, y, row)
            : o->settings.weighs ? learn_weighed(o, ctx, y, row)
                                 : learn_gaussian(o, ctx, y);
 }

@@ -267,7 +267,7 @@ out:
     return status;
 }
 
-static thiele_status freeze(thi_vfit *fit, thi_fitted *fitted)
+thiele_status thi_vfit_freeze(thi_vfit *fit, thi_fitted *fitted)
 {
     const thi_pass *pass = &fit->pass;
     thiele_status status = THIELE_OK;
@@ -473,7 +473,7 @@ static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool
     fit->result->optimizer = settings->collapsed ? "collapsed" : optimizers[optimizer].name;
     THI_TRY(open_fit(fit, settings, M, Z, batch, optimizer, all_rows, &modes));
     THI_TRY(optimise(fit, optimizer, all_rows, &modes));
-    THI_TRY(freeze(fit, fitted));
+    THI_TRY(thi_vfit_freeze(fit, fitted));
 out:
     thi_free(Z);
     thi_modes_close(&modes);

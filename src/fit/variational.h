@@ -70,5 +70,11 @@ typedef struct thi_variational_result {
  */
 thiele_status thi_fit_variational(const thi_problem *problem, const thi_variational_settings *settings,
                                   thi_variational_result *result, thi_fitted *fitted);
+/*
+ * The same from where a model is, for one full Gaussian and rows in memory: hypers and settings->Z (of all groups) are
+ * present values, of which iterations and tolerance say how far they go on. No exploring, no choice of Z.
+ */
+thiele_status thi_fit_variational_again(const thi_problem *problem, const thi_variational_settings *settings,
+                                        thi_variational_result *result, thi_fitted *fitted);
 
 #endif

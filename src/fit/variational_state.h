@@ -14,6 +14,7 @@
  *   variational_modes.c       modes of the posterior
  *   variational_first.c       where optimisers of q itself begin
  *   variational_members.c     natural steps of any family in its own numbers
+ *   variational_again.c       from where a model is, on other rows
  *   variational_stochastic.c  minibatches: natural steps with Adam, or Adam and the like for all
  */
 #ifndef THI_FIT_VARIATIONAL_STATE_H
@@ -69,6 +70,10 @@ typedef struct thi_vfit {
 
     double passes; /* over the rows, at most */
 } thi_vfit;
+
+/* --- variational.c --- */
+/* The posterior as it was begun last, with what its rows say where that is what q was made of. */
+thiele_status thi_vfit_freeze(thi_vfit *fit, thi_fitted *fitted);
 
 /* --- variational_state.c --- */
 /*

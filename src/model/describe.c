@@ -1,5 +1,6 @@
 /* A model as JSON, and back from JSON that nobody vouches for. */
 #include "model/describe.h"
+#include "model/kept_rows.h"
 #include "model/sampling.h"
 
 #include <math.h>
@@ -225,10 +226,10 @@ static json_t *one_to_json(const thiele_model *model, thiele_context *ctx)
         worst_to_json(model), "holdout", make_list(model, model->encoder.targets, holdout_to_json), "groups",
         model->groups, "latents", make_list(model, model->latents, latent_to_json), "weights",
         make_list(model, model->components, weight_to_json), "columns", thi_encoder_to_json(&model->encoder));
-    if (json != NULL &&
-        (add_likelihood(model, ctx, json) != 0 || add_choices(model, json) != 0 || add_sparse(model, json) != 0 ||
-         add_blocks(model, json) != 0 || thi_sampling_to_json(model, json) != 0 ||
-         thi_stream_to_json(model, json) != 0 || thi_calibration_to_json(model, json) != 0)) {
+    if (json != NULL && (add_likelihood(model, ctx, json) != 0 || add_choices(model, json) != 0 ||
+                         add_sparse(model, json) != 0 || add_blocks(model, json) != 0 ||
+                         thi_sampling_to_json(model, json) != 0 || thi_stream_to_json(model, json) != 0 ||
+                         thi_kept_to_json(model, json) != 0 || thi_calibration_to_json(model, json) != 0)) {
         json_decref(json);
         return NULL;
     }
@@ -522,6 +523,7 @@ thiele_status thi_model_from_json(thiele_model *model, thiele_context *ctx, cons
     THI_TRY(take_blocks(model, ctx, json));
     THI_TRY(thi_sampling_from_json(model, ctx, json));
     THI_TRY(thi_stream_from_json(model, ctx, json));
+    THI_TRY(thi_kept_from_json(model, ctx, json));
     THI_TRY(thi_calibration_from_json(model, ctx, json));
 out:
     return status;

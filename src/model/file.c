@@ -13,6 +13,7 @@
 
 #include "model/describe.h"
 #include "model/json.h"
+#include "model/kept_rows.h"
 #include "model/parts.h"
 #include "model/predictors.h"
 #include "model/tensors.h"
@@ -42,6 +43,7 @@ static thiele_status list_one(const thiele_model *model, thi_tensor_list *list)
         THI_TRY(thi_tensor_add(list, -1, "loo.mean", mean));
         THI_TRY(thi_tensor_add(list, -1, "loo.variance", variance));
     }
+    THI_TRY(thi_kept_list(model, list));
 out:
     return status;
 }
@@ -227,6 +229,7 @@ static thiele_status read_latents(thiele_model *model, thiele_context *ctx, thi_
     }
     THI_TRY(match_learned(model, ctx));
     THI_TRY(read_loo(model, ctx, tensors));
+    THI_TRY(thi_kept_read(model, ctx, tensors));
 out:
     thi_kernel_columns_clear(&columns);
     thi_latents_clear(&latents);

@@ -11,6 +11,7 @@
 #include "fit/predictive.h"
 #include "model/calibrate.h"
 #include "model/choose.h"
+#include "model/kept_rows.h"
 #include "model/methods.h"
 #include "model/parts.h"
 #include "model/replicates.h"
@@ -487,6 +488,7 @@ thiele_status thi_fit_table(thi_fitting *f, const thiele_table *table)
         return THIELE_OK; /* it will not be taken */
     }
     THI_TRY(thi_report(f, &f->result, f->model));
+    THI_TRY(thi_keep_rows(f));
     thi_report_limits(f);
     if (f->method->report != NULL) {
         THI_TRY(f->method->report(f));

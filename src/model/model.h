@@ -3,6 +3,8 @@
 #define THI_MODEL_H
 
 #include "fit/diagnostics.h"
+#include "fit/kept.h"
+#include "fit/schedule.h"
 #include "fit/search.h"
 #include "model/calibration.h"
 #include <thiele/model.h>
@@ -87,6 +89,8 @@ struct thiele_model {
     thi_sampling sampling;
     thi_blocks_report blocks;
     thi_stream_report stream;
+    thi_kept kept;         /* rows that updates learn parameters from; none: they stay */
+    thi_schedule schedule; /* when they do */
     thiele_stop stop;
     int64_t rows, evaluations;
     int iterations;
