@@ -208,55 +208,77 @@ static void close_variational(engine_problem *p)
 const engine_fixture fixture_variational = {
     .variants = FAMILIES, .open = open_variational, .move = move_variational, .close = close_variational};
 
-/* --- decoupled: plain with length-scales of their own, orthogonal by sites with points and with such -------------- */
+/*
+ * --- decoupled: plain with length-scales of their own, orthogonal by sites with points and with such, and three
+ * latents of which the last has a prior and bases of its own ---
+ */
 
-enum { PLAIN, ORTHOGONAL, ORTHOGONAL_SCALES, FORMS };
+enum { PLAIN, ORTHOGONAL, ORTHOGONAL_SCALES, GROUPS, PLAIN_GROUPS, FORMS, MOST_LATENTS = 3 };
+static const int one_group[MOST_LATENTS] = {0, 0, 0}, two_groups[MOST_LATENTS] = {0, 0, 1};
 
 typedef struct decoupled_own {
-    thi_decoupled_shape shape;
-    thi_decoupled_q q;
-    thi_decoupled_bar bar;
+    thi_decoupled_family family;
+    thi_decoupled_q q[FIXTURE_GROUPS];
+    thi_decoupled_bar bar[FIXTURE_GROUPS];
+    thi_natural sites[MOST_LATENTS];
+    thi_matrix L_bar[MOST_LATENTS];
     int64_t *columns;
-    double *T, *t;
+    double *T;
 } decoupled_own;
 
 static void move_decoupled(engine_problem *p)
 {
-    const decoupled_own *own = p->own;
-    int64_t M = own->shape.orthogonal ? own->shape.beta : 0;
-    for (int64_t j = 0; j < M; j++) {
-        own->t[j] = sin(1.0 + (double)j);
-        for (int64_t i = j; i < M; i++) {
-            own->T[i + j * M] = i == j ? 2.0 + 0.1 * (double)(i % 5) : 0.2 / (double)(1 + i + j);
+    decoupled_own *own = p->own;
+    int64_t M = own->family.shape.orthogonal ? own->family.shape.beta : 0;
+    for (int q = 0; q < own->family.shape.latents; q++) {
+        for (int64_t j = 0; j < M; j++) {
+            own->sites[q].t[j] = sin(1.0 + q + (double)j);
+            for (int64_t i = j; i < M; i++) {
+                own->sites[q].T.data[i + j * M] =
+                    i == j ? 2.0 + 0.1 * (double)((i + q) % 5) : 0.2 / (double)(1 + i + j);
+            }
         }
     }
 }
 
-/* x beyond the prior: a, alpha, beta, and where they are there log_c of both and L. */
-static void place_decoupled(engine_problem *p, decoupled_own *own, int64_t alpha, int64_t first, bool scales)
+/* Numbers of a group of so many latents beyond the prior: a, alpha, beta, and where they are there log_c of both and L.
+ */
+static int64_t group_numbers(const thi_decoupled_shape *shape, int64_t latents, int64_t alpha, bool scales)
 {
-    int64_t M = own->shape.beta, a = first, points = a + alpha, more = points + FIXTURE_DIMS * alpha;
-    int64_t log_c = more + FIXTURE_DIMS * M, log_c_beta = log_c + FIXTURE_DIMS * alpha;
-    int64_t L = scales ? log_c_beta + FIXTURE_DIMS * M : log_c;
-    bool plain = !own->shape.orthogonal;
-    double *x = p->x, *bar = p->bar;
-    own->q = (thi_decoupled_q){.alpha = {alpha, x + points, scales ? x + log_c : NULL},
-                               .beta = {M, x + more, scales ? x + log_c_beta : NULL},
-                               .a = x + a,
-                               .factor = thi_matrix_view(plain ? x + L : own->T, M, M, M),
-                               .t = own->t,
-                               .columns = {alpha, own->columns}};
-    own->bar = (thi_decoupled_bar){.theta = bar,
-                                   .mean = bar + fixture_mean(p, 0),
-                                   .a = bar + a,
-                                   .alpha = bar + points,
-                                   .log_c_alpha = scales ? bar + log_c : NULL,
-                                   .beta = bar + more,
-                                   .log_c_beta = scales ? bar + log_c_beta : NULL};
-    if (plain) {
-        own->bar.L = thi_matrix_view(bar + L, M, M, M);
+    int64_t M = shape->beta, points = FIXTURE_DIMS * (alpha + M);
+    return alpha * latents + points * (scales ? 2 : 1) + (shape->orthogonal ? 0 : M * M * latents);
+}
+
+static void place_group(engine_problem *p, decoupled_own *own, int g, int64_t alpha, int64_t first, bool scales)
+{
+    const thi_decoupled_shape *shape = &own->family.shape;
+    int latent = 0, latents = 0;
+    for (int q = 0; q < shape->latents; q++) {
+        latent += own->family.group[q] < g;
+        latents += own->family.group[q] == g;
     }
-    for (int64_t i = log_c; i < p->numbers; i++) {
+    int64_t M = shape->beta, points = first + alpha * latents, more = points + FIXTURE_DIMS * alpha;
+    int64_t log_c = more + FIXTURE_DIMS * M, log_c_beta = log_c + FIXTURE_DIMS * alpha;
+    int64_t L = scales ? log_c_beta + FIXTURE_DIMS * M : log_c, end = L + (shape->orthogonal ? 0 : M * M * latents);
+    double *x = p->x, *bar = p->bar;
+    for (int k = 0; k < latents && !shape->orthogonal; k++) {
+        own->sites[latent + k].T = thi_matrix_view(x + L + k * M * M, M, M, M);
+        own->L_bar[latent + k] = thi_matrix_view(bar + L + k * M * M, M, M, M);
+    }
+    own->q[g] = (thi_decoupled_q){.alpha = {alpha, x + points, scales ? x + log_c : NULL},
+                                  .beta = {M, x + more, scales ? x + log_c_beta : NULL},
+                                  .a = thi_matrix_view(x + first, alpha, latents, alpha),
+                                  .sites = own->sites + latent,
+                                  .columns = {alpha, own->columns}};
+    own->bar[g] = (thi_decoupled_bar){.theta = bar + fixture_theta(p, g),
+                                      .mean = bar + fixture_mean(p, g),
+                                      .a = thi_matrix_view(bar + first, alpha, latents, alpha),
+                                      .alpha = bar + points,
+                                      .log_c_alpha = scales ? bar + log_c : NULL,
+                                      .beta = bar + more,
+                                      .log_c_beta = scales ? bar + log_c_beta : NULL,
+                                      .L = shape->orthogonal ? NULL : own->L_bar + latent};
+    for (int64_t i = log_c; i < end; i++) {
         x[i] *= i < L ? 0.2 : 1.0 / (double)M;
     }
 }
@@ -265,30 +287,39 @@ static void open_decoupled(engine_problem *p, thiele_context *ctx, int variant, 
 {
     static decoupled_own own;
     int64_t alpha = 7 * size, M = 4 * size, rows = 12 * size;
-    bool scales = variant != ORTHOGONAL, plain = variant == PLAIN;
-    int64_t more = alpha + FIXTURE_DIMS * (alpha + M) * (scales ? 2 : 1) + (plain ? M * M : 0);
-    int64_t first = fixture_begin(p, ctx, rows, 1, more);
-    own = (decoupled_own){.shape = {FIXTURE_DIMS, !plain, M, rows, alpha}};
-    own.T = fixture_numbers(M * M);
-    own.t = fixture_numbers(M);
+    bool many = variant >= GROUPS, plain = variant == PLAIN || variant == PLAIN_GROUPS;
+    bool scales = !many && variant != ORTHOGONAL;
+    own = (decoupled_own){.family = {{FIXTURE_DIMS, many ? MOST_LATENTS : 1, !plain, M, rows, alpha},
+                                     many ? 2 : 1,
+                                     many ? two_groups : one_group}};
+    const thi_decoupled_shape *shape = &own.family.shape;
+    int64_t each = group_numbers(shape, many ? 2 : 1, alpha, scales), last = group_numbers(shape, 1, alpha, scales);
+    int64_t first = fixture_begin(p, ctx, rows, own.family.groups, each + (many ? last : 0));
+    own.T = fixture_numbers((M + 1) * M * shape->latents);
     own.columns = calloc((size_t)alpha, sizeof *own.columns);
     assert_non_null(own.columns);
     for (int64_t i = 0; i < alpha; i++) {
         own.columns[i] = i;
     }
-    place_decoupled(p, &own, alpha, first, scales);
+    for (int q = 0; q < shape->latents; q++) {
+        double *T = own.T + (M + 1) * M * q;
+        own.sites[q] = (thi_natural){.T = thi_matrix_view(T, M, M, M), .t = T + M * M};
+    }
+    for (int g = 0; g < own.family.groups; g++) {
+        place_group(p, &own, g, alpha, first + g * each, scales);
+    }
+    p->latents = shape->latents;
     p->steps = !plain;
     p->own = &own;
-    p->shape = &own.shape;
-    p->q = &own.q;
-    p->adjoints = &own.bar;
+    p->shape = &own.family;
+    p->q = own.q;
+    p->adjoints = own.bar;
 }
 
 static void close_decoupled(engine_problem *p)
 {
     const decoupled_own *own = p->own;
     free(own->T);
-    free(own->t);
     free(own->columns);
 }
 

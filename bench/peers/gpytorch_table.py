@@ -3,6 +3,7 @@ inputs begin at rows drawn at random, Matern-5/2 with a length-scale per input t
 of rows, minibatches in a new order each epoch, Adam over all parameters at one rate. Gaussian noise, the logistic
 likelihood of two classes, its own softmax of more with a latent function for each. It ends after `budget` seconds, or
 STEPS steps. Single precision, its default; when a factor fails, the rest of the time begins anew in double precision.
+On a GPU where there is one.
 """
 
 import time
@@ -15,6 +16,7 @@ from linear_operator.utils.errors import NanError, NotPSDError
 from serving import load, measured
 
 BATCH, RATE, STEPS, CHUNK, NODES, DRAWS = 1024, 0.01, 4000, 1024, 40, 512
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Logistic(_OneDimensionalLikelihood):
@@ -49,13 +51,13 @@ def likelihood_of(classes):
 
 def train(numbers, M, kind, end):
     """(model, likelihood, steps) when the clock says `end`."""
-    X, y = torch.from_numpy(numbers["X"]).to(kind), torch.from_numpy(numbers["y"]).to(kind)
+    X, y = (torch.from_numpy(numbers[name]).to(DEVICE, kind) for name in ("X", "y"))
     classes, N, steps = numbers["classes"], len(numbers["y"]), 0
     draw = torch.Generator().manual_seed(0)
     rows = torch.randperm(N, generator=draw)
     first = torch.pdist(X[rows[:500]]).median().item()
-    model = Model(X[rows[:M]], first, classes if classes > 2 else 1).to(kind)
-    likelihood = likelihood_of(classes).to(kind)
+    model = Model(X[rows[:M]], first, classes if classes > 2 else 1).to(DEVICE, kind)
+    likelihood = likelihood_of(classes).to(DEVICE, kind)
     y = y.long() if classes > 2 else y
     bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=N)
     optimizer = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=RATE)
@@ -103,9 +105,9 @@ def table(problem, answer, who, M, budget):
     kind, parts = next(model.parameters()).dtype, []
     with torch.no_grad():
         for rows in np.array_split(numbers["X_test"], -(-len(numbers["X_test"]) // CHUNK)):
-            law = model(torch.from_numpy(rows).to(kind))
+            law = model(torch.from_numpy(rows).to(DEVICE, kind))
             law = law if numbers["classes"] else likelihood(law)
-            parts.append([law.mean.double().numpy(), law.variance.double().sqrt().numpy()])
+            parts.append([law.mean.double().cpu().numpy(), law.variance.double().sqrt().cpu().numpy()])
     mean, sd = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     laws = ({"probability": probabilities(mean, sd, numbers["classes"])} if numbers["classes"] else
             {"mean": mean, "sd": sd})

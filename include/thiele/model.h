@@ -78,7 +78,8 @@ typedef struct thiele_fit_options {
     int64_t step_blocks;          /* blocks a step; 0: what suits the blocks */
     const char *
         schedule; /* "rho_0, tau, kappa" of steps rho_0/(1 + tau rho_0 t)^kappa; NULL: q is that of the blocks so far */
-    const char *snapshot;  /* anytime: a file that always has a whole model, from soon after the start; NULL: none */
+    const char
+        *snapshot; /* anytime, decoupled: a file that always has a whole model, from soon after the start; NULL: none */
     double snapshot_every; /* seconds between two of them; 0: 1 */
     int64_t mean_inducing; /* of decoupled: basis functions of the mean (inducing: those of the covariance); 0: 4096 */
     int64_t growth;        /* of decoupled: new basis functions a step; 0: 128, or so many that one pass is enough */

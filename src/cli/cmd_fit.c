@@ -8,8 +8,8 @@ static const cli_option fit_options[] = {
     {"output", 'o', cli_parse_text, CLI_AT(output), "MODEL",
      "file to write (default: DATA's name with .thiele, in this folder)", 0, 0},
     {"snapshot", 0, cli_parse_real, CLI_AT(fit.snapshot_every), "SECONDS",
-     "with --anytime or --stream: save the model so often while it is fitted, for others to read (default: at the end "
-     "only)",
+     "with --anytime, --stream or decoupled bases: save the model so often while it is fitted, for others to read "
+     "(default: at the end only)",
      0.001, 1e9},
     {"holdout", 0, cli_parse_real, CLI_AT(fit.holdout), "FRACTION",
      "score on this part of the rows first, then condition the model on all of them", 0, 0.9},

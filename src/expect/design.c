@@ -17,16 +17,16 @@
 #include "linalg/linalg.h"
 
 /*
- * Terms in the order in which they are taken, as degrees in different latents: until one kind does not fit. Kinds of
+ * Terms in the order in which they are taken, as degrees in different latents: all kinds that fit. Kinds of
  * one latent come early because whatever else a likelihood is, it is mostly a sum over its latents; from there by
  * degree. Terms of higher degree are so large at a few outlying points that densities with bends would follow them
  * there: E of a Student-t density with v = 1.5 was off by 0.013 with degrees up to 8.
  */
 enum { FACTORS = 4, DEGREES = 4 };
 static const int8_t kinds[][FACTORS] = {
-    {1}, {2}, {1, 1}, {3}, {4}, {2, 1}, {2, 2}, {1, 1, 1}, {3, 1}, {2, 1, 1}, {1, 1, 1, 1},
+    {1}, {2}, {1, 1}, {3}, {4}, {2, 1}, {2, 2}, {1, 1, 1}, {3, 1}, {1, 1, 1, 1}, {2, 1, 1},
 };
-enum { KINDS = sizeof kinds / sizeof *kinds };
+enum { KINDS = sizeof kinds / sizeof *kinds, SCORES = 2 };
 
 /*
  * Of half the points of a design, so many may be spent on terms of one parity: the variance of what is left grows by
@@ -46,47 +46,18 @@ static int degree_of(const int8_t *kind)
     return degree;
 }
 
-/* Q (Q - 1) .. over the orders of equal degrees. */
-static int64_t terms_of(const int8_t *kind, int Q)
-{
-    int64_t count = 1, equal = 1;
-    for (int k = 0; k < FACTORS && kind[k] > 0; k++) {
-        count *= Q - k;
-        equal = k > 0 && kind[k] == kind[k - 1] ? equal + 1 : 1;
-        count /= equal;
-        if (count <= 0) {
-            return 0;
-        }
-    }
-    return count;
-}
-
-/* How many kinds fit, and the number of even (with the constant) and odd terms in them. */
-static int choose_kinds(int64_t pairs, int Q, int64_t terms[2])
-{
-    int taken = 0;
-    terms[0] = 1;
-    terms[1] = 0;
-    for (; taken < KINDS; taken++) {
-        int64_t count = terms_of(kinds[taken], Q), *of = &terms[degree_of(kinds[taken]) % 2];
-        if (taken >= 2 && (double)(*of + count) > fmin(SHARE * (double)pairs, MOST_TERMS)) {
-            break;
-        }
-        *of += count;
-    }
-    return taken;
-}
-
 /* --- the matrix of terms: terms x pairs --------------------------------------------------------------------------- */
 
 typedef struct filling {
     int Q;
+    const bool *coupled; /* Q x Q; NULL: all are */
     int64_t pairs;
     const double *he; /* DEGREES x Q x pairs: normalised Hermite polynomials from degree 1 */
     const int8_t *kind;
-    thi_matrix to;
-    int64_t term;
+    thi_matrix to; /* none: terms are counted */
+    int64_t term, most;
     int latent[FACTORS];
+    bool taken[KINDS];
 } filling;
 
 /* He_{d+1} = z He_d - d He_{d-1}, over sqrt d! */
@@ -106,7 +77,7 @@ static void hermite(int64_t count, const double *z, double *he)
 
 static void fill_term(filling *f)
 {
-    for (int64_t k = 0; k < f->pairs; k++) {
+    for (int64_t k = 0; k < f->pairs && f->to.data != NULL; k++) {
         double product = 1;
         for (int i = 0; i < FACTORS && f->kind[i] > 0; i++) {
             product *= f->he[(k * f->Q + f->latent[i]) * DEGREES + f->kind[i] - 1];
@@ -116,36 +87,62 @@ static void fill_term(filling *f)
     f->term++;
 }
 
-/* All choices of different latents from factor i on; those of equal degree ascend. */
+/* Whether latent q may be factor i: it is none of those before, and coupled with all of them. */
+static bool may_follow(const filling *f, int i, int q)
+{
+    for (int k = 0; k < i; k++) {
+        if (f->latent[k] == q || (f->coupled != NULL && !f->coupled[f->latent[k] * f->Q + q])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* All choices of latents from factor i on, those of equal degree ascending, as far as there is room. */
 static void fill_from(filling *f, int i)
 {
     if (i == FACTORS || f->kind[i] == 0) {
         fill_term(f);
         return;
     }
-    for (int q = i > 0 && f->kind[i] == f->kind[i - 1] ? f->latent[i - 1] + 1 : 0; q < f->Q; q++) {
-        bool used = false;
-        for (int k = 0; k < i; k++) {
-            used = used || f->latent[k] == q;
-        }
-        if (!used) {
+    for (int q = i > 0 && f->kind[i] == f->kind[i - 1] ? f->latent[i - 1] + 1 : 0; q < f->Q && f->term <= f->most;
+         q++) {
+        if (may_follow(f, i, q)) {
             f->latent[i] = q;
             fill_from(f, i + 1);
         }
     }
 }
 
-static void fill_terms(filling *f, int taken, int parity)
+/* Takes the kinds that fit; terms: the number of even (with the constant) and odd terms in them. */
+static void choose_kinds(filling *f, int64_t terms[2])
+{
+    int64_t room = (int64_t)fmin(SHARE * (double)f->pairs, MOST_TERMS);
+    terms[0] = 1;
+    terms[1] = 0;
+    for (int i = 0; i < KINDS; i++) {
+        int64_t *of = &terms[degree_of(kinds[i]) % 2];
+        f->kind = kinds[i];
+        f->term = 0;
+        f->most = i < SCORES ? f->Q : room - *of;
+        fill_from(f, 0);
+        f->taken[i] = f->term <= f->most;
+        *of += f->taken[i] ? f->term : 0;
+    }
+}
+
+static void fill_terms(filling *f, int64_t terms, int parity)
 {
     f->term = 0;
+    f->most = terms;
     if (parity == 0) {
         for (int64_t k = 0; k < f->pairs; k++) {
             f->to.data[k * f->to.ld] = 1;
         }
         f->term = 1;
     }
-    for (int i = 0; i < taken; i++) {
-        if (degree_of(kinds[i]) % 2 == parity) {
+    for (int i = 0; i < KINDS; i++) {
+        if (f->taken[i] && degree_of(kinds[i]) % 2 == parity) {
             f->kind = kinds[i];
             fill_from(f, 0);
         }
@@ -175,28 +172,30 @@ out:
     return status;
 }
 
-static thiele_status weigh_parity(thi_design *d, thiele_context *ctx, filling *f, int taken, int parity, int64_t terms)
+static thiele_status weigh_parity(thi_design *d, thiele_context *ctx, filling *f, int parity, int64_t terms)
 {
     thiele_status status;
     THI_TRY(thi_matrix_alloc(&f->to, ctx, terms, d->pairs));
-    fill_terms(f, taken, parity);
+    fill_terms(f, terms, parity);
     THI_TRY(solve(ctx, f->to, parity == 0 ? 1 + f->Q : f->Q, parity == 0 ? d->even : d->odd));
 out:
     thi_free(f->to.data);
+    f->to = (thi_matrix){0};
     return status;
 }
 
-static thiele_status weigh(thi_design *d, thiele_context *ctx, int Q)
+static thiele_status weigh(thi_design *d, thiele_context *ctx, int Q, const bool *coupled)
 {
     int64_t terms[2];
     double *he = NULL;
-    int taken = choose_kinds(d->pairs, Q, terms);
+    filling f = {.Q = Q, .coupled = coupled, .pairs = d->pairs};
     thiele_status status;
+    choose_kinds(&f, terms);
     THI_TRY(thi_alloc(ctx, &he, (size_t)(d->pairs * Q * DEGREES), sizeof *he));
     hermite(d->pairs * Q, d->z, he);
-    filling f = {.Q = Q, .pairs = d->pairs, .he = he};
+    f.he = he;
     for (int parity = 0; parity < 2; parity++) {
-        THI_TRY(weigh_parity(d, ctx, &f, taken, parity, terms[parity]));
+        THI_TRY(weigh_parity(d, ctx, &f, parity, terms[parity]));
     }
     for (int64_t k = 0; k < d->pairs; k++) {
         d->half[k] = 0.5 * d->even[k];
@@ -237,7 +236,7 @@ void thi_design_clear(thi_design *d)
 }
 
 thiele_status thi_design_make(thi_design *d, thiele_context *ctx, uint64_t seed, int number, bool quasi, int64_t points,
-                              int Q)
+                              int Q, const bool *coupled)
 {
     thiele_status status;
     int64_t pairs = points / 2;
@@ -248,12 +247,25 @@ thiele_status thi_design_make(thi_design *d, thiele_context *ctx, uint64_t seed,
     THI_TRY(thi_alloc(ctx, &d->half, (size_t)pairs, sizeof *d->half));
     d->pairs = pairs;
     THI_TRY(place_points(d, ctx, seed, number, quasi, Q));
-    THI_TRY(weigh(d, ctx, Q));
+    THI_TRY(weigh(d, ctx, Q, coupled));
 out:
     if (status != THIELE_OK) {
         thi_design_clear(d);
     }
     return status;
+}
+
+bool thi_designs_whole(int64_t count, int Q)
+{
+    int64_t terms[2];
+    filling f = {.Q = Q, .pairs = count / 2};
+    choose_kinds(&f, terms);
+    for (int i = 0; i < KINDS; i++) {
+        if (!f.taken[i]) {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool thi_designs_fit(int64_t count, int Q)

@@ -40,8 +40,13 @@ enum { THI_EXPECT_BLOCK = 256 };
  * method: NULL (best), "closed", "augmented", "quadrature[:n]", "mc:n", "qmc:n". Errors: ARGUMENT (unknown, or not
  * offered by this likelihood), MEMORY. The object may be closed after an error.
  */
-/* Whether a method (NULL: the best) means draws: (E, g, h) are then not exactly the derivatives of each other. */
+/* Whether a method (NULL: the best) means draws. */
 bool thi_expect_is_drawn(const thiele_likelihood *lik, const char *method);
+/*
+ * Whether it leaves noise in (E, g, h), which are then not exactly the derivatives of each other: draws do, unless the
+ * density is a polynomial that two sets of them agree about (couplings.c).
+ */
+thiele_status thi_expect_noise(thiele_context *ctx, const thiele_likelihood *lik, const char *method, bool *noisy);
 thiele_status thi_expect_open(thi_expect *expect, thiele_context *ctx, const thiele_likelihood *lik,
                               const char *method);
 void thi_expect_close(thi_expect *expect);

@@ -34,8 +34,8 @@ thiele_status thi_rule_sobol(thi_rule *rule, thiele_context *ctx, uint64_t seed,
 
 /*
  * Pairs of points z, -z with weights that turn the values of a function there into its mean and its coefficients on the
- * scores, by least squares (design.c). One design serves many rows: a row sees it with signs of its own and its
- * dimensions turned, so that the errors of rows are as good as independent.
+ * scores, by least squares (design.c). One design serves many rows: a row sees it with signs of its own and, where all
+ * latents are alike to it, its dimensions turned, so that the errors of rows are as good as independent.
  */
 typedef struct thi_design {
     int64_t pairs;
@@ -105,6 +105,8 @@ struct thi_space {
     thi_rule ladder[THI_LEVELS];     /* made when first needed */
     thi_rule fixed;                  /* "quadrature:n", "qmc:n" */
     thi_design designs[THI_DESIGNS]; /* "mc:n", "qmc:n"; made when first needed */
+    bool *coupled;                   /* Q x Q: latents that log p has terms of together; found when first needed */
+    bool apart;                      /* some are not */
     int64_t scattered;               /* draws a prediction takes; 0: quadrature */
     bool coarse;                     /* a few of them are enough for now */
     thi_rule sobol, few, many;       /* of predictions by draws; made when first needed */
@@ -201,11 +203,21 @@ double thi_finish_control(const thi_integrand *in, const thi_moments *row, doubl
 /* --- design.c ----------------------------------------------------------------------------------------------------- */
 
 void thi_design_clear(thi_design *design);
-/* `points` of them, an even number; `number` tells the designs of a seed apart. */
+/*
+ * `points` of them, an even number; `number` tells the designs of a seed apart. coupled: Q x Q, which latents occur
+ * together; NULL: all do.
+ */
 thiele_status thi_design_make(thi_design *design, thiele_context *ctx, uint64_t seed, int number, bool quasi,
-                              int64_t points, int Q);
+                              int64_t points, int Q, const bool *coupled);
 /* Whether the draws of a row can be cut into designs: there are enough, and not too many. */
 bool thi_designs_fit(int64_t count, int Q);
+/* Whether they have room for the terms of all latents together. */
+bool thi_designs_whole(int64_t count, int Q);
+
+/* --- couplings.c -------------------------------------------------------------------------------------------------- */
+
+/* Sets space->coupled and space->apart. The buffers of points are overwritten. */
+thiele_status thi_couplings_find(thi_space *space, thiele_context *ctx);
 
 /* --- regress.c ---------------------------------------------------------------------------------------------------- */
 

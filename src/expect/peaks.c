@@ -9,6 +9,8 @@
 #include "expect/predictive_distribution.h"
 
 enum { PLACES = 256, ZOOM = 17, OFFSETS = 168, CHUNK = 12 };
+/* Borders double their distance; of cells that need not be exact every third one is enough. */
+enum { BY_DRAWS = 3 };
 /* A drop of the log density that can't be seen in a sum. */
 static const double DROP = 32;
 
@@ -52,6 +54,7 @@ static int first_places(const thi_law *law, double *place)
  */
 static thiele_status climb(thi_law *law, double low, double high, thi_peak *peak)
 {
+    double flat = law->expect->space->scattered > 0 ? 0.1 : 1e-3;
     for (int round = 0; round < 16; round++) {
         double place[ZOOM], log_p[ZOOM];
         int best = ZOOM / 2;
@@ -72,7 +75,7 @@ static thiele_status climb(thi_law *law, double low, double high, thi_peak *peak
         high = place[right];
         peak->width = 0.5 * (high - low);
         law->floor = fmax(law->floor, peak->top - THI_LAW_FLOOR);
-        if (log_p[best] - fmin(log_p[left], log_p[right]) < 1e-3 || (is_count(law) && high - low <= 2) ||
+        if (log_p[best] - fmin(log_p[left], log_p[right]) < flat || (is_count(law) && high - low <= 2) ||
             (round >= 2 && peak->top < law->floor)) {
             break;
         }
@@ -99,6 +102,9 @@ static thiele_status look(thi_law *law, int count, const double *place, double *
 {
     thiele_status status = THIELE_OK;
     int middle = 0;
+    if (law->expect->space->scattered > 0) { /* none is more exact than the others */
+        return thi_law_densities(law, count, place, log_p);
+    }
     for (int i = 0; i < count; i++) {
         middle = fabs(place[i] - law->row.mu[0]) < fabs(place[middle] - law->row.mu[0]) ? i : middle;
     }
@@ -213,6 +219,7 @@ static thiele_status scan(thi_law *law, const thi_peak *peak, flank *f)
 static thiele_status add_borders(thi_law *law, const thi_peak *peak, int *borders)
 {
     bool spike = true;
+    int stride = law->expect->space->scattered > 0 && !is_count(law) ? BY_DRAWS : 1;
     law->border[(*borders)++] = peak->at;
     for (int side = 0; side < 2; side++) {
         flank f = {.unit = is_count(law) ? 1 : fmax(peak->width, 0x1p-44 * fmax(1, fabs(peak->at))),
@@ -222,7 +229,8 @@ static thiele_status add_borders(thi_law *law, const thi_peak *peak, int *border
             return status;
         }
         spike = spike && f.drop[0] > DROP;
-        for (int j = f.first > 0 ? f.first - 1 : 0; j <= f.last && j < f.count; j++) {
+        int end = f.last < f.count ? f.last : f.count - 1;
+        for (int j = f.first > 0 ? f.first - 1 : 0; j <= end; j = j < end && j + stride > end ? end : j + stride) {
             law->border[(*borders)++] = place_of(peak, &f, j);
         }
     }

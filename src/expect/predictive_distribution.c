@@ -252,6 +252,9 @@ void thi_law_destroy(thi_law *law)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         thi_free(blocks[i]);
     }
+    for (int i = 0; i < THI_LAWS_KEPT; i++) {
+        thi_law_forget(&law->kept[i]);
+    }
     thi_free(law);
 }
 
@@ -292,10 +295,14 @@ thiele_status thi_law_fit(thi_law *law, thiele_context *ctx, const thi_marginals
     law->ctx = ctx;
     law->row = *row;
     law->output = output;
-    law->moments = moments;
+    bool kept = known == NULL && law->expect->space->scattered > 0;
+    law->moments = moments || kept;
     law->cells = 0;
     for (int p = 0; p < law->expect->lik->outputs; p++) {
         law->y[p] = known != NULL && p != output ? known[p] : NAN;
+    }
+    if (kept && thi_law_recall(law)) {
+        return THIELE_OK;
     }
     THI_TRY(thi_law_borders(law, &borders));
     THI_TRY(begin(&r, borders));
@@ -304,6 +311,7 @@ thiele_status thi_law_fit(thi_law *law, thiele_context *ctx, const thi_marginals
         THI_TRY(refine(&r));
     }
     THI_TRY(summarise(law));
+    THI_TRY(kept ? thi_law_remember(law) : THIELE_OK);
 out:
     return status;
 }

@@ -15,7 +15,8 @@ enum {
     THI_CELL_BATCH = THI_EXPECT_BLOCK / THI_CELL_NODES,
     THI_CELLS_MAX = 2048,
     THI_LAW_BORDERS = 2720,
-    THI_LAW_PEAKS = 8
+    THI_LAW_PEAKS = 8,
+    THI_LAWS_KEPT = 1024
 };
 
 /* How far below the highest log density the floor lies: twice of what can't be seen in a sum. */
@@ -51,6 +52,16 @@ typedef struct thi_peak {
     double width;   /* within which it is flat */
 } thi_peak;
 
+/* A law, and what it was made from. */
+typedef struct thi_kept_law {
+    double *key; /* NULL: there is none */
+    size_t bytes;
+    int output, cells;
+    thi_peak peak;
+    double floor, tail, mean, variance;
+    thi_cell *cell;
+} thi_kept_law;
+
 typedef struct thi_law {
     thi_expect *expect;
     thiele_context *ctx;
@@ -69,6 +80,8 @@ typedef struct thi_law {
     /* work space */
     thi_cell *stack;
     double *points, *mu, *v, *log_p, *border;
+    thi_kept_law kept[THI_LAWS_KEPT]; /* of draws; kept_laws.c */
+    int next, asked;                  /* where the next is kept, and is likely to be found */
 } thi_law;
 
 thiele_status thi_law_create(thi_law **out, thi_expect *expect, thiele_context *ctx);
@@ -77,11 +90,16 @@ void thi_law_destroy(thi_law *law);
 thiele_status thi_space_law(thi_expect *expect, thiele_context *ctx, thi_law **law);
 /*
  * The distribution of an output. known: P values, NaN where there is none (the output's own is not used); the
- * distribution is that of the output given the others. Without moments only quantiles can be had, sooner. Errors:
- * NUMERIC when no mass is found or a density is NaN.
+ * distribution is that of the output given the others. Without moments only quantiles can be had, sooner; by draws
+ * moments are always there, and the law is kept for whoever asks for it next. Errors: NUMERIC when no mass is found or
+ * a density is NaN.
  */
 thiele_status thi_law_fit(thi_law *law, thiele_context *ctx, const thi_marginals *row, int output, const double *known,
                           bool moments);
+/* kept_laws.c: the one of this row and output, if it is there; keeping it; giving one up. */
+bool thi_law_recall(thi_law *law);
+thiele_status thi_law_remember(thi_law *law);
+void thi_law_forget(thi_kept_law *kept);
 /* The y with P(Y <= y) = p, or the smallest count with P(Y <= y) >= p. */
 thiele_status thi_law_quantile(thi_law *law, double p, double *y);
 /* P(Y <= y). */

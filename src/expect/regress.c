@@ -11,7 +11,10 @@
 /* Rows with consecutive numbers share a design, while it is in the cache; pairs that are evaluated in one call. */
 enum { TOGETHER = 32, PIECE = THI_POINTS / 2 };
 
-/* How a row sees its design: latent q is the design's dimension (q + shift) mod Q, times the sign of bit q mod 64. */
+/*
+ * How a row sees its design: latent q is the design's dimension (q + shift) mod Q, times the sign of bit q mod 64. A
+ * design that knows which latents go together is not shifted.
+ */
 typedef struct view {
     const thi_design *design;
     int64_t shift;
@@ -25,6 +28,19 @@ static int designs_of(int64_t count)
     return several < 1 ? 1 : several > THI_DESIGNS ? THI_DESIGNS : (int)several;
 }
 
+/* The design, with the terms that the density has where there is no room for all. */
+static thiele_status make(thi_space *space, thiele_context *ctx, const thi_draws *draws, int number)
+{
+    int64_t points = draws->count + draws->count % 2;
+    thiele_status status = THIELE_OK;
+    if (space->coupled == NULL && !thi_designs_whole(points, space->Q)) {
+        status = thi_couplings_find(space, ctx);
+    }
+    return status == THIELE_OK ? thi_design_make(&space->designs[number], ctx, draws->seed, number, draws->quasi,
+                                                 points, space->Q, space->apart ? space->coupled : NULL)
+                               : status;
+}
+
 static thiele_status view_of(thi_space *space, thiele_context *ctx, const thi_draws *draws, int64_t i, view *out)
 {
     int64_t row = draws->first + i, Q = space->Q;
@@ -32,10 +48,9 @@ static thiele_status view_of(thi_space *space, thiele_context *ctx, const thi_dr
     uint64_t bits = thi_random_bits(stream, 0);
     int number = (int)(row / TOGETHER % designs_of(draws->count));
     thi_design *d = &space->designs[number];
-    *out = (view){d, (int64_t)(bits % (uint64_t)Q), bits >> 8 | bits << 56};
-    return d->pairs > 0
-               ? THIELE_OK
-               : thi_design_make(d, ctx, draws->seed, number, draws->quasi, draws->count + draws->count % 2, space->Q);
+    thiele_status status = d->pairs > 0 ? THIELE_OK : make(space, ctx, draws, number);
+    *out = (view){d, space->apart ? 0 : (int64_t)(bits % (uint64_t)Q), bits >> 8 | bits << 56};
+    return status;
 }
 
 static double sign_of(const view *w, int64_t q)

@@ -76,9 +76,10 @@ void thi_space_close(thi_space *s)
     if (s == NULL) {
         return;
     }
-    void *const blocks[] = {s->y,      s->f,      s->value,    s->z,          s->w,     s->scratch, s->sd,    s->centre,
-                            s->result, s->before, s->now,      s->label,      s->row,   s->pending, s->group, s->level,
-                            s->stack,  s->border, s->copy.phi, s->copy.value, s->mixed, s->gathered};
+    void *const blocks[] = {s->y,        s->f,          s->value,  s->z,        s->w,      s->scratch,
+                            s->sd,       s->centre,     s->result, s->before,   s->now,    s->label,
+                            s->row,      s->pending,    s->group,  s->level,    s->stack,  s->border,
+                            s->copy.phi, s->copy.value, s->mixed,  s->gathered, s->coupled};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         thi_free(blocks[i]);
     }

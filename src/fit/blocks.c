@@ -76,7 +76,8 @@ thiele_status thi_bfit_look(thi_bfit *fit)
     bool probing = fit->held.n > 0 && began >= fit->next_probe && thi_bfit_affords(fit, probe_flops(fit)) &&
                    thi_budget_seconds(fit->problem.driver, probe_flops(fit)) <
                        thi_budget_part(fit->problem.driver, THI_SHARE_LOOK);
-    bool saving = s->snapshot != NULL && began >= fit->next_snapshot && thi_bfit_affords(fit, thi_bfit_set_flops(fit));
+    bool saving =
+        s->snapshot.save != NULL && began >= fit->next_snapshot && thi_bfit_affords(fit, thi_bfit_set_flops(fit));
     thi_fitted fitted = {0};
     thiele_status status = THIELE_OK;
     if (!probing && !saving) {
@@ -89,8 +90,8 @@ thiele_status thi_bfit_look(thi_bfit *fit)
         fit->next_probe = thi_seconds() + LOOK_EVERY * (thi_seconds() - began);
     }
     if (saving) {
-        THI_TRY(s->snapshot(s->snapshot_arg, &fitted));
-        fit->next_snapshot = thi_seconds() + s->every;
+        THI_TRY(s->snapshot.save(s->snapshot.arg, &fitted));
+        fit->next_snapshot = thi_seconds() + s->snapshot.every;
     }
 out:
     for (int q = 0; fitted.latent != NULL && q < fit->latents; q++) {

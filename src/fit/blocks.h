@@ -42,10 +42,7 @@ typedef struct thi_blocks_settings {
     bool anytime, gradient;   /* gradient: steps by the plain gradient (their equations 14, 17, 18), for comparison */
     double rho_0, tau, kappa; /* 0: no schedule */
     int64_t step_blocks;      /* blocks a step; default: so many that they have some 2,000 rows, at most 8 */
-    /* A complete fit at this moment, every `every` seconds at most; NULL: not wanted. */
-    thiele_status (*snapshot)(void *arg, thi_fitted *fitted);
-    void *snapshot_arg;
-    double every;
+    thi_snapshot snapshot;
 } thi_blocks_settings;
 
 typedef struct thi_blocks_result {

@@ -200,7 +200,7 @@ thiele_status thi_bfit_learn(thi_bfit *fit)
     while (!last) {
         last = count == P || (measured && next_count(fit, count) == count);
         THI_TRY(climb(fit, count, !measured, last, &own));
-        if (fit->settings->snapshot != NULL && !last) {
+        if (fit->settings->snapshot.save != NULL && !last) {
             THI_TRY(thi_bfit_show(fit));
         }
         measured = true;

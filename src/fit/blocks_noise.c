@@ -112,7 +112,7 @@ thiele_status thi_bfit_noise(thi_bfit *fit, thi_fitted *fitted)
     if (alone && told < ENOUGH && several) {
         THI_TRY(look(fit, false, &out, &told));
     }
-    THI_TRY(thi_predictive_choose(fit->problem.ctx, &out, fit->problem.spec, fit->problem.hypers, fitted->latent));
+    THI_TRY(thi_predictive_choose(fit->problem.ctx, &out, fit->problem.spec, fit->problem.hypers, 0, fitted->latent));
 out:
     thi_free(out.error2);
     thi_free(out.v);

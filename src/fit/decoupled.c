@@ -34,15 +34,12 @@ static int64_t given_or(int64_t given, int64_t standard)
 
 static thiele_status check(const thi_dfit *fit)
 {
-    if (fit->problem.spec->latents.count != 1) {
-        return thi_fail(fit->problem.ctx, THIELE_ERROR_ARGUMENT,
-                        "decoupled bases are for one latent function, and this likelihood has %d",
-                        fit->problem.spec->latents.count);
-    }
-    if (fit->settings->generalised && !thi_functions_may_stretch(fit->problem.spec->latents.kernel[0])) {
-        return thi_fail(fit->problem.ctx, THIELE_ERROR_ARGUMENT,
-                        "basis functions with length-scales of their own need one kernel se, matern12, matern32 or "
-                        "matern52 by itself");
+    for (int g = 0; g < fit->latents->groups && fit->settings->generalised; g++) {
+        if (!thi_functions_may_stretch(fit->latents->kernel[g])) {
+            return thi_fail(fit->problem.ctx, THIELE_ERROR_ARGUMENT,
+                            "basis functions with length-scales of their own need one kernel se, matern12, matern32 or "
+                            "matern52 by itself");
+        }
     }
     return THIELE_OK;
 }
@@ -82,7 +79,7 @@ static thiele_status choose_rate(thi_dfit *fit, int64_t steps, double *rate)
     memcpy(start, fit->vector.x, (size_t)fit->vector.whole * sizeof *start);
     for (int i = 0; i < RATE_COUNT; i++) {
         double last;
-        thiele_status tried = thi_dfit_steps(fit, RATES[i], steps, &last);
+        thiele_status tried = thi_dfit_steps(fit, RATES[i], steps, true, &last);
         if (tried != THIELE_OK && tried != THIELE_ERROR_NUMERIC) {
             THI_TRY(tried);
         }
@@ -133,7 +130,7 @@ static thiele_status take_steps(thi_dfit *fit)
         THI_TRY(choose_rate(fit, trial_steps(steps), &fit->result->rate));
     }
     thi_driver_phase(fit->problem.driver, "fit", steps);
-    THI_TRY(thi_dfit_steps(fit, fit->result->rate, steps, &last));
+    THI_TRY(thi_dfit_steps(fit, fit->result->rate, steps, false, &last));
 out:
     thi_budget_restore(fit->problem.driver, deadline);
     return status;
@@ -158,6 +155,9 @@ static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
     limit_alpha(fit);
     THI_TRY(thi_dfit_open(fit));
     THI_TRY(thi_dfit_first_beta(fit));
+    if (isfinite(fit->floor) && thi_dfit_due(fit)) {
+        THI_TRY(thi_dfit_save(fit, fit->floor));
+    }
     THI_TRY(take_steps(fit));
     fit->result->fit.stop = THIELE_STOP_ITERATIONS;
     if (sweeps > 0 && !thi_driver_stopped(fit->problem.driver)) {
@@ -168,15 +168,17 @@ static thiele_status run(thi_dfit *fit, thi_fitted *fitted)
         THI_TRY(status);
     }
     THI_TRY(thi_dfit_last(fit));
-    THI_TRY(pass->engine->freeze(pass->self, fit->problem.ctx, 0, fitted->latent));
+    for (int q = 0; q < fit->latents->count; q++) {
+        THI_TRY(pass->engine->freeze(pass->self, fit->problem.ctx, q, &fitted->latent[q]));
+    }
     fitted->value = pass->at.bound;
     fitted->jitter = pass->engine->jitter(pass->self);
     fit->result->alpha = fit->n_alpha;
     fit->result->beta = fit->n_beta;
-    fit->result->judged = fit->left_out.n >= FEWEST_JUDGES; /* else leave-one-out errors of all rows do */
-    if (fit->result->judged) {
-        THI_TRY(thi_predictive_choose(fit->problem.ctx, &fit->left_out, fit->problem.spec, fit->problem.hypers,
-                                      fitted->latent));
+    fit->result->judged = fit->held >= FEWEST_JUDGES; /* else leave-one-out errors of all rows do */
+    for (int q = 0; q < fit->latents->count && fit->result->judged; q++) {
+        THI_TRY(thi_predictive_choose(fit->problem.ctx, &fit->left_out[q], fit->problem.spec, fit->problem.hypers, q,
+                                      &fitted->latent[q]));
     }
 out:
     return status;
@@ -188,6 +190,7 @@ thiele_status thi_fit_decoupled(const thi_problem *problem, const thi_variationa
 {
     *result = (thi_decoupled_result){0};
     thi_dfit fit = {.problem = *problem,
+                    .latents = &problem->spec->latents,
                     .sparse = sparse,
                     .settings = settings,
                     .result = result,

@@ -56,6 +56,7 @@ typedef struct thi_decoupled_settings {
     bool learn_hypers;       /* by this bound, as always without sweeps; from where exploring led */
     int sweeps;              /* at most; default 10; negative: none */
     double rate;             /* gamma_0; default: chosen among 0.1, 0.01, 0.001 */
+    thi_snapshot snapshot;   /* the first when beta is there: with sweeps after the variational fit */
 } thi_decoupled_settings;
 
 typedef struct thi_decoupled_result {

@@ -1,8 +1,8 @@
 /*
- * The end of a decoupled fit. Orthogonal: a natural step of size 1 over all rows is the optimum of the sites given the
- * mean's other part with Gaussian noise, and near it else; it takes the noise of the batches out of q. Where there are
- * many rows a part of them joins what the last batches left, each weighed by its rows. After sweeps of Gaussian noise
- * the sites are there already.
+ * Snapshots, and the end of a decoupled fit. Orthogonal: a natural step of size 1 over all rows is the optimum of the
+ * sites given the mean's other part with Gaussian noise, and near it else; it takes the noise of the batches out of q.
+ * Where there are many rows a part of them joins what the last batches left, each weighed by its rows. After sweeps of
+ * Gaussian noise the sites are there already.
  */
 #include <math.h>
 #include <string.h>
@@ -12,6 +12,34 @@
 enum { BATCHES = 64, STEPS = 5 };
 /* Nats a row: a step that gains less is the last one. */
 static const double TOLERANCE = 1e-6;
+
+bool thi_dfit_due(const thi_dfit *fit)
+{
+    return fit->settings->snapshot.save != NULL && thi_seconds() >= fit->next_snapshot;
+}
+
+thiele_status thi_dfit_save(thi_dfit *fit, double value)
+{
+    const thi_snapshot *snapshot = &fit->settings->snapshot;
+    const thi_pass *pass = &fit->pass;
+    int Q = fit->latents->count;
+    thi_fitted fitted = {.value = value};
+    thiele_status status;
+    THI_TRY(thi_alloc(fit->problem.ctx, &fitted.latent, (size_t)Q, sizeof *fitted.latent));
+    THI_TRY(thi_dfit_ready(fit));
+    fitted.jitter = pass->engine->jitter(pass->self);
+    for (int q = 0; q < Q; q++) {
+        THI_TRY(pass->engine->freeze(pass->self, fit->problem.ctx, q, &fitted.latent[q]));
+    }
+    THI_TRY(snapshot->save(snapshot->arg, &fitted));
+    fit->next_snapshot = thi_seconds() + snapshot->every;
+out:
+    for (int q = 0; fitted.latent != NULL && q < Q; q++) {
+        thi_predictor_clear(&fitted.latent[q]);
+    }
+    thi_free(fitted.latent);
+    return status;
+}
 
 /* The bound over the first batches of the next epoch, as many as there is time for; *rows of them. */
 static thiele_status pass(thi_dfit *fit, int64_t from, int64_t count, bool pull, int64_t *rows)
@@ -43,9 +71,11 @@ static void step(thi_dfit *fit, int64_t rows, double rho)
 {
     double weight = (double)fit->problem.source->n / (double)rows;
     memcpy(fit->vector.before, fit->vector.x, (size_t)fit->vector.whole * sizeof *fit->vector.x);
-    thi_natural before = thi_dfit_sites(fit, fit->vector.before);
     thi_dfit_step(fit, 1.0);
-    thi_natural_mix(&fit->vector.sites, rho * weight, &before, 1.0 - rho);
+    for (int q = 0; q < fit->latents->count; q++) {
+        thi_natural now = thi_dfit_sites(fit, fit->vector.x, q), before = thi_dfit_sites(fit, fit->vector.before, q);
+        thi_natural_mix(&now, rho * weight, &before, 1.0 - rho);
+    }
 }
 
 /* How far a step over so many rows should go: the sites are an average over the batches so far. */
@@ -61,14 +91,15 @@ double thi_dfit_last_flops(const thi_dfit *fit)
 {
     double rows = fmin((double)fit->problem.source->n, (double)BATCHES * (double)fit->batches.largest);
     double covariance = 2.0 * fit->problem.source->dims + 40.0, M = (double)fit->n_alpha, Mb = (double)fit->n_beta;
-    return 2.0 * rows * (M * covariance + 4.0 * Mb * Mb) + M * M * covariance;
+    double groups = fit->latents->groups;
+    return 2.0 * rows * (groups * M * covariance + 4.0 * fit->latents->count * Mb * Mb) + groups * M * M * covariance;
 }
 
 thiele_status thi_dfit_last(thi_dfit *fit)
 {
     int64_t epoch = fit->batches.per_epoch, from = (fit->result->fit.iterations + epoch - 1) / epoch * epoch;
     int64_t count = epoch < BATCHES ? epoch : BATCHES, rows;
-    bool sites = fit->orthogonal && fit->n_beta > 0 && fit->left_out.n == 0;
+    bool sites = fit->orthogonal && fit->n_beta > 0 && fit->held == 0;
     int steps = count == epoch ? STEPS : 1;
     thiele_status status;
     thi_driver_phase(fit->problem.driver, "end", 1 + (sites ? steps : 0));

@@ -41,16 +41,18 @@ static double lend_time(const thi_dfit *fit)
     return isinf(rest) ? driver->deadline : thi_budget_keep(driver, fmin(rest, fmax(0.75 * rest, wanted)));
 }
 
-/* Hyperparameters and beta by a variational fit, which may have been given inducing inputs of its own. */
+/*
+ * Hyperparameters and beta by a variational fit, which may have been given inducing inputs of its own. Where values are
+ * given it is for q alone: sweeps see the variances of f, and products of functions have no slope where all are zero.
+ */
 static thiele_status variational_first(thi_dfit *fit)
 {
     thi_variational_settings settings = *fit->sparse;
     thi_variational_result result;
-    thi_predictor latent = {0};
-    thi_fitted fitted = {.latent = &latent};
     thiele_status status;
     if (fit->settings->beta == 0) {
-        int64_t affordable = thi_most(FEWEST_BETA, thi_first_inducing(fit->problem.driver, fit->problem.source, 1));
+        int64_t affordable =
+            thi_most(FEWEST_BETA, thi_first_inducing(fit->problem.driver, fit->problem.source, fit->latents->count));
         fit->most_beta = affordable < fit->most_beta ? affordable : fit->most_beta;
     }
     double deadline = lend_time(fit);
@@ -59,15 +61,13 @@ static thiele_status variational_first(thi_dfit *fit)
     settings.batch = fit->settings->batch;
     settings.rate = 0.0;
     settings.explored = &fit->explored;
+    THI_TRY(thi_alloc(fit->problem.ctx, &fit->found, (size_t)fit->latents->count, sizeof *fit->found));
+    thi_fitted fitted = {.latent = fit->found};
     THI_TRY(thi_fit_variational(&fit->problem, &settings, &result, &fitted));
     fit->result->fit.evaluations += result.fit.evaluations;
-    thi_predictor_clear(&fit->found);
-    fit->found = latent;
     fit->floor = fitted.value;
-    latent = (thi_predictor){0};
 out:
     thi_budget_restore(fit->problem.driver, deadline);
-    thi_predictor_clear(&latent);
     return status;
 }
 
@@ -79,27 +79,43 @@ static thiele_status explore(thi_dfit *fit, const thi_objective *objective)
 thiele_status thi_dfit_first_values(thi_dfit *fit)
 {
     const thi_objective *objective = fit->problem.hypers->noise >= 0 ? &thi_objective_exact : &thi_objective_dense;
+    bool gaussian = thi_pass_is_tight(fit->problem.spec, &thi_engine_decoupled);
+    bool sweeps = thi_dfit_only_fills(fit) && fit->orthogonal && fit->most_beta > 0;
     if (fit->sparse->condition) {
-        return THIELE_OK;
+        return sweeps && !gaussian ? variational_first(fit) : THIELE_OK;
     }
     if (fit->settings->median) {
         return median_trick(fit);
     }
-    if (thi_dfit_only_fills(fit) && fit->orthogonal && fit->most_beta > 0) {
-        return variational_first(fit);
-    }
-    return explore(fit, objective);
+    return sweeps ? variational_first(fit) : explore(fit, objective);
 }
 
 /* What the variational fit knew is not forgotten. */
 static thiele_status first_sites(thi_dfit *fit)
 {
-    thiele_status status = thi_online_prepare(&fit->found, fit->problem.ctx);
-    if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(fit->problem.ctx);
-        return THIELE_OK;
+    thiele_status status = THIELE_OK;
+    for (int q = 0; q < fit->latents->count && status == THIELE_OK; q++) {
+        thi_natural sites = thi_dfit_sites(fit, fit->vector.x, q);
+        status = thi_online_prepare(&fit->found[q], fit->problem.ctx);
+        if (status == THIELE_OK) {
+            status = thi_online_sites(&fit->found[q], fit->problem.ctx, NULL, &sites);
+        } else if (status == THIELE_ERROR_NUMERIC) {
+            thi_recover(fit->problem.ctx);
+            status = THIELE_OK;
+        }
     }
-    return status == THIELE_OK ? thi_online_sites(&fit->found, fit->problem.ctx, NULL, &fit->vector.sites) : status;
+    return status;
+}
+
+/* The bases of the variational fit, one a group, in one piece. */
+static thiele_status found_basis(const thi_dfit *fit, double **Z)
+{
+    int64_t each = fit->found[0].n * fit->problem.source->dims;
+    thiele_status status = thi_alloc(fit->problem.ctx, Z, (size_t)(each * fit->latents->groups), sizeof **Z);
+    for (int g = 0; status == THIELE_OK && g < fit->latents->groups; g++) {
+        memcpy(*Z + g * each, fit->found[thi_dfit_first(fit, g)].basis, (size_t)each * sizeof **Z);
+    }
+    return status;
 }
 
 thiele_status thi_dfit_first_beta(thi_dfit *fit)
@@ -110,12 +126,16 @@ thiele_status thi_dfit_first_beta(thi_dfit *fit)
     if (!fit->orthogonal || fit->most_beta == 0 || fit->settings->shared) {
         return THIELE_OK;
     }
-    if (fit->found.n > 0 && fit->found.n <= fit->most_beta) {
-        THI_TRY(thi_dfit_add(fit, false, fit->found.n, fit->found.basis));
-        return first_sites(fit);
+    int64_t D = fit->problem.source->dims;
+    if (fit->found != NULL && fit->found[0].n > 0 && fit->found[0].n <= fit->most_beta) {
+        THI_TRY(found_basis(fit, &Z));
+        THI_TRY(thi_dfit_add(fit, false, fit->found[0].n, Z, fit->found[0].n * D));
+        THI_TRY(first_sites(fit));
+        goto out;
     }
     THI_TRY(thi_first_basis(&fit->problem, fit->sparse, fit->most_beta, &Z, &M, NULL));
-    THI_TRY(thi_dfit_add(fit, false, thi_least(M, fit->most_beta), Z));
+    THI_TRY(thi_dfit_add(fit, false, thi_least(M, fit->most_beta), Z,
+                         fit->sparse->Z != NULL && fit->sparse->all_Z ? M * D : 0));
 out:
     thi_free(Z);
     return status;

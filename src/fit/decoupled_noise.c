@@ -17,22 +17,37 @@ static const double TWO_PI = 6.283185307179586;
 /* The noise is searched within so many e-folds below the mean square of errors and what beta leaves. */
 static const double DEEPEST = 24.0;
 
-thiele_status thi_dcover_open(thi_dcover *cover, const thi_dfit *fit, int64_t n, double weight)
+thi_hyper *thi_dfit_noise(const thi_dfit *fit, int target)
 {
+    const thi_hypers *hypers = fit->problem.hypers;
+    return &hypers->hyper[hypers->first[hypers->groups] + target];
+}
+
+thiele_status thi_dcover_open(thi_dcover *cover, const thi_dfit *fit, const thi_rows *rows, double weight)
+{
+    thiele_context *ctx = fit->problem.ctx;
     thiele_status status;
-    cover->n = n;
+    cover->n = rows->n;
+    cover->y = rows->y;
     cover->weight = weight;
-    THI_TRY(thi_alloc(fit->problem.ctx, &cover->r, (size_t)n, sizeof *cover->r));
-    THI_TRY(thi_natural_open(&cover->sum, fit->problem.ctx, fit->n_beta));
-    THI_TRY(thi_matrix_alloc(&cover->work, fit->problem.ctx, fit->n_beta, fit->n_beta));
+    cover->latents = fit->latents->count;
+    THI_TRY(thi_alloc(ctx, &cover->r, (size_t)(rows->n * cover->latents), sizeof *cover->r));
+    THI_TRY(thi_alloc(ctx, &cover->sum, (size_t)cover->latents, sizeof *cover->sum));
+    for (int q = 0; q < cover->latents; q++) {
+        THI_TRY(thi_natural_open(&cover->sum[q], ctx, fit->n_beta));
+    }
+    THI_TRY(thi_matrix_alloc(&cover->work, ctx, fit->n_beta, fit->n_beta));
 out:
     return status;
 }
 
 void thi_dcover_close(thi_dcover *cover)
 {
+    for (int q = 0; cover->sum != NULL && q < cover->latents; q++) {
+        thi_natural_close(&cover->sum[q]);
+    }
     thi_free(cover->r);
-    thi_natural_close(&cover->sum);
+    thi_free(cover->sum);
     thi_free(cover->work.data);
     *cover = (thi_dcover){0};
 }
@@ -41,28 +56,32 @@ void thi_dcover_close(thi_dcover *cover)
 thiele_status thi_dcover_add(thi_dcover *cover, const thi_dfit *fit, int64_t first, int64_t count)
 {
     const thi_pass *pass = &fit->pass;
-    pass->engine->residual(pass->self, cover->r + first);
-    for (int64_t i = 0; i < count; i++) {
+    int64_t at = first * cover->latents;
+    pass->engine->residual(pass->self, cover->r + at);
+    for (int64_t i = 0; i < count * cover->latents; i++) {
         pass->g[i] = 0.0;
-        pass->h[i] = -0.5 * cover->weight;
+        pass->h[i] = isnan(cover->y[at + i]) ? 0.0 : -0.5 * cover->weight;
     }
     return pass->engine->pull(pass->self, fit->problem.ctx, pass->g, pass->h, NULL);
 }
 
 void thi_dcover_end(thi_dcover *cover, thi_dfit *fit)
 {
-    if (fit->n_beta > 0) {
-        thi_pass_step(&fit->pass, 1.0, &(thi_decoupled_q){.factor = cover->sum.T, .t = cover->sum.t});
+    if (fit->n_beta == 0) {
+        return;
+    }
+    for (int g = 0; g < fit->latents->groups; g++) {
+        thi_decoupled_step(thi_decoupled_group(fit->pass.self, g), 1.0, cover->sum + thi_dfit_first(fit, g));
     }
 }
 
 /* *lost: infinite where I + G/s2 cannot be factored. */
-static thiele_status lost_at(const thi_dcover *cover, const thi_dfit *fit, double s2, double *lost)
+static thiele_status lost_at(const thi_dcover *cover, const thi_dfit *fit, int q, double s2, double *lost)
 {
-    thi_matrix G = cover->sum.T, work = cover->work;
+    thi_matrix G = cover->sum[q].T, work = cover->work;
     double sum = 0.0;
-    for (int64_t i = 0; i < cover->n; i++) {
-        sum += log1p(cover->r[i] / s2);
+    for (int64_t i = q; i < cover->n * cover->latents; i += cover->latents) {
+        sum += isnan(cover->y[i]) ? 0.0 : log1p(cover->r[i] / s2);
     }
     *lost = 0.5 * cover->weight * sum;
     if (G.rows == 0) {
@@ -85,13 +104,21 @@ static thiele_status lost_at(const thi_dcover *cover, const thi_dfit *fit, doubl
 
 thiele_status thi_dcover_look(thi_dcover *cover, const thi_dfit *fit)
 {
-    return lost_at(cover, fit, fit->problem.spec->lik->value[0], &cover->lost);
+    thiele_status status = THIELE_OK;
+    cover->lost = 0.0;
+    for (int q = 0; q < cover->latents && status == THIELE_OK; q++) {
+        double lost = 0.0;
+        status = lost_at(cover, fit, q, fit->problem.spec->lik->value[q], &lost);
+        cover->lost += lost;
+    }
+    return status;
 }
 
 typedef struct profile {
     const thi_dcover *cover;
     const thi_dfit *fit;
-    double squares; /* weighted */
+    int target;
+    double rows, squares; /* weighted */
 } profile;
 
 /* F, and log p(noise), at a value of the hyperparameter, which it then has. */
@@ -99,37 +126,47 @@ static thiele_status value_at(void *arg, double x, double *value)
 {
     const profile *p = arg;
     thi_hypers *hypers = p->fit->problem.hypers;
-    hypers->hyper[hypers->noise].value = x;
-    double s2 = thi_hyper_number(&hypers->hyper[hypers->noise]), lost;
-    double rows = p->cover->weight * (double)p->cover->n, *unused = p->fit->pass.hyper_bar;
-    thiele_status status = lost_at(p->cover, p->fit, s2, &lost);
+    thi_hyper *noise = thi_dfit_noise(p->fit, p->target);
+    noise->value = x;
+    double s2 = thi_hyper_number(noise), lost, *unused = p->fit->pass.hyper_bar;
+    thiele_status status = lost_at(p->cover, p->fit, p->target, s2, &lost);
     memset(unused, 0, (size_t)hypers->count * sizeof *unused);
-    *value = -0.5 * (rows * log(TWO_PI * s2) + p->squares / s2) - lost + thi_hypers_log_prior(hypers, unused);
+    *value = -0.5 * (p->rows * log(TWO_PI * s2) + p->squares / s2) - lost + thi_hypers_log_prior(hypers, unused);
     return status;
 }
 
-thiele_status thi_dcover_profile(thi_dcover *cover, thi_dfit *fit, double squares)
+static thiele_status profile_one(const thi_dcover *cover, const thi_dfit *fit, int target, double squares)
+{
+    thi_hyper *noise = thi_dfit_noise(fit, target);
+    profile p = {cover, fit, target, 0.0, cover->weight * squares};
+    double low, high, best = noise->value, left = 0.0, count = 0.0;
+    if (noise->fixed) {
+        return THIELE_OK;
+    }
+    for (int64_t i = target; i < cover->n * cover->latents; i += cover->latents) {
+        left += isnan(cover->y[i]) ? 0.0 : cover->r[i];
+        count += !isnan(cover->y[i]);
+    }
+    p.rows = cover->weight * count;
+    thi_hyper_limits(noise, fit->vector.base[noise - fit->problem.hypers->hyper], &low, &high);
+    high = fmax(best, fmin(high, log((squares + left) / fmax(count, 1.0) + thi_hyper_number(noise)) + 1.0));
+    low = fmin(best, fmax(low, high - DEEPEST));
+    thiele_status status = thi_scalar_search(value_at, &p, low, high, &best);
+    noise->value = best;
+    return status;
+}
+
+thiele_status thi_dcover_profile(thi_dcover *cover, thi_dfit *fit, const double *squares)
 {
     thi_hypers *hypers = fit->problem.hypers;
-    thi_hyper *noise = hypers->noise >= 0 ? &hypers->hyper[hypers->noise] : NULL;
-    profile p = {cover, fit, cover->weight * squares};
-    double low, high, best, left = 0.0;
     thiele_status status = THIELE_OK;
-    if (noise != NULL && !noise->fixed && !fit->sparse->condition && fit->sparse->iterations >= 0) {
-        for (int64_t i = 0; i < cover->n; i++) {
-            left += cover->r[i];
-        }
-        best = noise->value;
-        thi_hyper_limits(noise, fit->vector.base[hypers->noise], &low, &high);
-        high = fmax(best, fmin(high, log((squares + left) / (double)cover->n + thi_hyper_number(noise)) + 1.0));
-        low = fmin(best, fmax(low, high - DEEPEST));
-        THI_TRY(thi_scalar_search(value_at, &p, low, high, &best));
-        noise->value = best;
-        if (fit->learn) {
-            thi_hypers_pack(hypers, thi_dfit_part(fit, THI_DPART_HYPER));
-        }
-        THI_TRY(thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec));
+    for (int q = 0; q < cover->latents && !fit->sparse->condition && fit->sparse->iterations >= 0; q++) {
+        THI_TRY(profile_one(cover, fit, q, squares[q]));
     }
+    if (fit->learn) {
+        thi_hypers_pack(hypers, thi_dfit_part(fit, THI_DPART_HYPER));
+    }
+    THI_TRY(thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec));
     THI_TRY(thi_dcover_look(cover, fit));
 out:
     return status;

@@ -26,41 +26,53 @@ static thi_decoupled_columns draw_columns(thi_dfit *fit, int64_t t)
     return (thi_decoupled_columns){count, fit->column};
 }
 
-static thi_decoupled_bar make_bar(thi_dfit *fit, thi_wanted wanted)
+/* Where the adjoint of a part of a latent or group goes, unless it is not wanted. */
+static double *bar_of(const thi_dfit *fit, int part, int which, bool wanted)
+{
+    return wanted ? fit->vector.bar + (thi_dfit_of(fit, part, which) - fit->vector.x) : NULL;
+}
+
+static void make_bars(thi_dfit *fit, thi_wanted wanted)
 {
     bool points = wanted.prior && fit->settings->learn_basis, general = points && fit->settings->generalised;
-    double *bar = fit->vector.bar;
-    const int64_t *first = fit->vector.first;
-    bool hypers = wanted.prior && fit->learn;
-    thi_decoupled_bar out = {.theta = hypers ? fit->pass.hyper_bar : NULL,
-                             .mean =
-                                 hypers ? fit->pass.hyper_bar + fit->problem.spec->latents.kernel[0]->parameters : NULL,
-                             .a = wanted.q ? bar + first[THI_DPART_A] : NULL,
-                             .alpha = points ? bar + first[THI_DPART_ALPHA] : NULL,
-                             .log_c_alpha = general ? bar + first[THI_DPART_C_ALPHA] : NULL,
-                             .beta = points ? bar + first[THI_DPART_BETA] : NULL,
-                             .log_c_beta = general ? bar + first[THI_DPART_C_BETA] : NULL};
-    if (wanted.q && !fit->orthogonal) {
-        out.L = thi_matrix_view(bar + first[THI_DPART_L], fit->n_beta, fit->n_beta, fit->most_beta);
+    bool L = wanted.q && !fit->orthogonal;
+    for (int q = 0; q < fit->latents->count && L; q++) {
+        fit->vector.L_bar[q] =
+            thi_matrix_view(bar_of(fit, THI_DPART_L, q, true), fit->n_beta, fit->n_beta, fit->most_beta);
     }
-    return out;
+    for (int g = 0; g < fit->latents->groups; g++) {
+        double *theta = wanted.prior && fit->learn ? fit->pass.hyper_bar + fit->problem.hypers->first[g] : NULL;
+        int latent = thi_dfit_first(fit, g);
+        thi_matrix a = fit->q[g].a;
+        a.data = bar_of(fit, THI_DPART_A, latent, wanted.q);
+        fit->bar[g] = (thi_decoupled_bar){.theta = theta,
+                                          .mean = theta != NULL ? theta + fit->latents->kernel[g]->parameters : NULL,
+                                          .a = a,
+                                          .alpha = bar_of(fit, THI_DPART_ALPHA, g, points),
+                                          .log_c_alpha = bar_of(fit, THI_DPART_C_ALPHA, g, general),
+                                          .beta = bar_of(fit, THI_DPART_BETA, g, points),
+                                          .log_c_beta = bar_of(fit, THI_DPART_C_BETA, g, general),
+                                          .L = L ? fit->vector.L_bar + latent : NULL};
+    }
 }
 
 thiele_status thi_dfit_ready(thi_dfit *fit)
 {
-    thi_decoupled_q q = thi_dfit_q(fit);
-    return thi_pass_ready(&fit->pass, &q);
+    return thi_pass_ready(&fit->pass, thi_dfit_q(fit));
 }
 
 thiele_status thi_dfit_begin(thi_dfit *fit, int64_t t, thi_wanted wanted)
 {
-    thi_decoupled_q q = thi_dfit_q(fit);
+    const thi_decoupled_q *q = thi_dfit_q(fit);
     if (isnan(fit->kl_alpha)) {
-        q.columns = draw_columns(fit, t);
+        thi_decoupled_columns columns = draw_columns(fit, t);
+        for (int g = 0; g < fit->latents->groups; g++) {
+            fit->q[g].columns = columns;
+        }
     }
     memset(fit->vector.bar, 0, (size_t)fit->vector.size * sizeof *fit->vector.bar);
-    fit->bar = make_bar(fit, wanted);
-    return thi_pass_begin(&fit->pass, &q, wanted.q || wanted.prior ? &fit->bar : NULL);
+    make_bars(fit, wanted);
+    return thi_pass_begin(&fit->pass, q, wanted.q || wanted.prior ? fit->bar : NULL);
 }
 
 thiele_status thi_dfit_rows(thi_dfit *fit, int64_t t, double weight, thi_wanted wanted)
@@ -83,8 +95,20 @@ thiele_status thi_dfit_end(thi_dfit *fit)
 
 void thi_dfit_step(thi_dfit *fit, double rho)
 {
-    thi_decoupled_q q = thi_dfit_q(fit);
-    thi_pass_step(&fit->pass, rho, &q);
+    thi_pass_step(&fit->pass, rho, thi_dfit_q(fit));
+}
+
+/* The KL of all groups by some columns of K_alpha, or none. */
+static thiele_status divergence(thi_dfit *fit, const thi_decoupled_columns *columns, double *kl)
+{
+    thiele_status status = THIELE_OK;
+    *kl = 0.0;
+    for (int g = 0; g < fit->latents->groups && status == THIELE_OK; g++) {
+        double own = 0.0;
+        status = thi_decoupled_end(thi_decoupled_group(fit->pass.self, g), fit->problem.ctx, columns, &own, NULL);
+        *kl += own;
+    }
+    return status;
 }
 
 thiele_status thi_dfit_know_kl(thi_dfit *fit)
@@ -92,14 +116,13 @@ thiele_status thi_dfit_know_kl(thi_dfit *fit)
     double beta, kl, sum = 0.0;
     int64_t done = 0;
     thiele_status status;
-    THI_TRY(thi_decoupled_end(fit->pass.self, fit->problem.ctx, &(thi_decoupled_columns){0}, &beta, NULL));
+    THI_TRY(divergence(fit, &(thi_decoupled_columns){0}, &beta));
     while (done < fit->n_alpha && (done == 0 || !thi_driver_stopped(fit->problem.driver))) {
         int64_t left = fit->n_alpha - done, count = left < fit->columns ? left : fit->columns;
         for (int64_t i = 0; i < count; i++) {
             fit->column[i] = done + i;
         }
-        THI_TRY(thi_decoupled_end(fit->pass.self, fit->problem.ctx, &(thi_decoupled_columns){count, fit->column}, &kl,
-                                  NULL));
+        THI_TRY(divergence(fit, &(thi_decoupled_columns){count, fit->column}, &kl));
         sum += (double)count * (kl - beta);
         done += count;
     }

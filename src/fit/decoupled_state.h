@@ -13,29 +13,31 @@
 /* Exponent of rho = (8 + t)^-kappa, as the variational fit has it. */
 #define THI_DECOUPLED_DECAY 0.51
 
-/* Parts of the optimiser's vector: each has room for the largest bases. */
+/* Parts of the optimiser's vector: each has room for the largest bases, one latent or group after the other. */
 enum {
-    THI_DPART_A,
-    THI_DPART_L,     /* plain: M_beta x M_beta */
+    THI_DPART_A,     /* of each latent */
+    THI_DPART_L,     /* plain: M_beta x M_beta of each latent */
     THI_DPART_HYPER, /* the free ones */
-    THI_DPART_ALPHA, /* points, where they are learned; then log c */
+    THI_DPART_ALPHA, /* of each group: points, where they are learned; then log c */
     THI_DPART_C_ALPHA,
     THI_DPART_BETA,
     THI_DPART_C_BETA,
     THI_DPARTS
 };
 
-/* Everything that a step moves, in one piece: x, then T, t of the sites. Bases that are not learned are moved by no
- * step. */
+/* Everything that a step moves, in one piece: x, then T, t of the sites of each latent. Bases that are not learned are
+ * moved by no step. */
 typedef struct thi_dfit_vector {
     int64_t first[THI_DPARTS + 1];
     int64_t size;  /* of x */
     int64_t whole; /* of x, T and t */
     double *x;
-    thi_natural sites; /* orthogonal: of all functions that there may be; a view */
-    double *bar;       /* of x */
+    thi_natural
+        *sites;  /* of each latent and all functions that there may be: views; plain: T is L, of those there are */
+    double *bar; /* of x */
+    thi_matrix *L_bar; /* plain: of each latent; views */
     double *before;    /* all of it before the last step */
-    double *scale_a;   /* k of each function with itself: Jacobi */
+    double *scale_a;   /* k of each function with itself, of each group: Jacobi */
     double *scale_L;
     double *base; /* first guesses of the hyperparameters */
 } thi_dfit_vector;
@@ -45,21 +47,27 @@ typedef struct thi_dfit {
     const thi_variational_settings *sparse;
     const thi_decoupled_settings *settings;
     thi_decoupled_result *result;
-    bool learn;          /* hyperparameters */
-    thi_predictor found; /* by a variational fit: its basis is beta, and its q the first one; n = 0: there was none */
+    const thi_latents *latents;
+    bool learn; /* hyperparameters */
+    /* Of each latent, by a variational fit: its basis is beta, and its q the first one; NULL, or n = 0: there was none.
+     */
+    thi_predictor *found;
     bool orthogonal;
-    int64_t most_alpha, most_beta; /* the limits */
+    int64_t most_alpha, most_beta; /* the limits, for each group */
     int64_t n_alpha, n_beta;       /* functions so far */
     int64_t added, columns;
     thi_dfit_vector vector;
     int64_t *column; /* of K_alpha */
     thi_pass pass;
-    thi_decoupled_bar bar; /* of the present evaluation */
+    thi_decoupled_q *q;     /* of each group */
+    thi_decoupled_bar *bar; /* the same, of the present evaluation */
     thi_batches batches;
-    thi_starts explored;   /* values by exact regression on some rows, where a variational fit found others */
-    double floor;          /* the bound of the variational fit that this one began with; -infinity: there was none */
-    thi_left_out left_out; /* rows as predictions without them see them; n = 0: none */
-    double kl_alpha;       /* the quadratic term of the KL where it is known: a holds still; NaN: it is estimated */
+    thi_starts explored;    /* values by exact regression on some rows, where a variational fit found others */
+    double floor;           /* the bound of the variational fit that this one began with; -infinity: there was none */
+    int64_t held;           /* rows that were left out; 0: none */
+    thi_left_out *left_out; /* of each latent: those rows as predictions without them see them */
+    double next_snapshot;   /* seconds */
+    double kl_alpha;        /* the quadratic term of the KL where it is known: a holds still; NaN: it is estimated */
 } thi_dfit;
 
 /* --- decoupled_init.c --- */
@@ -76,11 +84,17 @@ thiele_status thi_dfit_first_beta(thi_dfit *fit);
 thiele_status thi_dfit_open(thi_dfit *fit);
 void thi_dfit_close(thi_dfit *fit);
 double *thi_dfit_part(thi_dfit *fit, int part);
-/* The sites of a vector, or of a copy of all of it. */
-thi_natural thi_dfit_sites(const thi_dfit *fit, double *whole);
-thi_decoupled_q thi_dfit_q(thi_dfit *fit);
-/* Adds `count` functions at the columns of X to alpha, or to beta. */
-thiele_status thi_dfit_add(thi_dfit *fit, bool alpha, int64_t count, const double *X);
+/* A part of a latent, or of a group. */
+double *thi_dfit_of(const thi_dfit *fit, int part, int which);
+/* The sites of a latent in a vector, or in a copy of all of it. */
+thi_natural thi_dfit_sites(const thi_dfit *fit, double *whole, int latent);
+/* fit->q, at the present bases. */
+const thi_decoupled_q *thi_dfit_q(thi_dfit *fit);
+/* The first latent of a group, which the others follow; of the group after the last one: how many there are. */
+int thi_dfit_first(const thi_dfit *fit, int group);
+/* Adds `count` functions to alpha, or to beta: at the columns of X, which of each group are `stride` numbers further.
+ */
+thiele_status thi_dfit_add(thi_dfit *fit, bool alpha, int64_t count, const double *X, int64_t stride);
 /* Hands the hyperparameters of x to kernels and likelihood, confined to where they may be. */
 thiele_status thi_dfit_apply(thi_dfit *fit);
 
@@ -104,9 +118,15 @@ thiele_status thi_dfit_know_kl(thi_dfit *fit);
 /* All of it for the rows at hand, which stand for all. */
 thiele_status thi_dfit_evaluate(thi_dfit *fit, int64_t t, thi_wanted wanted);
 
+/* --- decoupled_finish.c --- */
+/* Whether a snapshot is due; then one of the present q, whose bound is about `value`. The engine begins anew. */
+bool thi_dfit_due(const thi_dfit *fit);
+thiele_status thi_dfit_save(thi_dfit *fit, double value);
+
 /* --- decoupled_steps.c --- */
-/* Steps with the rate gamma_0, from t = 0 on; *last: the mean bound of the last quarter of them. */
-thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *last);
+/* Steps with the rate gamma_0, from t = 0 on; *last: the mean bound of the last quarter of them. trial: they are taken
+ * back. */
+thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, bool trial, double *last);
 /* --- decoupled_sweeps.c --- */
 /* Weights of the mean at their optimum, by blocks of functions; hyperparameters on the way to those explored. */
 thiele_status thi_dfit_sweeps(thi_dfit *fit, int sweeps);

@@ -20,6 +20,7 @@ typedef struct loop {
     double rate, caution;
     int failures;
     double smooth; /* running average of the bound */
+    bool trial;    /* of a rate */
 } loop;
 
 static double rho_of(const loop *l)
@@ -35,28 +36,34 @@ static thiele_status grow(thi_dfit *fit)
     int64_t alpha = thi_least(n - from, thi_least(fit->added, fit->most_alpha - fit->n_alpha));
     thiele_status status = THIELE_OK;
     if (beta > 0) {
-        THI_TRY(thi_dfit_add(fit, false, beta, fit->pass.rows.X));
+        THI_TRY(thi_dfit_add(fit, false, beta, fit->pass.rows.X, 0));
     }
     if (alpha > 0) {
-        THI_TRY(thi_dfit_add(fit, true, alpha, fit->pass.rows.X + from * D));
+        THI_TRY(thi_dfit_add(fit, true, alpha, fit->pass.rows.X + from * D, 0));
     }
 out:
     return status;
 }
 
+/* Numbers from `at` on that a step has moved, each by one over its scale instead. */
+static void shorten(thi_dfit *fit, double *at, int64_t n, const double *scale)
+{
+    const double *before = fit->vector.before + (at - fit->vector.x);
+    for (int64_t i = 0; i < n; i++) {
+        at[i] = before[i] + (at[i] - before[i]) / scale[i];
+    }
+}
+
 /* Adam's step of a and L in the coordinates of the preconditioner. */
 static void precondition(thi_dfit *fit)
 {
-    const int64_t *first = fit->vector.first;
-    double *x = fit->vector.x;
-    for (int64_t i = 0; i < fit->n_alpha; i++) {
-        int64_t at = first[THI_DPART_A] + i;
-        x[at] = fit->vector.before[at] + (x[at] - fit->vector.before[at]) / fit->vector.scale_a[i];
-    }
-    for (int64_t j = 0; j < fit->n_beta && !fit->orthogonal; j++) {
-        for (int64_t i = j; i < fit->n_beta; i++) {
-            int64_t at = first[THI_DPART_L] + i + j * fit->most_beta;
-            x[at] = fit->vector.before[at] + (x[at] - fit->vector.before[at]) / fit->vector.scale_L[i];
+    for (int q = 0; q < fit->latents->count; q++) {
+        int group = fit->latents->group[q];
+        const double *scale_L = fit->vector.scale_L + group * fit->most_beta;
+        shorten(fit, thi_dfit_of(fit, THI_DPART_A, q), fit->n_alpha, fit->vector.scale_a + group * fit->most_alpha);
+        for (int64_t j = 0; j < fit->n_beta && !fit->orthogonal; j++) {
+            double *column = thi_dfit_of(fit, THI_DPART_L, q) + j * fit->most_beta;
+            shorten(fit, column + j, fit->n_beta - j, scale_L + j);
         }
     }
 }
@@ -129,6 +136,9 @@ static thiele_status step(loop *l)
         report(l);
         status = move(l, prior);
     }
+    if (status == THIELE_OK && !l->trial && thi_dfit_due(fit)) {
+        status = thi_dfit_save(fit, l->smooth);
+    }
     if (status == THIELE_ERROR_NUMERIC && l->t > 0 && l->failures < FAILURES) {
         status = take_back(l);
     }
@@ -136,12 +146,12 @@ out:
     return status;
 }
 
-static thiele_status loop_open(loop *l, thi_dfit *fit, double rate)
+static thiele_status loop_open(loop *l, thi_dfit *fit, double rate, bool trial)
 {
     int64_t length[THI_DPARTS];
     thi_schedule schedule;
     thiele_status status;
-    *l = (loop){.fit = fit, .rate = rate, .caution = 1.0};
+    *l = (loop){.fit = fit, .rate = rate, .caution = 1.0, .trial = trial};
     for (int p = 0; p < THI_DPARTS; p++) {
         length[p] = fit->vector.first[p + 1] - fit->vector.first[p];
     }
@@ -151,12 +161,12 @@ out:
     return status;
 }
 
-thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, double *last)
+thiele_status thi_dfit_steps(thi_dfit *fit, double rate, int64_t steps, bool trial, double *last)
 {
     loop l;
     double sum = 0.0, count = 0.0;
     thiele_status status;
-    THI_TRY(loop_open(&l, fit, rate));
+    THI_TRY(loop_open(&l, fit, rate, trial));
     /* One step at least: without any there is no model. */
     for (; l.t < steps && (l.t == 0 || !thi_driver_stopped(fit->problem.driver)); l.t++) {
         THI_TRY(step(&l));

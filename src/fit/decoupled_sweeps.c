@@ -1,17 +1,6 @@
 /*
- * The weights of a decoupled mean by blocks, at fixed hyperparameters and covariance. The mean is f = m(x) + sum_i w_i
- * psi_i over alpha and, in the orthogonal form, beta; with (g, lambda = -2 h) of some rows the bound is, up to second
- * order, a concave quadratic in w: kernel ridge regression with the penalty |f|^2 / 2 in the kernel's own norm. A block
- * I of functions that are near to each other is solved for exactly while the others hold still,
- *   (K_I,x Lambda K_x,I + K_I) d = K_I,x r - <psi_I, f>,   r = g - lambda (change of f so far),
- * and f at the rows and <psi, f> of all functions follow it: block Gauss-Seidel, an overlapping-domain method with beta
- * as its coarse grid. After each sweep the optimum among all combinations of the changes that the sweeps so far have
- * made is taken: everything that is tracked is linear in w, so that it costs nothing, and it makes of the sweeps the
- * preconditioner of a conjugate direction method. Adam, blind to how functions overlap, is far slower: 50 epochs leave
- * four times the error of ten sweeps on a function of three columns. The last digits come slowly. One sweep costs about
- * an epoch: rows x M_alpha covariances and rows x M_alpha x block flops, the latter in the first one alone where all
- * rows have one curvature, Gaussian noise. There a sweep never lowers the bound; else one that does is halved. Memory:
- * rows x block and M x block numbers, and rows + 2 M for each change that is kept.
+ * Courses of sweeps over the weights of a decoupled mean (decoupled_solve.c): over which rows, how many of them held
+ * out, until when; Gaussian noise by turns with them.
  */
 #include <math.h>
 #include <string.h>
@@ -22,7 +11,6 @@
 enum {
     LEAST_ROWS = 65536,
     ROWS_A_FUNCTION = 4,
-    HALVINGS = 5,
     FEWEST_SWEEPS = 6,
     COURSES = 8,
     HELD = 2000,
@@ -31,216 +19,44 @@ enum {
 };
 /* Nats a row: a sweep that gains less is the last one. */
 static const double TOLERANCE = 1e-4;
-/* Curvatures are kept above this part of the largest: a likelihood that is not log-concave has some below zero. */
-static const double LEAST_CURVATURE = 1e-6;
 
-/* (E, g, h) at the present f; *value: the bound but for what the covariance adds. */
-static thiele_status look(thi_sweep *s, double *value)
+/* Squared errors of a target over the rows that have it; *count of them. */
+static double squares_of(const thi_sweep *s, int64_t q, double *count)
 {
-    int64_t n = s->rows.n;
-    const thi_asked asked = {0, n, s->rows.y, s->f, s->at.v, s->at.E, s->at.g, s->at.h, NULL};
-    thiele_status status = thi_providers_expect(&s->fit->pass.providers, s->fit->problem.ctx, &asked);
-    double expected = 0.0, largest = 0.0;
-    for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
-        expected += s->at.E[i];
-        largest = fmax(largest, -2.0 * s->at.h[i]);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        s->at.h[i] = fmax(-2.0 * s->at.h[i], LEAST_CURVATURE * largest + 1e-300);
-        s->at.root[i] = s->covered ? 1.0 : sqrt(s->weight * s->at.h[i]);
-    }
-    *value = s->weight * expected - s->cover.lost -
-             0.5 * (thi_blas_dot(s->alpha.n, s->a, s->at_alpha) + thi_blas_dot(s->beta.n, s->b, s->at_beta));
-    return status;
-}
-
-/* G += K_I,x Lambda K_x,I, with K = K_x,I times the root of Lambda or, where all rows have one curvature, without it.
- */
-static thiele_status add_rows(thi_sweep *s, int64_t index, thi_matrix K, thi_matrix G)
-{
-    thiele_context *ctx = s->fit->problem.ctx;
-    if (!s->covered) {
-        return thi_multiply(ctx, THI_T, THI_N, 1.0, K, K, 1.0, G, true);
-    }
-    thi_matrix gram = thi_sweep_gram(s, index);
-    thiele_status status = s->known ? THIELE_OK : thi_multiply(ctx, THI_T, THI_N, 1.0, K, K, 0.0, gram, true);
-    double curvature = s->weight * s->at.h[0];
-    for (int64_t j = 0; status == THIELE_OK && j < G.cols; j++) {
-        thi_blas_axpy(G.rows - j, curvature, gram.data + j + j * gram.ld, G.data + j + j * G.ld);
-    }
-    return status;
-}
-
-static thiele_status solve_block(thi_sweep *s, int64_t index)
-{
-    thiele_context *ctx = s->fit->problem.ctx;
-    double *w, jitter;
-    const double *own;
-    thi_functions block = thi_sweep_block(s, index, &w, &own);
-    int64_t n = s->rows.n, m = block.n;
-    thi_matrix K = thi_matrix_view(s->K.data, n, m, n), G = thi_matrix_view(s->G.data, m, m, m);
-    thiele_status status;
-    THI_TRY(thi_functions_fill(&block, ctx, &s->inputs, K));
-    for (int64_t j = 0; j < m; j++) {
-        for (int64_t i = 0; i < n && !s->covered; i++) {
-            K.data[i + j * n] *= s->at.root[i];
-        }
-        s->d[j] = -own[j];
-    }
-    for (int64_t i = 0; i < n; i++) {
-        s->at.along[i] = s->weight * s->at.g[i] / s->at.root[i];
-    }
-    thi_blas_gemv(THI_T, 1.0, K, s->at.along, 1.0, s->d);
-    THI_TRY(thi_functions_cross(&block, &block, ctx, G, true));
-    THI_TRY(add_rows(s, index, K, G));
-    THI_TRY(thi_chol_jitter(ctx, G, &jitter));
-    thi_blas_trsv(THI_N, G, s->d);
-    thi_blas_trsv(THI_T, G, s->d);
-    thi_blas_gemv(THI_N, 1.0, K, s->d, 0.0, s->at.along);
-    for (int64_t i = 0; i < n; i++) {
-        double change = s->at.along[i] / s->at.root[i];
-        s->f[i] += change;
-        s->at.g[i] -= s->at.h[i] * change;
-    }
-    thi_blas_axpy(m, 1.0, s->d, w);
-    THI_TRY(thi_sweep_follow(s, &block, s->d));
-out:
-    return status;
-}
-
-/* The change that the last sweep made joins the others, in place of the oldest where there is no room. */
-static thiele_status remember(thi_sweep *s)
-{
-    double *to = s->changes == THI_SWEEP_DIRECTIONS ? s->change[0] : NULL;
-    if (to == NULL) {
-        thiele_status status = thi_alloc(s->fit->problem.ctx, &to, (size_t)s->size, sizeof *to);
-        if (status != THIELE_OK) {
-            return status;
-        }
-    } else {
-        s->changes--;
-        memmove(s->change, s->change + 1, (size_t)s->changes * sizeof *s->change);
-    }
-    for (int64_t i = 0; i < s->size; i++) {
-        to[i] = s->state[i] - s->before[i];
-    }
-    s->change[s->changes++] = to;
-    return THIELE_OK;
-}
-
-/* What a change does to the quadratic: its slope at the present state, and the curvature with another one. */
-static double slope_along(const thi_sweep *s, const double *change)
-{
-    int64_t n = s->rows.n, M = s->alpha.n + s->beta.n;
-    return s->weight * thi_blas_dot(n, s->at.g, change) - thi_blas_dot(M, s->a, change + n);
-}
-
-static double curvature_along(const thi_sweep *s, const double *one, const double *other)
-{
-    int64_t n = s->rows.n, M = s->alpha.n + s->beta.n;
-    double sum = 0.0;
-    for (int64_t i = 0; i < n; i++) {
-        sum += s->at.h[i] * one[i] * other[i];
-    }
-    return s->weight * sum + thi_blas_dot(M, one + n + M, other + n);
-}
-
-/* The best combination of all changes so far, after a look. s->before has the state without it. */
-static thiele_status combine(thi_sweep *s)
-{
-    double data[THI_SWEEP_DIRECTIONS * THI_SWEEP_DIRECTIONS], best[THI_SWEEP_DIRECTIONS], jitter;
-    int K = s->changes;
-    thi_matrix H = thi_matrix_view(data, K, K, K);
-    for (int j = 0; j < K; j++) {
-        best[j] = slope_along(s, s->change[j]);
-        for (int i = j; i < K; i++) {
-            data[i + j * K] = curvature_along(s, s->change[i], s->change[j]);
-        }
-    }
-    thiele_status status = thi_chol_jitter(s->fit->problem.ctx, H, &jitter);
-    if (status != THIELE_OK) {
-        return status;
-    }
-    thi_blas_trsv(THI_N, H, best);
-    thi_blas_trsv(THI_T, H, best);
-    memcpy(s->before, s->state, (size_t)s->size * sizeof *s->state);
-    for (int j = 0; j < K; j++) {
-        thi_blas_axpy(s->size, best[j], s->change[j], s->state);
-    }
-    return THIELE_OK;
-}
-
-/* Combines, unless rounding or a likelihood that is no quadratic makes it worse. */
-static thiele_status accelerate(thi_sweep *s, double *value)
-{
-    double with;
-    thiele_status status = combine(s);
-    if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(s->fit->problem.ctx);
-        return THIELE_OK;
-    }
-    THI_TRY(status);
-    THI_TRY(look(s, &with));
-    if (with >= *value) {
-        *value = with;
-        return THIELE_OK;
-    }
-    memcpy(s->state, s->before, (size_t)s->size * sizeof *s->state);
-    THI_TRY(look(s, value));
-out:
-    return status;
-}
-
-static double squares_of(const thi_sweep *s)
-{
+    const double *f = s->f + q * s->rows.n;
     double squares = 0.0;
+    *count = 0.0;
     for (int64_t i = 0; i < s->rows.n; i++) {
-        squares += (s->rows.y[i] - s->f[i]) * (s->rows.y[i] - s->f[i]);
+        double gap = s->rows.y[q + i * s->latents] - f[i];
+        squares += isnan(gap) ? 0.0 : gap * gap;
+        *count += !isnan(gap);
     }
     return squares;
 }
 
-/* Gaussian noise at its optimum for such errors. */
-static thiele_status renew_noise(thi_sweep *s, double squares)
+/* Gaussian noise at its optimum for the present errors, or those of all rows where `unseen` is the share of others. */
+static thiele_status renew_noise(thi_sweep *s, double unseen)
 {
-    return s->covered ? thi_dcover_profile(&s->cover, s->fit, squares) : THIELE_OK;
-}
-
-/* One sweep; *value is the bound before and after it. A step too long is halved. */
-static thiele_status one_sweep(thi_sweep *s, double *value)
-{
-    double before = *value;
-    thiele_status status = THIELE_OK;
-    memcpy(s->before, s->state, (size_t)s->size * sizeof *s->state);
-    for (int64_t i = 0; i < thi_sweep_blocks(s); i++) {
-        THI_TRY(solve_block(s, i));
-        if (thi_driver_stopped(s->fit->problem.driver)) {
-            break;
-        }
+    for (int q = 0; q < s->latents && s->covered; q++) {
+        double count, seen = squares_of(s, q, &count);
+        double held = unseen > 0.0 ? count * thi_left_out_error(&s->fit->left_out[q]) : seen;
+        s->noise.more[q] = unseen * (held - seen);
+        s->noise.squares[q] = seen + s->noise.more[q];
     }
-    s->known = true;
-    THI_TRY(look(s, value));
-    for (int k = 0; k < HALVINGS && *value < before; k++) {
-        for (int64_t i = 0; i < s->size; i++) {
-            s->state[i] = 0.5 * (s->state[i] + s->before[i]);
-        }
-        THI_TRY(look(s, value));
-    }
-    THI_TRY(remember(s));
-    THI_TRY(accelerate(s, value));
-out:
-    return status;
+    return s->covered ? thi_dcover_profile(&s->cover, s->fit, s->noise.squares) : THIELE_OK;
 }
 
 /* --- by the clock ----------------------------------------------------------------------------------------------------
  */
 
-/* Flops of some sweeps over a row: with Gaussian noise products of functions are those of the first one. */
+/* Flops of some sweeps over a row: with Gaussian noise products of functions are those of the first one, and of a
+ * group. */
 static double flops_a_row(const thi_dfit *fit, int64_t functions, int sweeps)
 {
     static const double EXP = 40.0;
-    int products = fit->problem.hypers->noise >= 0 ? 1 : sweeps;
-    return (double)functions * (sweeps * (2.0 * fit->problem.source->dims + EXP) + products * THI_SWEEP_BLOCK);
+    bool tight = thi_pass_is_tight(fit->problem.spec, &thi_engine_decoupled);
+    int turns = tight ? fit->latents->groups : fit->latents->count, products = tight ? 1 : sweeps;
+    return turns * (double)functions * (sweeps * (2.0 * fit->problem.source->dims + EXP) + products * THI_SWEEP_BLOCK);
 }
 
 int64_t thi_dfit_swept(const thi_dfit *fit)
@@ -270,67 +86,84 @@ static int64_t rows_of(const thi_dfit *fit, int64_t most)
     return rows < fmin(ROWS_A_FUNCTION * (double)fit->n_alpha, (double)most) ? 0 : (int64_t)rows;
 }
 
-/* The rows that were held out, as the present q predicts them. */
+/* A block of rows that were held out, as the present q predicts them, joins what is known of each target. */
+static void judge_rows(const thi_sweep *s, int64_t first, int64_t count)
+{
+    thi_dfit *fit = s->fit;
+    int64_t Q = s->latents;
+    for (int64_t i = 0; i < count * Q; i++) {
+        thi_left_out *out = &fit->left_out[i % Q];
+        double offset = s->held.offset != NULL && i % Q == 0 ? s->held.offset[first + i / Q] : 0.0;
+        double gap = s->held.y[first * Q + i] - fit->pass.mu[i] - offset;
+        if (!isnan(gap)) {
+            out->error2[out->n] = gap * gap;
+            out->v[out->n++] = fit->pass.v[i];
+        }
+    }
+}
+
 static thiele_status judge(const thi_sweep *s)
 {
     thi_dfit *fit = s->fit;
-    thi_left_out *out = &fit->left_out;
     int64_t most = fit->batches.largest, D = s->rows.dims;
     thiele_status status = THIELE_OK;
+    for (int q = 0; q < s->latents; q++) {
+        fit->left_out[q].n = 0;
+    }
     for (int64_t first = 0; first < s->held.n; first += most) {
-        THI_TRY(fit->pass.engine->marginals(fit->pass.self, fit->problem.ctx, thi_least(most, s->held.n - first),
-                                            s->held.X + first * D, out->error2 + first, out->v + first));
+        int64_t count = thi_least(most, s->held.n - first);
+        THI_TRY(fit->pass.engine->marginals(fit->pass.self, fit->problem.ctx, count, s->held.X + first * D,
+                                            fit->pass.mu, fit->pass.v));
+        judge_rows(s, first, count);
     }
-    for (int64_t i = 0; i < s->held.n; i++) {
-        double gap = s->held.y[i] - out->error2[i] - (s->held.offset != NULL ? s->held.offset[i] : 0.0);
-        out->error2[i] = gap * gap;
-    }
-    out->n = s->held.n;
+    fit->held = s->held.n;
 out:
     return status;
 }
 
-/* The noise that the mean is made with: a part of the bound's, which is *kept. */
-static thiele_status lower_noise(thi_dfit *fit, double ratio, double *kept)
+/* The noise that the mean is made with: a part of the bound's, which is kept. */
+static thiele_status lower_noise(thi_sweep *s, double ratio)
 {
-    thi_hypers *hypers = fit->problem.hypers;
-    if (!(ratio < 1.0)) {
-        return THIELE_OK;
+    thi_dfit *fit = s->fit;
+    for (int q = 0; q < s->latents && ratio < 1.0; q++) {
+        thi_hyper *noise = thi_dfit_noise(fit, q);
+        s->noise.kept[q] = noise->value;
+        noise->value = log(fmax(ratio * thi_hyper_number(noise) - noise->floor, 1e-3 * noise->floor));
     }
-    thi_hyper *noise = &hypers->hyper[hypers->noise];
-    *kept = noise->value;
-    noise->value = log(fmax(ratio * thi_hyper_number(noise) - noise->floor, 1e-3 * noise->floor));
-    return thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec);
+    return ratio < 1.0 ? thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec) : THIELE_OK;
 }
 
-static thiele_status raise_noise(thi_dfit *fit, double ratio, double kept)
+static thiele_status raise_noise(thi_sweep *s, double ratio)
 {
-    thi_hypers *hypers = fit->problem.hypers;
-    if (!(ratio < 1.0)) {
-        return THIELE_OK;
+    thi_dfit *fit = s->fit;
+    for (int q = 0; q < s->latents && ratio < 1.0; q++) {
+        thi_dfit_noise(fit, q)->value = s->noise.kept[q];
     }
-    hypers->hyper[hypers->noise].value = kept;
-    return thi_hypers_apply(hypers, fit->problem.ctx, fit->problem.spec);
+    return ratio < 1.0 ? thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec) : THIELE_OK;
 }
 
 /* Sweeps until they gain little; returns how many by *count. */
 static thiele_status sweep_on(thi_sweep *s, const thi_course *c, int *count)
 {
     thi_dfit *fit = s->fit;
-    double value, before, noise = 0.0, gained = INFINITY;
+    double value, before, gained = INFINITY;
     double enough =
         (fit->sparse->tolerance > 0.0 ? fit->sparse->tolerance : TOLERANCE) * (double)fit->problem.source->n;
     thiele_status status = THIELE_OK;
     for (; *count < c->sweeps && gained >= enough && !thi_driver_stopped(fit->problem.driver); ++*count) {
-        THI_TRY(lower_noise(fit, c->ratio, &noise));
-        THI_TRY(look(s, &before));
+        THI_TRY(lower_noise(s, c->ratio));
+        THI_TRY(thi_sweep_look(s, &before));
         value = before;
-        THI_TRY(one_sweep(s, &value));
+        THI_TRY(thi_sweep_once(s, &value));
         gained = value - before;
-        THI_TRY(raise_noise(fit, c->ratio, noise));
-        THI_TRY(renew_noise(s, squares_of(s)));
-        THI_TRY(look(s, &value));
+        THI_TRY(raise_noise(s, c->ratio));
+        THI_TRY(renew_noise(s, 0.0));
+        THI_TRY(thi_sweep_look(s, &value));
         thi_driver_report(fit->problem.driver, value);
+        if (!isfinite(c->least) && thi_dfit_due(fit)) { /* no trial of other values */
+            THI_TRY(thi_sweep_keep(s));
+            THI_TRY(thi_dfit_save(fit, value));
+        }
         bool hopeless = *count >= FEWEST_SWEEPS / 2 && value + (c->sweeps - *count - 1) * gained < c->least;
         gained = hopeless ? 0.0 : gained;
     }
@@ -341,12 +174,12 @@ out:
 /* Rows that are not learned from have the errors of those held out: the noise and the bound with them. */
 static thiele_status count_unseen(thi_sweep *s, double unseen, double *value)
 {
-    double n = (double)s->rows.n, seen = squares_of(s) / n, held = thi_left_out_error(&s->fit->left_out);
-    double squares = seen + unseen * (held - seen);
     thiele_status status;
-    THI_TRY(renew_noise(s, squares * n));
-    THI_TRY(look(s, value));
-    *value -= 0.5 * s->weight * n * (squares - seen) / s->fit->problem.spec->lik->value[0];
+    THI_TRY(renew_noise(s, unseen));
+    THI_TRY(thi_sweep_look(s, value));
+    for (int q = 0; q < s->latents; q++) {
+        *value -= 0.5 * s->weight * s->noise.more[q] / s->fit->problem.spec->lik->value[q];
+    }
     THI_TRY(thi_sweep_keep(s));
 out:
     return status;
@@ -364,7 +197,7 @@ thiele_status thi_sweep_course(thi_dfit *fit, const thi_course *c, double *value
         double flops = (double)s.rows.n * flops_a_row(fit, fit->n_alpha + fit->n_beta, sweeps + 1);
         thi_budget_took(fit->problem.driver, flops, thi_seconds() - began);
     }
-    THI_TRY(look(&s, value));
+    THI_TRY(thi_sweep_look(&s, value));
     THI_TRY(thi_sweep_keep(&s));
     if (c->held > 0) {
         THI_TRY(judge(&s));
@@ -391,13 +224,16 @@ bool thi_sweep_has_time(const thi_dfit *fit, const thi_course *c)
 /* Rows to hold out, where a noise of predictions is to be found, and room for what they say. */
 static thiele_status hold_rows(thi_dfit *fit, int64_t *held)
 {
-    const thi_hypers *hypers = fit->problem.hypers;
-    bool wanted = hypers->noise >= 0 && !hypers->hyper[hypers->noise].fixed && fit->orthogonal && fit->n_alpha > 0;
+    bool wanted = false;
     thiele_status status = THIELE_OK;
+    for (int q = 0; q < fit->latents->count && fit->pass.tight; q++) {
+        wanted = wanted || (!thi_dfit_noise(fit, q)->fixed && fit->orthogonal && fit->n_alpha > 0);
+    }
     *held = wanted ? thi_least(HELD, fit->problem.source->n / HELD_SHARE) : 0;
-    if (*held > 0) {
-        THI_TRY(thi_alloc(fit->problem.ctx, &fit->left_out.error2, (size_t)*held, sizeof *fit->left_out.error2));
-        THI_TRY(thi_alloc(fit->problem.ctx, &fit->left_out.v, (size_t)*held, sizeof *fit->left_out.v));
+    for (int q = 0; q<fit->latents->count && * held> 0; q++) {
+        thi_left_out *out = &fit->left_out[q];
+        THI_TRY(thi_alloc(fit->problem.ctx, &out->error2, (size_t)*held, sizeof *out->error2));
+        THI_TRY(thi_alloc(fit->problem.ctx, &out->v, (size_t)*held, sizeof *out->v));
     }
 out:
     return status;

@@ -23,20 +23,31 @@ static const double FIRST_RATIO = 0.5;
 /* Of the log of a ratio: less is not worth sweeps. */
 static const double LEAST_CHANGE = 0.2;
 
-/* All that a trial changes. */
+/* All that a trial changes; error2 and v of each latent, one after the other. */
 typedef struct place {
     double *x, *hypers, *error2, *v;
     int64_t held;
 } place;
 
+/* The mean squared error of held-out rows over all targets. */
+static double error_of(const thi_dfit *fit)
+{
+    double sum = 0.0;
+    for (int q = 0; q < fit->latents->count; q++) {
+        sum += thi_left_out_error(&fit->left_out[q]);
+    }
+    return sum / fit->latents->count;
+}
+
 static thiele_status place_open(place *p, const thi_dfit *fit)
 {
+    int64_t held = fit->held * fit->latents->count;
     thiele_status status;
-    *p = (place){.held = fit->left_out.n};
+    *p = (place){.held = fit->held};
     THI_TRY(thi_alloc(fit->problem.ctx, &p->x, (size_t)fit->vector.whole, sizeof *p->x));
     THI_TRY(thi_alloc(fit->problem.ctx, &p->hypers, (size_t)fit->problem.hypers->count, sizeof *p->hypers));
-    THI_TRY(thi_alloc(fit->problem.ctx, &p->error2, (size_t)p->held, sizeof *p->error2));
-    THI_TRY(thi_alloc(fit->problem.ctx, &p->v, (size_t)p->held, sizeof *p->v));
+    THI_TRY(thi_alloc(fit->problem.ctx, &p->error2, (size_t)held, sizeof *p->error2));
+    THI_TRY(thi_alloc(fit->problem.ctx, &p->v, (size_t)held, sizeof *p->v));
 out:
     return status;
 }
@@ -53,8 +64,10 @@ static void place_keep(place *p, const thi_dfit *fit)
 {
     size_t held = (size_t)p->held * sizeof(double);
     memcpy(p->x, fit->vector.x, (size_t)fit->vector.whole * sizeof *p->x);
-    memcpy(p->error2, fit->left_out.error2, held);
-    memcpy(p->v, fit->left_out.v, held);
+    for (int q = 0; q < fit->latents->count && p->held > 0; q++) {
+        memcpy(p->error2 + q * p->held, fit->left_out[q].error2, held);
+        memcpy(p->v + q * p->held, fit->left_out[q].v, held);
+    }
     thi_hypers_keep(fit->problem.hypers, p->hypers);
 }
 
@@ -62,8 +75,10 @@ static thiele_status place_return(const place *p, thi_dfit *fit)
 {
     size_t held = (size_t)p->held * sizeof(double);
     memcpy(fit->vector.x, p->x, (size_t)fit->vector.whole * sizeof *p->x);
-    memcpy(fit->left_out.error2, p->error2, held);
-    memcpy(fit->left_out.v, p->v, held);
+    for (int q = 0; q < fit->latents->count && p->held > 0; q++) {
+        memcpy(fit->left_out[q].error2, p->error2 + q * p->held, held);
+        memcpy(fit->left_out[q].v, p->v + q * p->held, held);
+    }
     thi_hypers_load(fit->problem.hypers, p->hypers);
     return thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec);
 }
@@ -90,8 +105,10 @@ static double log_prior_of(const thi_dfit *fit)
 /* A mean of no weights: those of other values may be far off in the norm of these. */
 static void forget_weights(thi_dfit *fit)
 {
-    memset(thi_dfit_part(fit, THI_DPART_A), 0, (size_t)fit->n_alpha * sizeof(double));
-    memset(fit->vector.sites.t, 0, (size_t)fit->n_beta * sizeof(double));
+    for (int q = 0; q < fit->latents->count; q++) {
+        memset(thi_dfit_of(fit, THI_DPART_A, q), 0, (size_t)fit->n_alpha * sizeof(double));
+        memset(fit->vector.sites[q].t, 0, (size_t)fit->n_beta * sizeof(double));
+    }
 }
 
 /* Where the fit stands on the way, and what its bound and log prior are there. */
@@ -180,7 +197,7 @@ static thiele_status loosen(thi_dfit *fit, thi_course *c, double value, place *b
     thiele_status status = THIELE_OK;
     for (int i = 0; i < RATIOS && margin > 0.0 && isfinite(margin) && thi_sweep_has_time(fit, c); i++) {
         thi_course next = *c;
-        double error = thi_left_out_error(&fit->left_out);
+        double error = error_of(fit);
         next.ratio = ratio;
         place_keep(before, fit);
         status = thi_sweep_course(fit, &next, &other);
@@ -190,7 +207,7 @@ static thiele_status loosen(thi_dfit *fit, thi_course *c, double value, place *b
             other = -INFINITY;
         }
         THI_TRY(status);
-        if (thi_left_out_error(&fit->left_out) < error && other >= fit->floor) {
+        if (error_of(fit) < error && other >= fit->floor) {
             *c = next;
         } else {
             THI_TRY(place_return(before, fit));

@@ -29,6 +29,7 @@ typedef struct thi_dense_fit {
     double *f_mu, *f_v, *g, *h, *E, *dphi;
     thi_anderson anderson;
     bool warm;    /* sites are there from an earlier call */
+    bool noisy;   /* expectations are */
     double bound; /* of the sites last conditioned on */
 } thi_dense_fit;
 

@@ -7,14 +7,13 @@
 #include "fit/search.h"
 
 /*
- * Well below what the search takes for progress, so that its line search sees a smooth function. By draws g and h are
+ * Well below what the search takes for progress, so that its line search sees a smooth function. With noise g and h are
  * not exactly the slopes of E, and near the fixed point no step gains: what a row's draws cannot tell is not asked for.
  */
 static thi_converge_options converge_options(const thi_dense_fit *fit)
 {
     static const double NATS = 1e-7, NATS_A_ROW = 1e-5;
-    bool drawn = thi_expect_is_drawn(fit->spec->lik, fit->spec->expectation);
-    return (thi_converge_options){.tolerance = drawn ? NATS_A_ROW * (double)fit->rows->n : NATS, .steps = 200};
+    return (thi_converge_options){.tolerance = fit->noisy ? NATS_A_ROW * (double)fit->rows->n : NATS, .steps = 200};
 }
 
 static void dense_close(void *state)
@@ -32,7 +31,7 @@ static thiele_status dense_open(void **state, thiele_context *ctx, const thi_spe
         *state = fit;
         status = thi_dense_fit_open(fit, ctx, spec, rows);
     }
-    return status;
+    return status == THIELE_OK ? thi_expect_noise(ctx, spec->lik, spec->expectation, &fit->noisy) : status;
 }
 
 static thiele_status dense_evaluate(void *state, thiele_context *ctx, const thi_hypers *hypers, double *value,

@@ -29,7 +29,6 @@ typedef enum thi_reason {
     THI_WHY_CLOSED,
     THI_WHY_VARIATIONAL,
     THI_WHY_ONE_FUNCTION,
-    THI_WHY_BASES,
     THI_WHY_APART,
     THI_WHY_PAIRS,
     THI_WHY_ROWS,
@@ -59,7 +58,8 @@ typedef enum thi_option_group {
     THI_TAKES_MEAN = 1 << 9,
     THI_TAKES_CHAINS = 1 << 10,
     THI_TAKES_STEP = 1 << 11,
-    THI_TAKES_LEAPS = 1 << 12
+    THI_TAKES_LEAPS = 1 << 12,
+    THI_TAKES_SNAPSHOT = 1 << 13
 } thi_option_group;
 
 typedef struct thi_fitting thi_fitting; /* all that a fit holds: model/specify.h */
@@ -80,6 +80,7 @@ typedef struct thi_method {
     const char *sampler; /* draws from the posterior once the rest was learned; NULL: none */
     bool partial;        /* a posterior that was stopped halfway knows some of the rows only */
     bool limited;        /* its own limit of steps is where it always ends */
+    bool apart;          /* targets that share nothing are fitted each by itself, though it can fit them together */
     /* Memory for n rows. NULL: little. */
     double (*bytes)(const thi_fitting *f, int64_t n);
     /* Settings from the options; refuses what makes no sense. NULL: there are none. */

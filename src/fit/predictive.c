@@ -101,13 +101,14 @@ out:
 
 thiele_status thi_predictive_undo(thiele_context *ctx, thi_spec *spec, thi_hypers *hypers)
 {
-    thi_hyper *noise = hypers->noise >= 0 ? &hypers->hyper[hypers->noise] : NULL;
-    if (noise == NULL || !noise->apart) {
-        return THIELE_OK;
+    bool undone = false;
+    for (int i = 0; i < hypers->count; i++) {
+        thi_hyper *noise = &hypers->hyper[i];
+        undone = undone || noise->apart;
+        noise->value = noise->apart ? noise->made : noise->value;
+        noise->apart = false;
     }
-    noise->value = noise->made;
-    noise->apart = false;
-    return thi_hypers_apply(hypers, ctx, spec);
+    return undone ? thi_hypers_apply(hypers, ctx, spec) : THIELE_OK;
 }
 
 double thi_left_out_error(const thi_left_out *rows)
@@ -120,9 +121,9 @@ double thi_left_out_error(const thi_left_out *rows)
 }
 
 thiele_status thi_predictive_choose(thiele_context *ctx, const thi_left_out *rows, thi_spec *spec, thi_hypers *hypers,
-                                    thi_predictor *latent)
+                                    int target, thi_predictor *latent)
 {
-    thi_hyper *noise = &hypers->hyper[hypers->noise];
+    thi_hyper *noise = &hypers->hyper[hypers->first[hypers->groups] + target];
     double s2 = thi_hyper_number(noise), tau;
     latent->noise = latent->tau = 0.0;
     noise->apart = false;
@@ -152,7 +153,7 @@ thiele_status thi_predictive_noise(thiele_context *ctx, const thi_source *source
     THI_TRY(thi_alloc(ctx, &out.v, (size_t)rows.n, sizeof *out.v));
     THI_TRY(leave_out(&out, ctx, &rows, latent, s2, source->n, &unexplained));
     out.n = unexplained < LITTLE * s2 || out.n < FEWEST ? 0 : out.n;
-    THI_TRY(thi_predictive_choose(ctx, &out, spec, hypers, latent));
+    THI_TRY(thi_predictive_choose(ctx, &out, spec, hypers, 0, latent));
 out:
     thi_rows_free(&rows);
     thi_free(out.error2);

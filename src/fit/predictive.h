@@ -25,9 +25,10 @@ double thi_left_out_error(const thi_left_out *rows);
  */
 thiele_status thi_predictive_noise(thiele_context *ctx, const thi_source *source, thi_spec *spec, thi_hypers *hypers,
                                    thi_predictor *latent);
-/* The same from rows that the caller has left out of its posterior; none: nothing is changed. */
+/* The same for one of several targets, from rows that the caller has left out of its posterior; none: nothing is
+ * changed. */
 thiele_status thi_predictive_choose(thiele_context *ctx, const thi_left_out *rows, thi_spec *spec, thi_hypers *hypers,
-                                    thi_predictor *latent);
+                                    int target, thi_predictor *latent);
 /* Back to the noise that q is made with, before it is made again. */
 thiele_status thi_predictive_undo(thiele_context *ctx, thi_spec *spec, thi_hypers *hypers);
 

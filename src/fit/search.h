@@ -17,6 +17,13 @@ typedef struct thi_fitted {
     double jitter;
 } thi_fitted;
 
+/* What is done with a complete fit at some moment, every `every` seconds at most; NULL: it is not wanted. */
+typedef struct thi_snapshot {
+    thiele_status (*save)(void *arg, thi_fitted *fitted);
+    void *arg;
+    double every;
+} thi_snapshot;
+
 /* What a search maximises, with a gradient, and the posterior that it ends with. */
 typedef struct thi_objective {
     const char *name;

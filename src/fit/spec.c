@@ -180,25 +180,83 @@ thi_latents thi_latents_view(const thi_latents *latents, int latent)
                          .prior = &latents->prior[g]};
 }
 
-bool thi_is_even(const thiele_likelihood *lik, int64_t n, const double *y)
+static bool is_seen(const thiele_likelihood *lik, const double *y)
+{
+    for (int p = 0; p < lik->outputs; p++) {
+        if (!isnan(y[p])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool thi_signs_open(const thiele_likelihood *lik, int64_t n, const double *y, bool *open)
 {
     enum { ENOUGH = 8 };
-    int even = 0;
-    double f;
-    if (lik->ops->even == NULL || lik->latents != 1) {
+    int seen = 0, left = 0;
+    if (lik->ops->even == NULL || lik->latents > THI_SIGNS) {
         return false;
     }
-    for (int64_t i = 0; i < n && even < ENOUGH; i++) {
-        bool seen = false;
-        for (int p = 0; p < lik->outputs; p++) {
-            seen = seen || !isnan(y[i * lik->outputs + p]);
+    for (int64_t i = 0; i < n && seen < ENOUGH; i++) {
+        const double *row = y + i * lik->outputs;
+        double own[THI_SIGNS];
+        if (!is_seen(lik, row)) {
+            continue;
         }
-        if (seen && !lik->ops->even(lik, y + i * lik->outputs, &f)) {
+        if (!lik->ops->even(lik, row, own)) {
             return false;
         }
-        even += seen;
+        left = 0;
+        for (int q = 0; q < lik->latents; q++) {
+            open[q] = own[q] > 0.0 && (seen == 0 || open[q]);
+            left += open[q];
+        }
+        seen++;
     }
-    return even > 0;
+    return left > 0;
+}
+
+bool thi_is_even(const thiele_likelihood *lik, int64_t n, const double *y)
+{
+    bool open[THI_SIGNS];
+    return lik->latents == 1 && thi_signs_open(lik, n, y, open);
+}
+
+/*
+ * The mode of log p(y | f) + log N(f; prior, diag v) in the latents that are open, from f = prior, by coordinates: each
+ * goes to the top of the parabola through three values, which is that of the density where latents are multiplied.
+ */
+static void climb_from_prior(const thiele_likelihood *lik, const double *y, const double *prior, const double *v,
+                             const bool *open, double *f)
+{
+    enum { ROUNDS = 6 };
+    for (int k = 0; k < ROUNDS * lik->latents; k++) {
+        int q = k % lik->latents;
+        double here = f[q], step = 0.1 * sqrt(v[q]), l[3];
+        if (!open[q] || !(v[q] > 0.0)) {
+            continue;
+        }
+        for (int side = 0; side < 3; side++) {
+            f[q] = here + (side - 1) * step;
+            lik->ops->log_density(lik, 1, y, f, &l[side]);
+        }
+        double g = (l[2] - l[0]) / (2.0 * step), h = (l[2] - 2.0 * l[1] + l[0]) / (step * step);
+        f[q] = here + (g - (here - prior[q]) / v[q]) / (1.0 / v[q] + fmax(-h, 0.0));
+    }
+}
+
+/* f of a user's density with signs that are open, where there are means to begin at; false: it is not of that kind. */
+static bool guess_near(const thiele_likelihood *lik, const double *y, const double *prior, const double *v, double *f)
+{
+    bool open[THI_SIGNS], means = false;
+    for (int q = 0; q < lik->latents; q++) {
+        means = means || prior[q] != 0.0;
+    }
+    if (lik->spec == NULL || lik->latents == 1 || !means || !thi_signs_open(lik, 1, y, open)) {
+        return false;
+    }
+    climb_from_prior(lik, y, prior, v, open, f);
+    return true;
 }
 
 void thi_first_guess(const thiele_likelihood *lik, const double *y, const double *prior, double *f, double *v)
@@ -206,15 +264,17 @@ void thi_first_guess(const thiele_likelihood *lik, const double *y, const double
     static const double SHARE = 0.1, MOST = 0.25, MOST_OF_PRODUCTS = 0.01;
     int varying = lik->ops->log_variance;
     memcpy(f, prior, (size_t)lik->latents * sizeof *f);
-    if (lik->ops->guess != NULL) {
+    bool products = guess_near(lik, y, prior, v, f);
+    if (!products && lik->ops->guess != NULL) {
         lik->ops->guess(lik, y, f);
     }
+    products = products || thi_is_network(lik);
     for (int q = 0; q < lik->latents; q++) {
         f[q] = isfinite(f[q]) ? f[q] : prior[q];
         bool logarithm = !lik->ops->standardise || (varying > 0 && q == varying);
         v[q] = logarithm ? fmin(SHARE * v[q], MOST) : SHARE * v[q];
         /* What nodes leave open would be taken for a reason to have no weights. */
-        v[q] = thi_is_network(lik) ? fmin(v[q], MOST_OF_PRODUCTS) : v[q];
+        v[q] = products ? fmin(v[q], MOST_OF_PRODUCTS) : v[q];
     }
     if (varying > 0) { /* a function that is as far from y as the noise says speaks for that noise */
         f[varying] = prior[varying];

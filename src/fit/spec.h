@@ -56,13 +56,19 @@ typedef struct thi_spec {
     struct thi_driver *driver;
 } thi_spec;
 
-/* Whether the likelihood cannot tell f from -f: by the first few of n rows of y (P x n) that are seen, with one latent.
+/*
+ * Which latents (open: THI_SIGNS) could all have the other sign as well, by the first few of n rows of y (P x n) that
+ * are seen; false: none, or there are more latents than that.
  */
+enum { THI_SIGNS = 64 };
+bool thi_signs_open(const thiele_likelihood *lik, int64_t n, const double *y, bool *open);
+/* Whether there is one latent, and it is such a one. */
 bool thi_is_even(const thiele_likelihood *lik, int64_t n, const double *y);
 /*
  * Where one row's latent functions begin, by their means and (in v) variances before: the likelihood's guess of f, with
  * a tenth of that variance, but no more than moderate odds or rates allow where f is a logarithm (exp(f) would leave
- * nothing to go by). The log of a noise stays where it is.
+ * nothing to go by). The log of a noise stays where it is. Where a user's density has signs that are open, and the
+ * means say which, it is the mode beside these.
  */
 void thi_first_guess(const thiele_likelihood *lik, const double *y, const double *prior, double *f, double *v);
 

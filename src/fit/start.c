@@ -24,6 +24,9 @@ static const double STEEPEST = 10.0;
  */
 static const double MEAN_ABOVE = 3.0;
 
+/* A function that seems to be constant may vary more from place to place than from row to row. */
+static const double LEAST_OF_PRODUCTS = 0.1;
+
 /* The number that would stand at `wanted` were they sorted (Hoare 1961); they change places. */
 static double select_at(double *number, int64_t count, int64_t wanted)
 {
@@ -190,35 +193,59 @@ static void guess_latents(const thi_spec *spec, const thi_rows *rows, double *f)
     }
 }
 
+/* Mean and variance (Q) of what the latents seem to be; *common: by what rows have in common, else row by row. */
+static thiele_status guess_moments(thiele_context *ctx, const thi_spec *spec, const thi_rows *rows, double *mean,
+                                   double *variance, bool *common)
+{
+    int Q = spec->latents.count;
+    double *f = NULL;
+    thiele_status status = thi_start_rows(ctx, spec, rows, mean, variance, common);
+    if (status != THIELE_OK || *common) {
+        return status;
+    }
+    THI_TRY(thi_alloc(ctx, &f, (size_t)rows->n * (size_t)Q, sizeof *f));
+    guess_latents(spec, rows, f);
+    for (int q = 0; q < Q; q++) {
+        moments(rows->n, Q, f + q, &mean[q], &variance[q]);
+    }
+out:
+    thi_free(f);
+    return status;
+}
+
 thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thi_spec *spec, const thi_rows *rows,
                               double *spread)
 {
     const thi_latents *latents = &spec->latents;
     double *distance = NULL;
-    double *f = NULL;
-    double mean;
-    double variance;
+    double *mean = NULL;
+    double *variance;
+    double middle;
+    bool common;
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &distance, (size_t)LOOKED_AT * LOOKED_AT / 2, sizeof *distance));
-    THI_TRY(thi_alloc(ctx, &f, (size_t)rows->n * (size_t)latents->count, sizeof *f));
-    guess_latents(spec, rows, f);
-    moments(rows->n, rows->outputs, rows->y, &mean, spread);
+    THI_TRY(thi_alloc(ctx, &mean, 2 * (size_t)latents->count, sizeof *mean));
+    variance = mean + latents->count;
+    THI_TRY(guess_moments(ctx, spec, rows, mean, variance, &common));
+    moments(rows->n, rows->outputs, rows->y, &middle, spread);
     /* Constant targets leave nothing to go by; any scale will do. */
     *spread = *spread > 0.0 ? *spread : 1.0;
     for (int g = 0; g < latents->groups; g++) {
-        moments(rows->n, latents->count, f + g, &mean, &variance);
         /* A guess from one row says little of a function that many rows share: unless f is y itself, within reason. */
-        bool direct = spec->lik->ops->standardise && variance > 0.0;
-        guess_group(hypers, latents, g, mean, direct ? variance : fmin(fmax(variance, 0.5), 4.0), rows, distance);
+        bool direct = spec->lik->ops->standardise && variance[g] > 0.0;
+        double within = common   ? fmax(variance[g], LEAST_OF_PRODUCTS)
+                        : direct ? variance[g]
+                                 : fmin(fmax(variance[g], 0.5), 4.0);
+        guess_group(hypers, latents, g, mean[g], within, rows, distance);
         if (spec->lik->ops->log_link && latents->mean_parameters > 0) {
             int constant = hypers->first[g] + latents->kernel[g]->parameters;
-            hypers->hyper[constant].ceiling = mean + MEAN_ABOVE * sqrt(fmax(variance, 1.0));
+            hypers->hyper[constant].ceiling = mean[g] + MEAN_ABOVE * sqrt(fmax(variance[g], 1.0));
         }
     }
     guess_phi(hypers, spec, *spread);
 out:
     thi_free(distance);
-    thi_free(f);
+    thi_free(mean);
     return status;
 }
 

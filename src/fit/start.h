@@ -19,4 +19,11 @@ thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thi
  */
 void thi_start_variant(thi_hypers *hypers, const thi_spec *spec, double spread, double stretch, double noise);
 
+/*
+ * start_rows.c: mean and variance (Q) of latents some of whose signs the likelihood leaves open, by what the rows have
+ * in common. *found: it is of that kind, with several latents that have means.
+ */
+thiele_status thi_start_rows(thiele_context *ctx, const thi_spec *spec, const thi_rows *rows, double *mean,
+                             double *variance, bool *found);
+
 #endif

@@ -208,14 +208,22 @@ out:
     return status;
 }
 
+/*
+ * All rows at once. Of several latents a small sample finds noises that are too small for all rows: a first step of
+ * kernels in answer to that leads to one of many optima, by chance; so those are mended before.
+ */
+static thiele_status optimise_all(thi_vfit *fit)
+{
+    bool mend = coupled(fit) && thi_vfit_size(fit) > 0 && fit->shape.capacity >= fit->problem.source->n;
+    thiele_status status = mend ? thi_vfit_first_phi(fit) : THIELE_OK;
+    int iterations = fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS;
+    return status == THIELE_OK ? thi_vfit_nested(fit, "fit", iterations, false) : status;
+}
+
 static thiele_status optimise_natural(thi_vfit *fit, bool all_rows, double rate)
 {
-    if (all_rows && fit->conjugate) {
-        return thi_vfit_stages(fit);
-    }
     if (all_rows) {
-        return thi_vfit_nested(fit, "fit", fit->settings->iterations > 0 ? fit->settings->iterations : ITERATIONS,
-                               false);
+        return fit->conjugate ? thi_vfit_stages(fit) : optimise_all(fit);
     }
     thiele_status status = warm(fit, false);
     return status == THIELE_OK ? thi_vfit_stochastic(fit, "adam", rate) : status;

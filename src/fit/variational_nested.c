@@ -19,8 +19,8 @@ enum { INNER_STEPS = 100 };
  * function. (A hundredth of it ends at the same bounds, and takes twice as many passes.)
  */
 static const double PRECISE = 0.01;
-/* By draws (g, h) are not exactly the slopes of E: what smaller steps gain is not there. */
-static const double PRECISE_BY_DRAWS = 0.1;
+/* With noise (g, h) are not exactly the slopes of E: what smaller steps gain is not there. */
+static const double PRECISE_IN_NOISE = 0.1;
 
 typedef struct nested {
     thi_vfit *fit;
@@ -109,20 +109,23 @@ out:
 }
 
 /* Of the fixed point, nats. */
-static double inner_tolerance(const thi_vfit *fit, bool coarse)
+static thiele_status find_tolerance(const thi_vfit *fit, bool coarse, double *inner)
 {
     const thi_spec *spec = fit->problem.spec;
-    double precise = thi_expect_is_drawn(spec->lik, spec->expectation) ? PRECISE_BY_DRAWS : PRECISE;
-    return (coarse ? 1.0 : precise) * outer_tolerance(fit);
+    bool noisy;
+    thiele_status status = thi_expect_noise(fit->problem.ctx, spec->lik, spec->expectation, &noisy);
+    *inner = (coarse ? 1.0 : noisy ? PRECISE_IN_NOISE : PRECISE) * outer_tolerance(fit);
+    return status;
 }
 
 thiele_status thi_vfit_nested(thi_vfit *fit, const char *phase, int iterations, bool coarse)
 {
-    nested n = {.fit = fit, .best_value = -INFINITY, .inner = inner_tolerance(fit, coarse)};
+    nested n = {.fit = fit, .best_value = -INFINITY};
     /* At the fixed point it does not matter where sites stay; in w no digits are lost on the way. */
     fit->white = true;
     thiele_status status;
     thi_driver_phase(fit->problem.driver, phase, iterations);
+    THI_TRY(find_tolerance(fit, coarse, &n.inner));
     THI_TRY(thi_sites_work_open(&n.work, fit));
     THI_TRY(thi_alloc(fit->problem.ctx, &n.best, (size_t)thi_sites_size(&fit->shape), sizeof *n.best));
     if (fit->pass.leading) {

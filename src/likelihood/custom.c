@@ -65,86 +65,12 @@ static void custom_conditional(const thiele_likelihood *lik, int64_t n, const do
     }
 }
 
-/* --- a first guess ---------------------------------------------------------------------------------------------------
- */
-
-static double density_at(const thiele_likelihood *lik, const double *y, const double *f)
-{
-    double value;
-    custom_density(lik, 1, y, f, &value);
-    return value;
-}
-
-/*
- * Whether f and -f are as likely: at two places, which no density is by chance. Their coordinates have no order: those
- * of a class between others would be balanced by symmetry.
- */
-static bool custom_even(const thiele_likelihood *lik, const double *y, double *f)
-{
-    static const double GOLDEN = 0.61803398874989485;
-    if (all_missing(lik->outputs, y)) {
-        return false;
-    }
-    for (double size = 0.4; size < 2.0; size *= 3.0) {
-        double there[2];
-        for (int side = 0; side < 2; side++) {
-            for (int q = 0; q < lik->latents; q++) {
-                double turn = GOLDEN * (q + 1.0), share = turn - floor(turn);
-                f[q] = (side == 0 ? size : -size) * (0.5 + share * (1.0 + share));
-            }
-            there[side] = density_at(lik, y, f);
-        }
-        if (!(fabs(there[0] - there[1]) <= 1e-9 * (1.0 + fabs(there[0])))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* f[q] becomes the likeliest of some values of both signs, of the last latent positive ones. */
-static void climb_latent(const thiele_likelihood *lik, const double *y, int q, double *f)
-{
-    static const double sizes[] = {0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0};
-    double best = f[q], top = density_at(lik, y, f);
-    for (int sign = 1; sign >= (q == lik->latents - 1 ? 1 : -1); sign -= 2) {
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            f[q] = sign * sizes[i];
-            double value = density_at(lik, y, f);
-            best = value > top ? f[q] : best;
-            top = fmax(top, value);
-        }
-    }
-    f[q] = best;
-}
-
-/*
- * Of a density that is the same for f and -f all slopes vanish at f = 0, where a fit would stay: such a row is taken to
- * be somewhat on the positive side, by coordinates, from the first latent on: with those that come first (the nodes of
- * a network) following y, the last keep their size. Of others nothing is known: 0.
- */
-static void custom_guess(const thiele_likelihood *lik, const double *y, double *f)
-{
-    static const double CAUTION = 0.3;
-    bool even = custom_even(lik, y, f);
-    for (int q = 0; q < lik->latents; q++) {
-        f[q] = even ? 1.0 : 0.0;
-    }
-    for (int round = 0; even && round < 2; round++) {
-        for (int q = 0; q < lik->latents; q++) {
-            climb_latent(lik, y, q, f);
-        }
-    }
-    for (int q = 0; q < lik->latents; q++) {
-        f[q] *= CAUTION;
-    }
-}
-
 /* A table for each support, without and with moments, and without an augmentation, with one of one latent and of more.
  */
 #define CUSTOM_OPS(values, moments, augmented)                                                                         \
     {                                                                                                                  \
         .name = "custom", .support = values, .log_density = custom_density, .conditional = moments,                    \
-        .even = custom_even, .guess = custom_guess, .augmentation = augmented                                          \
+        .even = thi_custom_even, .guess = thi_custom_guess, .augmentation = augmented                                  \
     }
 #define CUSTOM_BOTH(values, moments)                                                                                   \
     {                                                                                                                  \

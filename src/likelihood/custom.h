@@ -32,6 +32,10 @@ double complex thi_custom_log_phi(const void *row, double complex r);
 /* The sum, or integral, of the density over all y at one f, which y suits well; one output. */
 double thi_custom_total(const thiele_likelihood *lik, double y, const double *f);
 
+/* custom_signs.c: operations of a likelihood. */
+bool thi_custom_even(const thiele_likelihood *lik, const double *y, double *f);
+void thi_custom_guess(const thiele_likelihood *lik, const double *y, double *f);
+
 /* What is wrong with an augmentation, and where. */
 typedef struct thi_flaw {
     int kind;

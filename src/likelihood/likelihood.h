@@ -95,7 +95,10 @@ typedef struct thi_likelihood_ops {
     double (*cdf)(const thiele_likelihood *lik, double y, const double *f);
     /* Optional: a draw of y given f; `draw` numbers it within the stream. Default: by the density's quantiles. */
     void (*sample)(const thiele_likelihood *lik, thi_stream stream, uint64_t draw, const double *f, double *y);
-    /* Optional: whether all latents of a row might have the other sign as well; f: room for them. Default: no. */
+    /*
+     * Optional: whether some latents of a row might all have the other sign as well; f: 1 for these, 0 for the others
+     * (of no use if not). Default: no.
+     */
     bool (*even)(const thiele_likelihood *lik, const double *y, double *f);
     /* Optional: a first guess of f from y; f comes with its means before y, 0 where there are none. Default: 0. */
     void (*guess)(const thiele_likelihood *lik, const double *y, double *f);

@@ -308,6 +308,16 @@ static void guess(const thiele_likelihood *lik, const double *y, double *f)
     }
 }
 
+/* Nodes and weights together. */
+static bool even(const thiele_likelihood *lik, const double *y, double *f)
+{
+    (void)y;
+    for (int k = 0; k < lik->latents; k++) {
+        f[k] = 1;
+    }
+    return true;
+}
+
 const thi_likelihood_ops thi_lik_gprn = {
     .name = "gprn",
     .support = THI_SUPPORT_REAL,
@@ -321,6 +331,7 @@ const thi_likelihood_ops thi_lik_gprn = {
     .predictive = predictive,
     .predictive_cdf = network_cdf,
     .sample = sample,
+    .even = even,
     .guess = guess,
 };
 

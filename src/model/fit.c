@@ -254,6 +254,33 @@ thiele_status thi_report(const thi_fitting *f, const thi_fit_result *result, thi
     return status;
 }
 
+thi_snapshot thi_fitting_snapshot(thi_fitting *f, thiele_status (*save)(void *arg, thi_fitted *fitted))
+{
+    static const double EVERY = 1.0; /* seconds */
+    const thiele_fit_options *o = f->options;
+    return (thi_snapshot){o->snapshot != NULL ? save : NULL, f, o->snapshot_every > 0.0 ? o->snapshot_every : EVERY};
+}
+
+thiele_status thi_save_snapshot(const thi_fitting *f, const thi_fit_result *result, const thi_fitted *fitted,
+                                thiele_model *model)
+{
+    thiele_status status;
+    model->latent = fitted->latent;
+    model->jitter = fitted->jitter;
+    model->learned = NULL;
+    model->learned_count = 0;
+    THI_TRY(thi_report(f, result, model));
+    THI_TRY(thiele_model_save(model, f->ctx, f->options->snapshot));
+out:
+    thi_model_clear_learned(model);
+    return status;
+}
+
+double thi_fitting_value(const thi_fitting *f, double value)
+{
+    return in_data_units(&f->model->encoder, &f->rows, f->streamed ? f->stream.source.n : 0, value);
+}
+
 /* Exact regression on all rows with its leave-one-out predictions, in the units of the data, and what they say. */
 static thiele_status finish_exact(thi_fitting *f, bool learn)
 {

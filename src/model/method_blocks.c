@@ -9,8 +9,6 @@
 #include "model/methods.h"
 #include "model/specify.h"
 
-static const double SNAPSHOT_EVERY = 1.0; /* seconds */
-
 /* "1, 1, 0.7" */
 static thiele_status read_number(void *arg, const char *part, size_t length)
 {
@@ -61,24 +59,14 @@ static thi_blocks_report describe(const thi_fitting *f)
                                .jump_largest = r->jump_largest};
 }
 
-/* A model of what the fit has made so far, which it borrows, and the posterior of this moment. */
 static thiele_status snapshot(void *arg, thi_fitted *fitted)
 {
     const thi_fitting *f = arg;
     thiele_model model = *f->model;
-    thiele_status status;
-    model.latent = fitted->latent;
     /* The density of y in its own units: each target was divided by its scale. */
     model.value = fitted->value - f->block_outcome.rows * log(model.encoder.target->scale);
-    model.jitter = fitted->jitter;
     model.blocks = describe(f);
-    model.learned = NULL;
-    model.learned_count = 0;
-    THI_TRY(thi_report(f, &f->block_outcome.fit, &model));
-    THI_TRY(thiele_model_save(&model, f->ctx, f->options->snapshot));
-out:
-    thi_model_clear_learned(&model);
-    return status;
+    return thi_save_snapshot(f, &f->block_outcome.fit, fitted, &model);
 }
 
 static thiele_status configure(thi_fitting *f)
@@ -94,7 +82,7 @@ static thiele_status configure(thi_fitting *f)
                                .anytime = o->anytime != 0,
                                .gradient = gradient,
                                .step_blocks = o->step_blocks,
-                               .every = o->snapshot_every > 0.0 ? o->snapshot_every : SNAPSHOT_EVERY};
+                               .snapshot = thi_fitting_snapshot(f, snapshot)};
     if (o->optimizer != NULL && !gradient && strcmp(o->optimizer, "natural") != 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "method '%s' has no optimizer '%s': its steps are natural or, for comparison, gradient", method,
@@ -109,13 +97,8 @@ static thiele_status configure(thi_fitting *f)
                         "the blocks are the values of column '%s' (--partition), or as many as --blocks says: not both",
                         o->partition);
     }
-    if (o->blocks < 0 || o->step_blocks < 0 || !(o->snapshot_every >= 0.0)) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "blocks, blocks a step and the seconds between snapshots must not be negative");
-    }
-    if (o->snapshot != NULL) {
-        s->snapshot = snapshot;
-        s->snapshot_arg = f;
+    if (o->blocks < 0 || o->step_blocks < 0) {
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "blocks and blocks a step must not be negative");
     }
     f->goes_on = s->anytime;
     thiele_status status = thi_blocks_form_parse(&s->form, f->ctx, method);
@@ -168,7 +151,8 @@ static thiele_status report(thi_fitting *f)
 
 enum {
     CAN = THI_CAN_STREAM | THI_CAN_SNAPSHOT | THI_CAN_JOINT | THI_CAN_DEADLINE,
-    TAKES = THI_TAKES_BASIS | THI_TAKES_OPTIMIZER | THI_TAKES_EPOCHS | THI_TAKES_BLOCKS | THI_TAKES_EXPECTATION
+    TAKES = THI_TAKES_BASIS | THI_TAKES_OPTIMIZER | THI_TAKES_EPOCHS | THI_TAKES_BLOCKS | THI_TAKES_SNAPSHOT |
+            THI_TAKES_EXPECTATION
 };
 
 /* Those with a block prior take any likelihood by sites. */

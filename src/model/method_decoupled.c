@@ -47,6 +47,18 @@ static thiele_status check_form(const thi_fitting *f, thi_decoupled_form form, b
     return THIELE_OK;
 }
 
+static thiele_status snapshot(void *arg, thi_fitted *fitted)
+{
+    const thi_fitting *f = arg;
+    const thi_decoupled_settings *s = &f->decoupled_settings;
+    const thi_fit_result so_far = {.stop = THIELE_STOP_ITERATIONS};
+    thiele_model model = *f->model;
+    model.value = thi_fitting_value(f, fitted->value);
+    model.optimizer = s->form == THI_DECOUPLED_PLAIN ? "adam" : "natural";
+    model.posterior = s->shared ? "full" : "decoupled";
+    return thi_save_snapshot(f, &so_far, fitted, &model);
+}
+
 static thiele_status configure(thi_fitting *f)
 {
     const thiele_fit_options *o = f->options;
@@ -70,7 +82,8 @@ static thiele_status configure(thi_fitting *f)
                                                      .generalised = o->own_scales != 0,
                                                      .learn_basis = o->own_scales != 0,
                                                      .sweeps = steps_alone ? -1 : 0,
-                                                     .rate = o->rate};
+                                                     .rate = o->rate,
+                                                     .snapshot = thi_fitting_snapshot(f, snapshot)};
     f->goes_on = true;
     return THIELE_OK;
 }
@@ -121,15 +134,13 @@ static thiele_status report(thi_fitting *f)
 }
 
 enum {
-    CAN = THI_CAN_LIKELIHOODS | THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT | THI_CAN_DEADLINE,
-    TAKES = THI_TAKES_BASIS | THI_TAKES_BATCHES | THI_TAKES_RATE | THI_TAKES_EXPECTATION | THI_TAKES_GROWTH
+    CAN = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS | THI_CAN_TARGETS | THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_SNAPSHOT |
+          THI_CAN_JOINT | THI_CAN_DEADLINE,
+    TAKES = THI_TAKES_BASIS | THI_TAKES_BATCHES | THI_TAKES_RATE | THI_TAKES_EXPECTATION | THI_TAKES_GROWTH |
+            THI_TAKES_SNAPSHOT
 };
 
-static const thi_lack lacks[] = {{THI_CAN_LATENTS, THI_WHY_BASES},
-                                 {THI_CAN_TARGETS, THI_WHY_APART},
-                                 {THI_CAN_SNAPSHOT, THI_WHY_LAST},
-                                 {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
-                                 {0}};
+static const thi_lack lacks[] = {{THI_CAN_LEAVE_OUT, THI_WHY_EXACT}, {0}};
 
 const thi_method thi_method_decoupled = {.name = "decoupled",
                                          .words = "a large basis for the mean, a small one for the covariance",
@@ -139,6 +150,7 @@ const thi_method thi_method_decoupled = {.name = "decoupled",
                                          .evidence = "bound",
                                          .partial = true,
                                          .limited = true,
+                                         .apart = true,
                                          .configure = configure,
                                          .run = run,
                                          .report = report};
@@ -150,6 +162,7 @@ const thi_method thi_method_incremental = {.name = "incremental",
                                            .evidence = "bound",
                                            .partial = true,
                                            .limited = true,
+                                           .apart = true,
                                            .configure = configure,
                                            .run = run,
                                            .report = report};

@@ -74,7 +74,6 @@ static const char *const reasons[THI_REASONS] = {
     [THI_WHY_CLOSED] = "its posterior and evidence are in closed form for Gaussian noise only",
     [THI_WHY_VARIATIONAL] = "with any other likelihood it is the method variational",
     [THI_WHY_ONE_FUNCTION] = "a target with Gaussian noise has one function",
-    [THI_WHY_BASES] = "its bases are those of one function",
     [THI_WHY_APART] = "targets have kernels of their own and nothing in common: each by itself gives the same",
     [THI_WHY_PAIRS] = "it holds a matrix of all pairs of rows in memory",
     [THI_WHY_ROWS] = "it keeps its training rows, not inducing inputs (fit with --inducing M instead)",

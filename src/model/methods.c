@@ -24,7 +24,8 @@ static const struct {
     {THI_TAKES_EPOCHS, "epochs", "they are"},
     {THI_TAKES_RATE, "steps of a given length", "the rate is"},
     {THI_TAKES_EXPECTATION, "expectations to compute", "a choice of them is"},
-    {THI_TAKES_BLOCKS, "blocks", "blocks, anytime, their schedule and snapshots are"},
+    {THI_TAKES_BLOCKS, "blocks", "blocks, anytime and their schedule are"},
+    {THI_TAKES_SNAPSHOT, "snapshots", "they are"},
     {THI_TAKES_MEAN, "basis of the mean alone", "basis functions of the mean and their form are"},
     {THI_TAKES_GROWTH, "basis that grows", "growth and scales of their own are"},
     {THI_TAKES_CHAINS, "chains", "chains, draws, burn-in and thinning are"},
@@ -47,10 +48,10 @@ static unsigned asked_for(const thiele_fit_options *o)
     asked |= o->epochs > 0 ? THI_TAKES_EPOCHS : 0;
     asked |= o->rate > 0.0 ? THI_TAKES_RATE : 0;
     asked |= o->expectation != NULL ? THI_TAKES_EXPECTATION : 0;
-    asked |= o->partition != NULL || o->blocks > 0 || o->anytime != 0 || o->step_blocks > 0 || o->schedule != NULL ||
-                     o->snapshot != NULL
+    asked |= o->partition != NULL || o->blocks > 0 || o->anytime != 0 || o->step_blocks > 0 || o->schedule != NULL
                  ? THI_TAKES_BLOCKS
                  : 0;
+    asked |= o->snapshot != NULL ? THI_TAKES_SNAPSHOT : 0;
     asked |= o->mean_inducing > 0 || o->decoupled != NULL ? THI_TAKES_MEAN : 0;
     asked |= o->growth > 0 || o->own_scales != 0 ? THI_TAKES_GROWTH : 0;
     asked |= o->chains != 0 || o->draws != 0 || o->burn_in != 0 || o->thin != 0 ? THI_TAKES_CHAINS : 0;
@@ -263,14 +264,15 @@ static thiele_status check_augmented(const thi_fitting *f)
 static bool fits_each(const thi_fitting *f)
 {
     const thiele_likelihood *lik = f->spec.lik;
-    return lik->ops->separate && lik->outputs > 1 && (f->method->can & THI_CAN_TARGETS) == 0;
+    bool together = (f->method->can & THI_CAN_TARGETS) != 0 && (f->options->shared_kernel || !f->method->apart);
+    return lik->ops->separate && lik->outputs > 1 && !together;
 }
 
 static thiele_status check_each(const thi_fitting *f)
 {
     const thiele_fit_options *o = f->options;
-    const char *what = !fits_each(f)         ? NULL
-                       : o->shared_kernel    ? "share a kernel (that is for the methods dense and variational)"
+    const char *what = !fits_each(f)      ? NULL
+                       : o->shared_kernel ? "share a kernel (that is for the methods dense, variational and decoupled)"
                        : o->snapshot != NULL ? "save snapshots before all of them are there"
                                              : NULL;
     return what == NULL ? THIELE_OK
@@ -282,9 +284,11 @@ static thiele_status check_method(const thi_fitting *f, int64_t n)
 {
     const thiele_fit_options *o = f->options;
     thiele_status status;
-    if (o->inducing < -1 || o->batch < 0 || o->epochs < 0 || !(o->rate >= 0.0) || !(o->tolerance >= 0.0)) {
+    if (o->inducing < -1 || o->batch < 0 || o->epochs < 0 || !(o->rate >= 0.0) || !(o->tolerance >= 0.0) ||
+        !(o->snapshot_every >= 0.0)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "inducing inputs, batch, epochs, rate and tolerance must not be negative");
+                        "inducing inputs, batch, epochs, rate, tolerance and the seconds between snapshots must not be "
+                        "negative");
     }
     if (o->inducing < 0 && (f->method->takes & THI_TAKES_MEAN) == 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,

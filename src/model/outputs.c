@@ -97,6 +97,7 @@ void thi_outputs_close(thi_outputs *o)
     thi_free(o->samples);
     thi_free(o->gathered);
     thi_free(o->spread);
+    thi_providers_close(&o->providers);
     *o = (thi_outputs){0};
 }
 
@@ -324,7 +325,9 @@ thiele_status thi_outputs_make(thi_outputs *o, thiele_context *ctx, int64_t n, c
 {
     if (!o->latent) {
         job j = {o, n, row, mu, v};
-        return thi_expect_rows(o->model->lik, ctx, thi_model_draws(o->model), n, observe, &j);
+        o->providers.lik = o->model->lik;
+        o->providers.method = thi_model_draws(o->model);
+        return thi_providers_rows(&o->providers, ctx, n, observe, &j);
     }
     int Q = o->outputs;
     for (int64_t at = 0; at < n * Q; at++) {

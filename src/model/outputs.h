@@ -6,6 +6,7 @@
 #define THI_OUTPUTS_H
 
 #include "expect/expect.h"
+#include "expect/parallel.h"
 #include "model/model.h"
 
 typedef struct thi_outputs {
@@ -17,6 +18,7 @@ typedef struct thi_outputs {
     double *gathered;   /* of a mixture: the marginals of a block */
     bool bare;          /* before calibration */
     thi_spread *spread; /* outputs x rows; NULL: not needed */
+    thi_providers providers;
 } thi_outputs;
 
 /* Room for at most `rows` rows. Errors: MEMORY; UNSUPPORTED for quantiles of unordered classes. */

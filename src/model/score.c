@@ -183,7 +183,7 @@ thiele_status thi_scorer_add(thi_scorer *s, thiele_context *ctx, int64_t n, cons
     if (status == THIELE_OK && calibrated) {
         status = calibrated_densities(&job, ctx);
     } else if (status == THIELE_OK && s->densities) {
-        status = thi_expect_rows(s->model->lik, ctx, thi_model_draws(s->model), n, densities, &job);
+        status = thi_providers_rows(&s->outputs.providers, ctx, n, densities, &job);
     }
     for (int64_t i = 0; status == THIELE_OK && i < n * P; i++) {
         if (o->classes > 0) {

@@ -79,6 +79,16 @@ const thi_source *thi_fitting_source(const thi_fitting *f, const thi_rows *rows,
 thi_problem thi_fitting_problem(thi_fitting *f, const thi_source *source);
 /* How a sparse method went about it, with a family of posteriors. */
 thiele_status thi_report_sparse(thi_fitting *f, const char *posterior);
+/* Whether snapshots were asked for, and then how often; save: see below. */
+thi_snapshot thi_fitting_snapshot(thi_fitting *f, thiele_status (*save)(void *arg, thi_fitted *fitted));
+/*
+ * Saves the posterior of this moment. model: a copy of the fit's own, which borrows what the fit has made so far, with
+ * its value and what else the method says of itself.
+ */
+thiele_status thi_save_snapshot(const thi_fitting *f, const thi_fit_result *result, const thi_fitted *fitted,
+                                thiele_model *model);
+/* A log density in the units of the data: each target was divided by its scale. */
+double thi_fitting_value(const thi_fitting *f, double value);
 
 /* Learns from rows, or only conditions on them at the values learned before. */
 thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted);

@@ -10,13 +10,14 @@
 #include "posterior/sparse.h"
 
 /* Plain: Lb into more, chol(I + Lb'B Lb) into work. */
-static thiele_status factor_plain(thi_decoupled *d, thiele_context *ctx, int64_t M, thi_matrix Lb, thi_matrix root)
+static thiele_status factor_plain(thi_decoupled *d, thiele_context *ctx, int64_t M, int latent, thi_matrix Lb,
+                                  thi_matrix root)
 {
-    thi_matrix map = thi_decoupled_square(d->map, M);
+    thi_matrix map = thi_decoupled_square(d->latent[latent].map, M);
     thiele_status status;
     memcpy(Lb.data, d->K.data, (size_t)(M * M) * sizeof(double));
     THI_TRY(thi_chol_jitter(ctx, Lb, &d->jitter));
-    memcpy(map.data, d->factor.data, (size_t)(M * M) * sizeof(double));
+    memcpy(map.data, d->latent[latent].L.data, (size_t)(M * M) * sizeof(double));
     THI_TRY(thi_tri_multiply(ctx, THI_T, Lb, map));
     THI_TRY(thi_multiply(ctx, THI_N, THI_T, 1.0, map, map, 0.0, root, true));
     for (int64_t i = 0; i < M; i++) {
@@ -28,7 +29,8 @@ out:
 }
 
 /* The mean's basis: alpha and, where its weights are there already, beta after it. */
-static thiele_status freeze_mean(const thi_decoupled *d, thiele_context *ctx, bool with_beta, thi_predictor *out)
+static thiele_status freeze_mean(const thi_decoupled *d, thiele_context *ctx, int latent, bool with_beta,
+                                 thi_predictor *out)
 {
     const thi_decoupled_basis *alpha = &d->q.alpha, *beta = &d->q.beta;
     int64_t M = with_beta ? beta->n : 0, n = alpha->n + M;
@@ -36,7 +38,7 @@ static thiele_status freeze_mean(const thi_decoupled *d, thiele_context *ctx, bo
     double *a = NULL;
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &a, (size_t)n, sizeof *a));
-    memcpy(a, d->q.a, (size_t)alpha->n * sizeof *a);
+    memcpy(a, d->q.a.data + latent * d->q.a.ld, (size_t)alpha->n * sizeof *a);
     memcpy(a + alpha->n, out->a, (size_t)M * sizeof *a);
     thi_free(out->a);
     out->a = a;
@@ -56,25 +58,26 @@ out:
     return status;
 }
 
-thiele_status thi_decoupled_freeze(thi_decoupled *d, thiele_context *ctx, thi_predictor *out)
+thiele_status thi_decoupled_freeze(thi_decoupled *d, thiele_context *ctx, int latent, thi_predictor *out)
 {
     int64_t M = d->beta.n;
     bool orthogonal = d->shape.orthogonal;
-    thi_matrix Lb = thi_decoupled_square(orthogonal ? d->factor : d->more, M);
-    thi_matrix root = thi_decoupled_square(orthogonal ? d->root : d->work, M);
+    thi_matrix Lb = thi_decoupled_square(orthogonal ? d->Lb : d->more, M);
+    thi_matrix root = thi_decoupled_square(orthogonal ? d->latent[latent].root : d->work, M);
     thiele_status status;
     *out = (thi_predictor){0};
     if (M == 0) {
         THI_TRY(thi_predictor_begin(out, ctx, &d->prior, 0, d->q.beta.X, 1));
     } else {
         if (!orthogonal) {
-            THI_TRY(factor_plain(d, ctx, M, Lb, root));
+            THI_TRY(factor_plain(d, ctx, M, latent, Lb, root));
         }
-        thi_sparse view = {.shape = {.M = M}, .prior = d->prior, .Z = d->q.beta.X, .L = Lb, .root = root, .m = d->lean};
+        thi_sparse view = {
+            .shape = {.M = M}, .prior = d->prior, .Z = d->q.beta.X, .L = Lb, .root = root, .m = d->lean + latent * M};
         THI_TRY(thi_sparse_freeze(&view, ctx, THI_CONDITIONAL_FULL, out));
     }
     if (M == 0 || !orthogonal || d->q.alpha.n > 0 || d->q.beta.log_c != NULL) {
-        THI_TRY(freeze_mean(d, ctx, orthogonal, out));
+        THI_TRY(freeze_mean(d, ctx, latent, orthogonal, out));
     }
 out:
     if (status != THIELE_OK) {

@@ -234,8 +234,6 @@ expect_refusal 2 'incremental basis functions come from the rows of the steps'
 
 # --- what is refused, in one sentence
 rm -f m.thiele
-run fit gaussian.csv --target a,b --likelihood 'gprn(nodes=1)' --method decoupled -o m.thiele
-expect_refusal 2 "'decoupled' is for one latent function, and likelihood 'gprn' has"
 for option in '--growth 4' '--mean-inducing 4' '--decoupled plain' --own-scales; do
     for method in exact variational pic auto; do
         # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
 /*
- * Gradients of decoupled posteriors by central differences, both forms, plain and generalised bases, with all columns
- * of K_alpha; and those from single columns, whose average over all columns is the exact one.
+ * Gradients of decoupled posteriors by central differences, both forms, plain and generalised bases, one latent and
+ * several, with all columns of K_alpha; and those from single columns, whose average over all columns is the exact one.
  */
 #include "decoupled_testing.h"
 
@@ -12,21 +12,25 @@
 static const struct {
     const char *kernel;
     bool orthogonal, general, tight;
+    int latents;
 } models[] = {
-    {SE_KERNEL, false, false, false},
-    {SE_KERNEL, false, true, false},
-    {SE_KERNEL, true, false, false},
-    {SE_KERNEL, true, true, false},
-    {SE_KERNEL, true, false, true},
-    {SE_KERNEL, true, true, true},
-    {"se(lengthscale~1.2, variance~0.8)", true, true, false},
-    {"matern52(lengthscale~1.3) + linear(variance~0.3)", false, false, false},
-    {"matern52(lengthscale~1.3) + linear(variance~0.3)", true, false, false},
-    {"matern52(lengthscale~1.3) + linear(variance~0.3)", true, false, true},
-    {"se(dims=2, lengthscale~1.1)", true, true, false},
-    {"matern52(ard, lengthscale~[0.9,1.4], variance~1.3)", true, true, true},
-    {"matern32(lengthscale~1.2, variance~0.8)", false, true, false},
-    {"matern12(dims=2, lengthscale~1.1)", true, true, true},
+    {SE_KERNEL, false, false, false, 1},
+    {SE_KERNEL, false, true, false, 1},
+    {SE_KERNEL, true, false, false, 1},
+    {SE_KERNEL, true, true, false, 1},
+    {SE_KERNEL, true, false, true, 1},
+    {SE_KERNEL, true, true, true, 1},
+    {"se(lengthscale~1.2, variance~0.8)", true, true, false, 1},
+    {"matern52(lengthscale~1.3) + linear(variance~0.3)", false, false, false, 1},
+    {"matern52(lengthscale~1.3) + linear(variance~0.3)", true, false, false, 1},
+    {"matern52(lengthscale~1.3) + linear(variance~0.3)", true, false, true, 1},
+    {"se(dims=2, lengthscale~1.1)", true, true, false, 1},
+    {"matern52(ard, lengthscale~[0.9,1.4], variance~1.3)", true, true, true, 1},
+    {"matern32(lengthscale~1.2, variance~0.8)", false, true, false, 1},
+    {"matern12(dims=2, lengthscale~1.1)", true, true, true, 1},
+    {SE_KERNEL, false, true, false, 2},
+    {SE_KERNEL, true, true, true, 3},
+    {"matern52(lengthscale~1.3) + linear(variance~0.3)", true, false, false, 2},
 };
 enum { MODELS = sizeof models / sizeof *models };
 
@@ -67,21 +71,22 @@ static void test_differences(void **state)
     for (int k = 0; k < MODELS; k++) {
         world w;
         gradient g = {0};
-        world_open(&w, ctx, models[k].kernel, models[k].orthogonal, models[k].general);
+        world_open_many(&w, ctx, models[k].kernel, models[k].orthogonal, models[k].general, models[k].latents);
         w.tight = models[k].tight;
-        thi_decoupled_bar bar = gradient_bar(&g, models[k].orthogonal, models[k].general);
+        thi_decoupled_bar bar = gradient_bar(&g, &w);
         world_bound(&w, ctx, &bar);
         check_theta(&w, ctx, g.theta);
         check_numbers(&w, ctx, DIMS + 1, w.mean_parameter, g.mean);
-        check_numbers(&w, ctx, ALPHA, w.a, g.a);
+        check_numbers(&w, ctx, ALPHA * w.latents, w.a, g.a);
         check_numbers(&w, ctx, DIMS * ALPHA, w.alpha, g.alpha);
         check_numbers(&w, ctx, DIMS * BETA, w.beta, g.beta);
         if (models[k].general) {
             check_numbers(&w, ctx, DIMS * ALPHA, w.log_c_alpha, g.log_c_alpha);
             check_numbers(&w, ctx, DIMS * BETA, w.log_c_beta, g.log_c_beta);
         }
-        for (int j = 0; j < BETA && !models[k].orthogonal; j++) {
-            check_numbers(&w, ctx, BETA - j, w.factor + j + j * BETA, g.L + j + j * BETA);
+        for (int j = 0; j < BETA * w.latents && !models[k].orthogonal; j++) {
+            int at = j % BETA + j * BETA;
+            check_numbers(&w, ctx, BETA - j % BETA, w.factor + at, g.L + at);
         }
         world_close(&w);
     }
@@ -98,11 +103,11 @@ static void test_unbiased(void **state)
         world w;
         gradient whole = {0}, sum = {0};
         double total = 0.0, *all = (double *)&whole, *one = (double *)&sum;
-        world_open(&w, ctx, models[k].kernel, models[k].orthogonal, models[k].general);
+        world_open_many(&w, ctx, models[k].kernel, models[k].orthogonal, models[k].general, models[k].latents);
         w.tight = models[k].tight;
-        thi_decoupled_bar bar = gradient_bar(&whole, models[k].orthogonal, models[k].general);
+        thi_decoupled_bar bar = gradient_bar(&whole, &w);
         double exact = world_bound(&w, ctx, &bar);
-        bar = gradient_bar(&sum, models[k].orthogonal, models[k].general);
+        bar = gradient_bar(&sum, &w);
         for (int64_t i = 0; i < ALPHA; i++) {
             double value = 0.0;
             assert_ok(ctx, world_value(&w, ctx, (thi_decoupled_columns){1, &i}, &value, &bar));

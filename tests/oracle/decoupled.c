@@ -19,6 +19,7 @@ typedef struct decoupled {
     bool general;
     thi_decoupled *engine;
     thi_decoupled_q q;
+    thi_natural sites; /* L */
     thi_matrix mu, v, E, g, h, dphi;
     thi_matrix abar, alphabar, calphabar, betabar, cbetabar, Lbar, theta;
 } decoupled;
@@ -107,9 +108,11 @@ static thiele_status decoupled_open(oracle_case *c, decoupled *d)
     take_logs(d->c_beta);
     d->q = (thi_decoupled_q){.alpha = {d->a.rows, d->alpha.data, d->general ? d->c_alpha.data : NULL},
                              .beta = {d->L.rows, d->beta.data, d->general ? d->c_beta.data : NULL},
-                             .a = d->a.data,
-                             .factor = d->L};
-    thi_decoupled_shape shape = {.D = (int)d->X.rows, .beta = d->L.rows, .rows = d->X.cols, .columns = d->a.rows};
+                             .a = thi_matrix_view(d->a.data, d->a.rows, 1, d->a.rows),
+                             .sites = &d->sites};
+    d->sites.T = d->L;
+    thi_decoupled_shape shape = {
+        .D = (int)d->X.rows, .latents = 1, .beta = d->L.rows, .rows = d->X.cols, .columns = d->a.rows};
     THI_TRY(open_results(c, d));
     THI_TRY(thi_decoupled_open(&d->engine, c->ctx, &shape));
 out:
@@ -154,12 +157,12 @@ static thiele_status check_values(oracle_case *c, decoupled *d)
     thi_decoupled_columns columns = {d->a.rows, all};
     double ell = 0.0, kl = 0.0;
     thi_decoupled_bar bar = {.theta = d->theta.data,
-                             .a = d->abar.data,
+                             .a = thi_matrix_view(d->abar.data, d->a.rows, 1, d->a.rows),
                              .alpha = d->alphabar.data,
                              .log_c_alpha = d->general ? d->calphabar.data : NULL,
                              .beta = d->betabar.data,
                              .log_c_beta = d->general ? d->cbetabar.data : NULL,
-                             .L = d->Lbar};
+                             .L = &d->Lbar};
     thiele_status status = THIELE_OK;
     for (int64_t i = 0; i < 64; i++) {
         all[i] = i;
@@ -228,7 +231,7 @@ static thiele_status check_predictions(oracle_case *c, decoupled *d)
     thiele_status status = THIELE_OK;
     THI_TRY(thi_matrix_alloc(&mean, c->ctx, n, 1));
     THI_TRY(thi_matrix_alloc(&variance, c->ctx, n, 1));
-    THI_TRY(thi_decoupled_freeze(d->engine, c->ctx, &predictor));
+    THI_TRY(thi_decoupled_freeze(d->engine, c->ctx, 0, &predictor));
     THI_TRY(thi_predictor_marginals(&predictor, c->ctx, n, d->Xtest.data, mean.data, variance.data, &clipped));
     THI_TRY(oracle_check(c, "pred_mean", ORACLE_VECTOR, mean));
     THI_TRY(oracle_check(c, "pred_var_latent", ORACLE_VECTOR, variance));

@@ -84,6 +84,23 @@ static double product(const double *y, const double *f, const double *phi, void 
     return -rest * rest;
 }
 
+/* Two factors, and the log of a noise: the signs of the factors alone are open. */
+static double noisy_product(const double *y, const double *f, const double *phi, void *user)
+{
+    (void)phi;
+    (void)user;
+    double rest = y[0] - f[0] * f[2];
+    return -0.5 * f[1] - 0.5 * rest * rest * exp(-f[1]);
+}
+
+static double noisy(const double *y, const double *f, const double *phi, void *user)
+{
+    (void)phi;
+    (void)user;
+    double rest = y[0] - f[0];
+    return -0.5 * f[1] - 0.5 * rest * rest * exp(-f[1]);
+}
+
 static thiele_likelihood *own(const thiele_likelihood_spec *spec)
 {
     thiele_likelihood *lik = NULL;
@@ -91,7 +108,8 @@ static thiele_likelihood *own(const thiele_likelihood_spec *spec)
     return lik;
 }
 
-/* No class is as likely at -f as at f, also where it lies between others; a product of functions is. */
+/* No class is as likely at -f as at f, also where it lies between others; a product of functions is, whatever stands
+ * beside it. */
 static void signs_are_told(void **state)
 {
     (void)state;
@@ -117,6 +135,16 @@ static void signs_are_told(void **state)
     thiele_likelihood *lik = own(&spec);
     double y = 0.7;
     assert_true(lik->ops->even(lik, &y, f));
+    thiele_likelihood_destroy(lik);
+    spec.log_density = noisy;
+    lik = own(&spec);
+    assert_false(lik->ops->even(lik, &y, f));
+    thiele_likelihood_destroy(lik);
+    spec.latents = 3;
+    spec.log_density = noisy_product;
+    lik = own(&spec);
+    assert_true(lik->ops->even(lik, &y, f));
+    assert_true(f[0] == 1.0 && f[1] == 0.0 && f[2] == 1.0);
     thiele_likelihood_destroy(lik);
 }
 

@@ -214,7 +214,7 @@ static void test_allocations(void **state)
             setting s;
             int taken = 0;
             thi_blocks_settings how = {
-                .blocks = 4, .anytime = w >= 2, .gradient = w == 2, .snapshot = take_nothing, .snapshot_arg = &taken};
+                .blocks = 4, .anytime = w >= 2, .gradient = w == 2, .snapshot = {take_nothing, &taken, 0.0}};
             open_setting(&s, c, "se", 24, guessed);
             thi_fail_allocation(c, nth, nth % 2 == 0);
             status = try_fit(&s, forms[w % 2], (thi_variational_settings){.inducing = 5, .iterations = 2}, how, 0.0);

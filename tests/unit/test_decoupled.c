@@ -50,7 +50,7 @@ static void mean_of_sites(const world *w, double *m)
 }
 
 typedef struct answer {
-    double mu[ROWS], v[ROWS], g[ROWS], h[ROWS], kl;
+    double mu[ROWS * LATENTS], v[ROWS * LATENTS], g[ROWS * LATENTS], h[ROWS * LATENTS], kl;
 } answer;
 
 static void ask(world *w, answer *a)
@@ -63,32 +63,48 @@ static void ask(world *w, answer *a)
     assert_ok(ctx, thi_decoupled_end(w->engine, ctx, &columns, &a->kl, NULL));
 }
 
-/* The variational posterior with inducing inputs beta and these sites. */
+/* The variational posterior with inducing inputs beta and these sites; a predictor for each latent. */
 static void ask_variational(const world *w, const double *Lb, answer *a, thi_predictor *predictor)
 {
-    thi_shape shape = {
-        .latents = 1, .components = 1, .dims = DIMS, .inducing = BETA, .capacity = ROWS, .whitened = true};
+    static const int same[LATENTS];
+    int Q = w->latents;
+    thi_shape shape = {.latents = Q,
+                       .components = 1,
+                       .dims = DIMS,
+                       .inducing = BETA,
+                       .capacity = ROWS,
+                       .whitened = true,
+                       .group = same};
+    double mu[ROWS * LATENTS], variance[ROWS * LATENTS];
     thi_variational *v = NULL;
-    thi_sites sites = {0};
+    thi_sites sites[LATENTS];
     thi_prior prior = world_prior(w);
     const double *Z = w->beta;
     assert_ok(ctx, thi_variational_open(&v, ctx, &shape));
-    assert_ok(ctx, thi_sites_alloc(&sites, ctx, BETA));
-    memcpy(sites.sum.T.data, w->factor, sizeof w->factor);
-    memcpy(sites.L.data, Lb, sizeof w->factor);
-    memcpy(sites.sum.t, w->t, sizeof w->t);
-    assert_ok(ctx, thi_variational_begin(v, ctx, &prior, &Z, NULL, &sites, true));
-    assert_ok(ctx, thi_variational_marginals(v, ctx, ROWS, w->X, a->mu, a->v));
+    for (int p = 0; p < Q; p++) {
+        assert_ok(ctx, thi_sites_alloc(&sites[p], ctx, BETA));
+        memcpy(sites[p].sum.T.data, w->factor + p * BETA * BETA, BETA * BETA * sizeof(double));
+        memcpy(sites[p].L.data, Lb, BETA * BETA * sizeof(double));
+        memcpy(sites[p].sum.t, w->t + p * BETA, BETA * sizeof(double));
+    }
+    assert_ok(ctx, thi_variational_begin(v, ctx, &prior, &Z, NULL, sites, true));
+    assert_ok(ctx, thi_variational_marginals(v, ctx, ROWS, w->X, mu, variance));
+    for (int i = 0; i < ROWS * Q; i++) {
+        a->mu[i / Q + i % Q * ROWS] = mu[i];
+        a->v[i / Q + i % Q * ROWS] = variance[i];
+    }
     assert_ok(ctx, thi_variational_end(v, ctx, NULL, &a->kl, NULL));
-    assert_ok(ctx, thi_variational_freeze(v, ctx, 0, predictor));
-    thi_sites_free(&sites);
+    for (int p = 0; p < Q; p++) {
+        assert_ok(ctx, thi_variational_freeze(v, ctx, p, &predictor[p]));
+        thi_sites_free(&sites[p]);
+    }
     thi_variational_close(v);
 }
 
-static void compare(const answer *got, const answer *want)
+static void compare(const world *w, const answer *got, const answer *want)
 {
-    assert_all_near(got->mu, want->mu, ROWS, 1e-9, 1e-9);
-    assert_all_near(got->v, want->v, ROWS, 1e-9, 1e-9);
+    assert_all_near(got->mu, want->mu, ROWS * w->latents, 1e-9, 1e-9);
+    assert_all_near(got->v, want->v, ROWS * w->latents, 1e-9, 1e-9);
     assert_near(got->kl, want->kl, 1e-9, 1e-9);
 }
 
@@ -107,30 +123,82 @@ static void predict(const thi_predictor *p, double *mean, double *variance)
 
 /* --- identities --------------------------------------------------------------------------------------------------- */
 
-/* An empty mean basis, and one that lies within beta, leave the variational posterior. */
+/* Both predict the same. */
+static void compare_predictors(thi_predictor *one, thi_predictor *other)
+{
+    double mean[2][TESTS], variance[2][TESTS];
+    predict(one, mean[0], variance[0]);
+    predict(other, mean[1], variance[1]);
+    assert_all_near(mean[1], mean[0], TESTS, 1e-9, 1e-9);
+    assert_all_near(variance[1], variance[0], TESTS, 1e-9, 1e-9);
+    thi_predictor_clear(one);
+    thi_predictor_clear(other);
+}
+
+/* An empty mean basis, and one that lies within beta, leave the variational posterior, of each latent. */
 static void test_orthogonal_is_variational(void **state)
 {
     (void)state;
-    for (int same = 0; same < 2; same++) {
+    for (int k = 0; k < 4; k++) {
         world w;
         answer got, want;
-        double Lb[BETA * BETA], mean[2][TESTS], variance[2][TESTS];
-        thi_predictor predictor[2];
-        world_open(&w, ctx, SE_KERNEL, true, false);
+        double Lb[BETA * BETA];
+        thi_predictor predictor[LATENTS], own;
+        world_open_many(&w, ctx, SE_KERNEL, true, false, k < 2 ? 1 : LATENTS);
         factor_beta(&w, Lb);
-        ask_variational(&w, Lb, &want, &predictor[0]);
-        w.n_alpha = same ? BETA : 0;
+        ask_variational(&w, Lb, &want, predictor);
+        w.n_alpha = k % 2 == 1 ? BETA : 0;
         memcpy(w.alpha, w.beta, sizeof w.beta);
         ask(&w, &got);
-        compare(&got, &want);
-        assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &predictor[1]));
-        for (int i = 0; i < 2; i++) {
-            predict(&predictor[i], mean[i], variance[i]);
-            thi_predictor_clear(&predictor[i]);
+        compare(&w, &got, &want);
+        for (int p = 0; p < w.latents; p++) {
+            assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, p, &own));
+            compare_predictors(&predictor[p], &own);
         }
-        assert_all_near(mean[1], mean[0], TESTS, 1e-9, 1e-9);
-        assert_all_near(variance[1], variance[0], TESTS, 1e-9, 1e-9);
         world_close(&w);
+    }
+}
+
+/* Several latents that share bases are what each is alone: marginals, KL, natural steps. */
+static void test_many_are_each(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        world all, one;
+        answer got, alone;
+        double kl = 0.0;
+        bool orthogonal = k % 2 == 1, general = k >= 2;
+        world_open_many(&all, ctx, SE_KERNEL, orthogonal, general, LATENTS);
+        ask(&all, &got);
+        expect_gaussian(&all, got.mu, got.v, got.g, got.h);
+        assert_ok(ctx, thi_decoupled_pull(all.engine, ctx, got.g, got.h, &(thi_decoupled_bar){0}));
+        for (int p = 0; p < LATENTS; p++) {
+            size_t square = BETA * BETA * sizeof(double);
+            world_open(&one, ctx, SE_KERNEL, orthogonal, general);
+            memcpy(one.a, all.a + p * ALPHA, ALPHA * sizeof(double));
+            memcpy(one.factor, all.factor + p * BETA * BETA, square);
+            memcpy(one.t, all.t + p * BETA, BETA * sizeof(double));
+            ask(&one, &alone);
+            assert_all_near(got.mu + p * ROWS, alone.mu, ROWS, 1e-11, 1e-11);
+            assert_all_near(got.v + p * ROWS, alone.v, ROWS, 1e-11, 1e-11);
+            kl += alone.kl;
+            if (orthogonal) {
+                assert_ok(ctx, thi_decoupled_pull(one.engine, ctx, got.g + p * ROWS, got.h + p * ROWS,
+                                                  &(thi_decoupled_bar){0}));
+                thi_decoupled_step(one.engine, 0.3, one.sites);
+            }
+            thi_predictor predictor[2];
+            assert_ok(ctx, thi_decoupled_freeze(all.engine, ctx, p, &predictor[0]));
+            assert_ok(ctx, thi_decoupled_freeze(one.engine, ctx, 0, &predictor[1]));
+            compare_predictors(&predictor[0], &predictor[1]);
+            if (orthogonal && p == LATENTS - 1) {
+                thi_decoupled_step(all.engine, 0.3, all.sites);
+                assert_all_near(all.t + p * BETA, one.t, BETA, 1e-10, 1e-10);
+            }
+            world_close(&one);
+        }
+        assert_near(got.kl, kl, 1e-11, 1e-11);
+        world_close(&all);
     }
 }
 
@@ -152,11 +220,12 @@ static void test_plain_is_variational(void **state)
     memcpy(w.factor, L, sizeof L);
     w.n_alpha = BETA;
     thi_decoupled_close(w.engine);
-    thi_decoupled_shape shape = {.D = DIMS, .beta = BETA, .rows = ROWS, .columns = ALPHA};
+    w.orthogonal = false;
+    thi_decoupled_shape shape = world_shape(&w);
     assert_ok(ctx, thi_decoupled_open(&w.engine, ctx, &shape));
     ask(&w, &got);
-    compare(&got, &want);
-    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &predictor[1]));
+    compare(&w, &got, &want);
+    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, 0, &predictor[1]));
     for (int i = 0; i < 2; i++) {
         predict(&predictor[i], mean[i], variance[i]);
         thi_predictor_clear(&predictor[i]);
@@ -178,13 +247,13 @@ static void check_forms(bool general)
     world_open(&w, ctx, SE_KERNEL, true, general);
     w.n_alpha = FEWER;
     ask(&w, &want);
-    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &p));
+    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, 0, &p));
     assert_int_equal(p.mean_n, ALPHA);
     assert_ok(ctx, thi_predictor_marginals(&p, ctx, ROWS, w.X, mean, variance, &clipped));
     assert_all_near(mean, want.mu, ROWS, 1e-9, 1e-9);
     assert_all_near(variance, want.v, ROWS, 1e-9, 1e-9);
     memcpy(w.alpha, p.mean_basis, sizeof w.alpha);
-    memcpy(w.a, p.a, sizeof w.a);
+    memcpy(w.a, p.a, ALPHA * sizeof *w.a);
     if (general) {
         memcpy(w.log_c_alpha, p.mean_log_c, sizeof w.log_c_alpha);
     }
@@ -194,11 +263,12 @@ static void check_forms(bool general)
     memcpy(w.factor, L, sizeof L);
     w.n_alpha = ALPHA;
     thi_decoupled_close(w.engine);
-    thi_decoupled_shape shape = {.D = DIMS, .beta = BETA, .rows = ROWS, .columns = ALPHA};
+    w.orthogonal = false;
+    thi_decoupled_shape shape = world_shape(&w);
     assert_ok(ctx, thi_decoupled_open(&w.engine, ctx, &shape));
     ask(&w, &got);
-    compare(&got, &want);
-    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &p));
+    compare(&w, &got, &want);
+    assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, 0, &p));
     assert_ok(ctx, thi_predictor_marginals(&p, ctx, ROWS, w.X, mean, variance, &clipped));
     assert_all_near(mean, want.mu, ROWS, 1e-9, 1e-9);
     assert_all_near(variance, want.v, ROWS, 1e-9, 1e-9);
@@ -296,7 +366,7 @@ static void test_ridge(void **state)
         assert_ok(ctx, thi_chol(ctx, view));
         thi_blas_trsv(THI_N, view, w.a);
         thi_blas_trsv(THI_T, view, w.a);
-        thi_decoupled_bar bar = {.a = g.a};
+        thi_decoupled_bar bar = {.a = thi_matrix_view(g.a, ALPHA, 1, ALPHA)};
         world_bound(&w, ctx, &bar);
         for (int i = 0; i < ALPHA; i++) {
             assert_near(g.a[i], 0.0, 0.0, 1e-10);
@@ -307,7 +377,7 @@ static void test_ridge(void **state)
         }
         thi_predictor p;
         double variance[TESTS];
-        assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, &p));
+        assert_ok(ctx, thi_decoupled_freeze(w.engine, ctx, 0, &p));
         predict(&p, mean, variance);
         assert_near(variance[0], 1.3, 1e-14, 0.0);
         thi_predictor_clear(&p);
@@ -382,8 +452,8 @@ static void test_natural_step(void **state)
         ask(&w, &a);
         expect_gaussian(&w, a.mu, a.v, a.g, a.h);
         assert_ok(ctx, thi_decoupled_pull(w.engine, ctx, a.g, a.h, &none));
-        memcpy(before, w.factor, sizeof w.factor);
-        memcpy(before + BETA * BETA, w.t, sizeof w.t);
+        memcpy(before, w.factor, BETA * BETA * sizeof *before);
+        memcpy(before + BETA * BETA, w.t, BETA * sizeof *before);
         thi_natural sites = {.T = thi_matrix_view(w.factor, BETA, BETA, BETA), .t = w.t};
         thi_decoupled_step(w.engine, 1.0, &sites);
     }
@@ -429,13 +499,14 @@ static void test_memory(void **state)
     }
     world_open(&w, small, SE_KERNEL, true, false);
     thi_decoupled_close(w.engine);
-    thi_decoupled_shape shape = {.D = DIMS, .orthogonal = true, .beta = BETA, .rows = ROWS, .columns = COLUMNS};
+    thi_decoupled_shape shape = world_shape(&w);
+    shape.columns = COLUMNS;
     assert_ok(small, thi_decoupled_open(&w.engine, small, &shape));
     thi_prior prior = world_prior(&w);
     thi_decoupled_q q = world_q(&w);
-    thi_decoupled_bar bar = {.theta = theta, .a = abar, .alpha = bars};
+    thi_decoupled_bar bar = {.theta = theta, .a = thi_matrix_view(abar, MANY, 1, MANY), .alpha = bars};
     q.alpha = (thi_decoupled_basis){MANY, points, NULL};
-    q.a = a;
+    q.a = thi_matrix_view(a, MANY, 1, MANY);
     assert_ok(small, thi_decoupled_begin(w.engine, small, &prior, &q));
     assert_ok(small, thi_decoupled_marginals(w.engine, small, ROWS, w.X, mu, v));
     expect_gaussian(&w, mu, v, g, h);
@@ -457,8 +528,8 @@ static void test_threads(void **state)
         for (int i = 0; i < 2; i++) {
             thiele_context *own = test_context(i + 1);
             world w;
-            world_open(&w, own, SE_KERNEL, k % 2 == 1, k > 1);
-            thi_decoupled_bar bar = gradient_bar(&g[i], k % 2 == 1, k > 1);
+            world_open_many(&w, own, SE_KERNEL, k % 2 == 1, k > 1, 1 + k % 3);
+            thi_decoupled_bar bar = gradient_bar(&g[i], &w);
             value[i] = world_bound(&w, own, &bar);
             world_close(&w);
             thiele_context_destroy(own);
@@ -471,13 +542,13 @@ static void test_threads(void **state)
 static thiele_status everything(world *w, thiele_context *own)
 {
     gradient g = {0};
-    thi_decoupled_bar bar = gradient_bar(&g, true, true);
+    thi_decoupled_bar bar = gradient_bar(&g, w);
     thi_predictor p = {0};
     double value, mean[TESTS], variance[TESTS];
     int64_t clipped = 0;
     thiele_status status;
     THI_TRY(world_value(w, own, all_columns(w), &value, &bar));
-    THI_TRY(thi_decoupled_freeze(w->engine, own, &p));
+    THI_TRY(thi_decoupled_freeze(w->engine, own, 0, &p));
     THI_TRY(thi_predictor_marginals(&p, own, TESTS, w->Xtest, mean, variance, &clipped));
 out:
     thi_predictor_clear(&p);
@@ -489,7 +560,8 @@ static void test_failing_allocations(void **state)
     (void)state;
     thiele_context *own = test_context(1);
     world w;
-    thi_decoupled_shape shape = {.D = DIMS, .orthogonal = true, .beta = BETA, .rows = ROWS, .columns = ALPHA};
+    thi_decoupled_shape shape = {
+        .D = DIMS, .latents = 2, .orthogonal = true, .beta = BETA, .rows = ROWS, .columns = ALPHA};
     thi_decoupled *engine = NULL;
     for (int64_t nth = 1; thi_fail_allocation(own, nth, false), engine == NULL; nth++) {
         thiele_status status = thi_decoupled_open(&engine, own, &shape);
@@ -498,7 +570,7 @@ static void test_failing_allocations(void **state)
     }
     thi_fail_allocation(own, 0, false);
     thi_decoupled_close(engine);
-    world_open(&w, own, SE_KERNEL, true, true);
+    world_open_many(&w, own, SE_KERNEL, true, true, 2);
     thiele_status status = THIELE_ERROR_MEMORY;
     for (int64_t nth = 1; status == THIELE_ERROR_MEMORY; nth++) {
         thi_fail_allocation(own, nth, false);
@@ -515,6 +587,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orthogonal_is_variational),
+        cmocka_unit_test(test_many_are_each),
         cmocka_unit_test(test_plain_is_variational),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_stretched),

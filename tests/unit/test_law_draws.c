@@ -135,8 +135,43 @@ static void two_latents(void **state)
     }
 }
 
+/* A law that was kept is the one that would be made: what was asked for before, and in which order, is of no matter. */
+static void kept_laws(void **state)
+{
+    (void)state;
+    thiele_likelihood *lik = NULL, *own = NULL;
+    thiele_likelihood_spec spec = THIELE_LIKELIHOOD_SPEC_INIT;
+    assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, "heteroscedastic", 1, 0));
+    spec.name = "borrowed";
+    spec.outputs = 1;
+    spec.latents = 2;
+    spec.log_density = borrowed;
+    spec.user = lik;
+    assert_ok(ctx, thiele_likelihood_custom(&own, ctx, &spec));
+    rows r;
+    answer all, some;
+    fill(&r, lik);
+    ask(own, "mc:500", &r, &all);
+    for (int first = 0; first < ROWS; first += ROWS / 2) {
+        thi_expect expect;
+        thi_marginals half = {ROWS / 2, 1, NULL, r.mu + 2 * first, r.v + 2 * first};
+        assert_ok(ctx, thi_expect_open(&expect, ctx, own, "mc:500"));
+        assert_ok(ctx, thi_mixture_crps(&expect, ctx, &half, r.y + first, some.crps + first));
+        assert_ok(ctx, thi_mixture_quantiles(&expect, ctx, &half, LEVELS, levels, some.quantile + first * LEVELS));
+        assert_ok(ctx, thi_mixture_predict(&expect, ctx, &half, some.mean + first, some.variance + first));
+        thi_expect_close(&expect);
+    }
+    assert_memory_equal(some.crps, all.crps, sizeof all.crps);
+    assert_memory_equal(some.quantile, all.quantile, sizeof all.quantile);
+    assert_memory_equal(some.mean, all.mean, sizeof all.mean);
+    assert_memory_equal(some.variance, all.variance, sizeof all.variance);
+    thiele_likelihood_destroy(own);
+    thiele_likelihood_destroy(lik);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_latent), cmocka_unit_test(two_latents)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_latent), cmocka_unit_test(two_latents),
+                                       cmocka_unit_test(kept_laws)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

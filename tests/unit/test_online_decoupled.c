@@ -20,7 +20,7 @@ static void freeze(world *w, thi_predictor *p)
     thi_prior prior = world_prior(w);
     thi_decoupled_q q = world_q(w);
     assert_ok(ctx, thi_decoupled_begin(w->engine, ctx, &prior, &q));
-    assert_ok(ctx, thi_decoupled_freeze(w->engine, ctx, p));
+    assert_ok(ctx, thi_decoupled_freeze(w->engine, ctx, 0, p));
 }
 
 static void prepared(world *w, thi_predictor *p)
