@@ -16,7 +16,8 @@ bool thi_learner_has_parameters(const thiele_model *model)
     const thi_predictor *p = model->latent;
     bool own_scales = p->log_c != NULL || p->mean_log_c != NULL;
     bool several = model->latents > 1 && p->mean_basis != NULL;
-    return model->components == 1 && p->local == NULL && !thi_blocks_is_form(model->method) && !own_scales && !several;
+    return model->components == 1 && p->n > 0 && p->local == NULL && !thi_blocks_is_form(model->method) &&
+           !own_scales && !several;
 }
 
 /* "lengthscale[x] gamma(2, 0.5), ..." of the parameters that have one; NULL: none has. */
