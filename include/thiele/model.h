@@ -96,7 +96,7 @@ typedef struct thiele_fit_options {
                               unless it is listed in inputs. NULL: blocks are of rows near each other */
     const char *entropy;   /* of a mixture, the bound on its entropy: NULL: "pairwise"; "jensen" */
     int64_t keep; /* rows kept in the model, for updates to learn parameters from; 0: 4096, or fewer where they have
-                     many columns; negative: none */
+                     many columns, none if compact; negative: none */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
