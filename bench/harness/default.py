@@ -3,8 +3,8 @@ on twenty-two tables of five splits (default_tables.py).
 
 Beside it: LightGBM (1000 trees with a Gaussian of held-out variance; the number of trees that held-out rows like best;
 its quantile mode), GPBoost (Vecchia, 20 and 40 neighbours), scikit-learn up to 2,000 rows, GPyTorch (SVGP, M = 1024,
-Adam for at most 160 s), and the constant predictor; what each does exactly is in the head of its script under
-bench/peers. All have the same rows; inputs and targets are standardised for the peers and in the units of the data for
+Adam for at most 160 s, on a GPU where there is one), and the constant predictor; what each does exactly is in the head
+of its script under bench/peers. All have the same rows; inputs and targets are standardised for the peers and in the units of the data for
 thiele. Scores are of the test rows, by the same definitions (scores.py). Seconds are those of thiele's whole command,
 reading the table and writing the model included, and of the peers' fits alone. A fit that takes longer than --limit is
 ended. What is quick comes first, of all splits (default_order.py).
