@@ -18,7 +18,9 @@ build: setup $(BUILD)/build.ninja
 test: build
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel 2
 
-demo: build
+# The demo runs the command alone: nothing else is built for it.
+demo: setup $(BUILD)/build.ninja
+	@cmake --build $(BUILD) --target thiele
 	@scripts/demo $(BUILD)/thiele
 
 install: build
