@@ -40,10 +40,11 @@ static int64_t drop_twins(const thi_bfit *fit, int64_t n, double *error2, double
     return kept;
 }
 
-/* Squared errors and latent variances of a block's rows, each of them left out of its block. */
-static thiele_status leave_rows(thi_bfit *fit, int64_t n, double *error2, double *v)
+/* Squared errors and latent variances of a block's rows, each of them left out of its block. among: the sums have it.
+ */
+static thiele_status leave_rows(thi_bfit *fit, bool among, int64_t n, double *error2, double *v)
 {
-    thiele_status status = thi_sparse_leave_out(fit->engine, fit->problem.ctx, fit->block, error2, v);
+    thiele_status status = thi_sparse_leave_out(fit->engine, fit->problem.ctx, fit->block, among, error2, v);
     for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
         error2[i] *= error2[i];
         v[i] = fmax(0.0, v[i] - fit->engine->noise);
@@ -52,14 +53,14 @@ static thiele_status leave_rows(thi_bfit *fit, int64_t n, double *error2, double
 }
 
 /* The same with the block left out of the sums, of which it is a known part unless they follow a schedule. */
-static thiele_status leave_block(thi_bfit *fit, int64_t n, double *error2, double *v)
+static thiele_status leave_block(thi_bfit *fit, bool among, int64_t n, double *error2, double *v)
 {
     thi_predictor rest = {0};
     int64_t clipped = 0;
     thiele_status status;
     thi_natural_zero(fit->step);
     THI_TRY(thi_sparse_sum(fit->engine, fit->problem.ctx, 1, fit->block, 1.0, fit->step));
-    thi_natural_mix(fit->step, fit->settings->rho_0 > 0.0 ? 0.0 : -1.0, fit->sums, 1.0);
+    thi_natural_mix(fit->step, among && fit->settings->rho_0 == 0.0 ? -1.0 : 0.0, fit->sums, 1.0);
     THI_TRY(thi_sparse_set(fit->engine, fit->problem.ctx, fit->step));
     THI_TRY(thi_sparse_freeze(fit->engine, fit->problem.ctx, fit->settings->form.conditional, &rest));
     THI_TRY(thi_predictor_marginals(&rest, fit->problem.ctx, n, fit->block->X, error2, v, &clipped));
@@ -72,20 +73,25 @@ out:
     return status;
 }
 
-/* Rows of the first blocks of a pass, which are among the sums wherever the steps ended; *told: those that tell. */
+/*
+ * Rows of some blocks; *told: the share that tells. The first blocks of a pass are among the sums wherever the steps
+ * ended; where a deadline left others out, these are looked at in proportion, because new rows will lie there too.
+ */
 static thiele_status look(thi_bfit *fit, bool alone, thi_left_out *out, double *told)
 {
-    double seen = fmin(1.0, fit->result->passes) * (double)fit->partition.blocks;
-    int64_t most = llround(fmin((double)fit->looked_at, seen)), rows, all = 0;
+    int64_t blocks = fit->partition.blocks, most = thi_least(fit->looked_at, blocks), rows, all = 0;
+    int64_t seen = llround(fmin(1.0, fit->result->passes) * (double)blocks);
+    int64_t first = llround((double)most * (double)seen / (double)blocks);
     thi_shuffle order;
     thiele_status status = THIELE_OK;
     thi_bfit_order(fit, 0, &order);
     out->n = 0;
     for (int64_t i = 0; i < most; i++) {
-        int64_t block = thi_shuffle_at(&order, i);
+        bool among = i < first;
+        int64_t block = thi_shuffle_at(&order, among ? i : seen + i - first);
         double *error2 = out->error2 + out->n, *v = out->v + out->n;
         THI_TRY(thi_bfit_load(fit, 1, &block, &rows));
-        THI_TRY((alone ? leave_rows : leave_block)(fit, rows, error2, v));
+        THI_TRY((alone ? leave_rows : leave_block)(fit, among, rows, error2, v));
         out->n += alone ? drop_twins(fit, rows, error2, v) : rows;
         all += rows;
     }

@@ -293,8 +293,8 @@ out:
     return status;
 }
 
-thiele_status thi_sparse_leave_out(thi_sparse *sparse, thiele_context *ctx, const thi_block *block, double *residual,
-                                   double *variance)
+thiele_status thi_sparse_leave_out(thi_sparse *sparse, thiele_context *ctx, const thi_block *block, bool among,
+                                   double *residual, double *variance)
 {
     thi_sparse_desk *desk = &sparse->space->desk[0];
     int64_t n = block->n, M = sparse->shape.M;
@@ -308,9 +308,9 @@ thiele_status thi_sparse_leave_out(thi_sparse *sparse, thiele_context *ctx, cons
     THI_TRY(thi_tri_solve(ctx, THI_N, sparse->root, W));
     for (int64_t j = 0; j < n; j++) {
         const double *w = W.data + j * M;
-        double own = variance[j] - thi_blas_dot(M, w, w);
+        double C = variance[j], through_w = thi_blas_dot(M, w, w), own = among ? C - through_w : C;
         residual[j] /= own;
-        variance[j] = 1.0 / own;
+        variance[j] = 1.0 / own + (among ? 0.0 : through_w / (C * C));
     }
 out:
     thi_free(W.data);

@@ -132,6 +132,88 @@ static void near_sums(const thi_natural *got, const thi_natural *want, double to
     assert_near(got->constant, want->constant, tolerance, tolerance);
 }
 
+/* Q + Gamma of a block's rows, or Gamma alone, or Q alone. */
+static double *block_covariance(const world *w, thiele_context *ctx, const thi_block *block, double q, double gamma)
+{
+    int64_t n = block->n;
+    double *K = dense_kernel(w, ctx, n, block->X, n, block->X), *Q = dense_q(w, ctx, n, block->X, n, block->X);
+    for (int64_t i = 0; i < n * n; i++) {
+        Q[i] = q * Q[i] + gamma * (K[i] - Q[i] + (i % (n + 1) == 0 ? w->noise : 0.0));
+    }
+    free(K);
+    return Q;
+}
+
+/* A row without itself, the block being among the sums: by the inverse of the whole covariance. */
+static void test_leave_out(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    world w;
+    double r[ROWS], gap[ROWS], variance[ROWS], log_det;
+    world_open(&w, ctx, KERNEL, THI_MEAN_LINEAR);
+    for (int kind = THI_RESIDUAL_DIAGONAL; kind <= THI_RESIDUAL_BLOCK; kind++) {
+        one_kind(&w, ctx, (thi_residual)kind);
+        world_fit(&w, ctx);
+        residuals(&w, r);
+        double *A = dense_covariance(&w, ctx, (thi_residual)kind), *C = dense_inverse(ROWS, A, &log_det);
+        for (int b = 0; b < BLOCKS; b++) {
+            int64_t start = w.partition.start[b];
+            assert_ok(ctx, thi_sparse_leave_out(&w.sparse, ctx, &w.block[b], true, gap + start, variance + start));
+        }
+        for (int i = 0; i < ROWS; i++) {
+            double own = C[i * ROWS + i], sum = 0.0;
+            for (int j = 0; j < ROWS; j++) {
+                sum += C[i * ROWS + j] * r[j];
+            }
+            assert_near(gap[i], sum / own, 1e-9, 1e-9);
+            assert_near(variance[i], 1.0 / own, 1e-9, 1e-9);
+        }
+        free(A);
+        free(C);
+    }
+    world_close(&w);
+    thiele_context_destroy(ctx);
+}
+
+/*
+ * And of a block that is not among the sums, of which there are none here, so that w ~ N(0, I): the others of the block
+ * predict row i by weights a = Gamma_-i^-1 R_-i,i, and w counts through V_i - V_-i a.
+ */
+static void test_leave_out_new(void **state)
+{
+    (void)state;
+    thiele_context *ctx = test_context(1);
+    world w;
+    double r[ROWS], gap[ROWS], variance[ROWS], log_det;
+    world_open(&w, ctx, KERNEL, THI_MEAN_LINEAR);
+    one_kind(&w, ctx, THI_RESIDUAL_BLOCK);
+    thi_natural_zero(&w.sums);
+    assert_ok(ctx, thi_sparse_set(&w.sparse, ctx, &w.sums));
+    residuals(&w, r);
+    const thi_block *block = &w.block[1];
+    int64_t n = block->n;
+    assert_ok(ctx, thi_sparse_leave_out(&w.sparse, ctx, block, false, gap, variance));
+    double *gamma = block_covariance(&w, ctx, block, 0.0, 1.0), *Q = block_covariance(&w, ctx, block, 1.0, 0.0);
+    double *C = dense_inverse(n, gamma, &log_det);
+    for (int64_t i = 0; i < n; i++) {
+        double mean = 0.0, through_w = 0.0, own = C[i * n + i];
+        for (int64_t j = 0; j < n; j++) { /* 1 for row i, -a for the others */
+            mean += C[i * n + j] / own * r[w.partition.start[1] + j];
+            for (int64_t k = 0; k < n; k++) {
+                through_w += C[i * n + j] / own * Q[j * n + k] * C[k * n + i] / own;
+            }
+        }
+        assert_near(gap[i], mean, 1e-9, 1e-9);
+        assert_near(variance[i], 1.0 / own + through_w, 1e-9, 1e-9);
+    }
+    free(gamma);
+    free(Q);
+    free(C);
+    world_close(&w);
+    thiele_context_destroy(ctx);
+}
+
 /* PITC with blocks of one row is FITC. */
 static void test_single_rows(void **state)
 {
@@ -521,11 +603,12 @@ static void test_bad_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_evidence),    cmocka_unit_test(test_penalty),     cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_single_rows), cmocka_unit_test(test_combination), cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_fixed_point), cmocka_unit_test(test_unbiased),    cmocka_unit_test(test_conditionals),
-        cmocka_unit_test(test_root),        cmocka_unit_test(test_threads),     cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_failures),    cmocka_unit_test(test_bad_numbers),
+        cmocka_unit_test(test_evidence),      cmocka_unit_test(test_penalty),     cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_single_rows),   cmocka_unit_test(test_combination), cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_fixed_point),   cmocka_unit_test(test_unbiased),    cmocka_unit_test(test_conditionals),
+        cmocka_unit_test(test_root),          cmocka_unit_test(test_threads),     cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_failures),      cmocka_unit_test(test_bad_numbers), cmocka_unit_test(test_leave_out),
+        cmocka_unit_test(test_leave_out_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
