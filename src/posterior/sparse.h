@@ -169,8 +169,8 @@ thiele_status thi_sparse_step(thi_sparse *sparse, int twins, thiele_context *ctx
 double thi_block_slack(const thi_block *block, const double *E);
 /*
  * A block's rows as the model sees each of them without itself: its residual, and its variance with the noise. Where
- * the block is among the sums these are [C r]_i / C_ii and 1 / C_ii with C = (Q + Gamma)^-1; else q knows nothing of it,
- * and the other rows of the block say what predictions by PIC would take from them: with C = Gamma^-1 of the block
+ * the block is among the sums these are [C r]_i / C_ii and 1 / C_ii with C = (Q + Gamma)^-1; else q knows nothing of
+ * it, and the other rows of the block say what predictions by PIC would take from them: with C = Gamma^-1 of the block
  * [C (r - V'm)]_i / C_ii, and 1 / C_ii + |root^-1 [V C]_i|^2 / C_ii^2. Kinds DIAGONAL or BLOCK alone, without sites.
  * M^2 n flops and, with kind BLOCK, n^3 + 2 M n^2 more.
  */
