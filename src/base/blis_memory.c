@@ -145,7 +145,7 @@ static bool start(void)
         bool had = add_chunk(START_BYTES);
         pthread_mutex_unlock(&memory.lock);
         if (had) {
-            bli_init();
+            thi_blis_start();
             memory.started = true;
         }
     }

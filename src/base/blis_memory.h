@@ -13,5 +13,7 @@ bool thi_blis_reserve(int threads) THI_MUST_CHECK;
 void thi_blis_release(int threads);
 /* For tests: how often BLIS asked for more than was reserved. */
 int64_t thi_blis_shortfalls(void);
+/* BLIS, with the kernels that suit the processor. */
+void thi_blis_start(void);
 
 #endif

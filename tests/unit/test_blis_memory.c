@@ -140,8 +140,23 @@ static void test_refused(void **state)
     assert_int_equal(WEXITSTATUS(how), 0);
 }
 
+/* Portable kernels are for processors without vectors, not for those that are newer than BLIS. */
+static void test_kernels_suit_the_processor(void **state)
+{
+    (void)state;
+    assert_true(thi_blis_reserve(1));
+#if defined(__x86_64__)
+    if (getenv("BLIS_ARCH_TYPE") == NULL && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        assert_int_not_equal(bli_arch_query_id(), BLIS_ARCH_GENERIC);
+    }
+#endif
+    thi_blis_release(1);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reserved_is_enough), cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reserved_is_enough),
+                                       cmocka_unit_test(test_kernels_suit_the_processor),
+                                       cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
