@@ -225,7 +225,7 @@ out:
     return status;
 }
 
-/* All that sweeps follow, at the present weights. */
+/* All that sweeps follow, at the present weights; those of the mean are zero before the first sweep. */
 static thiele_status first_state(thi_sweep *s)
 {
     thi_dfit *fit = s->fit;
@@ -245,7 +245,9 @@ static thiele_status first_state(thi_sweep *s)
             thi_functions block = thi_sweep_block(s, turn.group, i);
             thi_matrix w, own;
             thi_sweep_columns(s, &turn, i, &w, &own);
-            THI_TRY(thi_sweep_follow(s, &turn, &block, w));
+            if (!thi_matrix_is_zero(w)) {
+                THI_TRY(thi_sweep_follow(s, &turn, &block, w));
+            }
         }
     }
 out:

@@ -20,6 +20,8 @@ typedef struct thi_matrix {
 /* A new zeroed matrix (ld = rows). Error LIMIT when a dimension exceeds a BLAS int; MEMORY. Free with thi_free(data).
  */
 thiele_status thi_matrix_alloc(thi_matrix *out, thiele_context *ctx, int64_t rows, int64_t cols) THI_MUST_CHECK;
+/* Whether every entry is zero: a product with it need not be made. */
+bool thi_matrix_is_zero(thi_matrix A);
 
 static inline thi_matrix thi_matrix_view(double *data, int64_t rows, int64_t cols, int64_t ld)
 {

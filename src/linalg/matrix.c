@@ -19,6 +19,18 @@ thiele_status thi_matrix_alloc(thi_matrix *out, thiele_context *ctx, int64_t row
     return status;
 }
 
+bool thi_matrix_is_zero(thi_matrix A)
+{
+    for (int64_t j = 0; j < A.cols; j++) {
+        for (int64_t i = 0; i < A.rows; i++) {
+            if (A.data[i + j * A.ld] != 0.0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* The inner loops run along what is written; what they read stays in the first-level cache for the next ones. */
 void thi_mirror_up(thi_matrix A, int64_t strip)
 {

@@ -267,15 +267,18 @@ double thi_decoupled_jitter(const thi_decoupled *d)
 /* --- marginals -------------------------------------------------------------------------------------------------------
  */
 
-/* mu += k(x, alpha) a */
+/* mu += k(x, alpha) a; before the first sweep a is zero. */
 static thiele_status add_means(thi_decoupled *d, thiele_context *ctx, thi_matrix mu)
 {
     thiele_status status = THIELE_OK;
     for (int64_t first = 0; first < d->alpha.n; first += THI_DECOUPLED_PORTION) {
         thi_functions part = thi_decoupled_portion(d, first);
-        thi_matrix K = thi_decoupled_view(d->at.portion, d->at.n, part.n);
-        THI_TRY(thi_functions_fill(&part, ctx, &d->at.rows, K));
-        THI_TRY(thi_multiply(ctx, THI_N, THI_N, 1.0, K, thi_decoupled_part(d->q.a, first, part.n), 1.0, mu, false));
+        thi_matrix K = thi_decoupled_view(d->at.portion, d->at.n, part.n),
+                   a = thi_decoupled_part(d->q.a, first, part.n);
+        if (!thi_matrix_is_zero(a)) {
+            THI_TRY(thi_functions_fill(&part, ctx, &d->at.rows, K));
+            THI_TRY(thi_multiply(ctx, THI_N, THI_N, 1.0, K, a, 1.0, mu, false));
+        }
     }
 out:
     return status;
