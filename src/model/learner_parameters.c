@@ -257,7 +257,9 @@ static thiele_status attempt_open(attempt *a)
     THI_TRY(thi_alloc(ctx, &a->phi, phi, sizeof *a->phi));
     THI_TRY(thi_alloc(ctx, &a->kept_sites.lambda, sites, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &a->kept_sites.nu, sites, sizeof(double)));
-    memcpy(a->phi, model->lik->value, phi * sizeof *a->phi);
+    if (phi > 0) { /* else the likelihood has none, not even an address */
+        memcpy(a->phi, model->lik->value, phi * sizeof *a->phi);
+    }
     memcpy(a->kept_sites.lambda, kept->lambda, sites * sizeof(double));
     memcpy(a->kept_sites.nu, kept->nu, sites * sizeof(double));
 out:

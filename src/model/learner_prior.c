@@ -88,7 +88,9 @@ thiele_status thi_learner_specify(thi_fitting *f)
     f->spec.lik = lik;
     f->spec.expectation = model->expectation;
     THI_TRY(thi_alloc(f->ctx, &phi, parameters, sizeof *phi));
-    memcpy(phi, lik->value, parameters * sizeof *phi);
+    if (parameters > 0) {
+        memcpy(phi, lik->value, parameters * sizeof *phi);
+    }
     THI_TRY(list_priors(model, f->ctx, &priors));
     THI_TRY(thi_kernel_columns_make(&columns, f->ctx, &model->encoder));
     THI_TRY(thi_latents_make(&f->spec.latents, f->ctx, model->kernel, thi_mean_name(model->latent->mean), &columns.view,
