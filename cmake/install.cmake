@@ -10,6 +10,22 @@ install(DIRECTORY include/thiele DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_M
 file(GLOB THIELE_MAN_PAGES CONFIGURE_DEPENDS docs/man/*.1)
 install(FILES ${THIELE_MAN_PAGES} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
+# What shells need to complete command lines, printed by the command from its tables of options.
+if(TARGET thiele)
+  set(THIELE_COMPLETION_bash bash-completion/completions/thiele)
+  set(THIELE_COMPLETION_zsh zsh/site-functions/_thiele)
+  set(THIELE_COMPLETION_fish fish/vendor_completions.d/thiele.fish)
+  foreach(shell bash zsh fish)
+    set(file ${CMAKE_BINARY_DIR}/completion/${THIELE_COMPLETION_${shell}})
+    get_filename_component(folder ${file} DIRECTORY)
+    file(MAKE_DIRECTORY ${folder})
+    add_custom_command(OUTPUT ${file} COMMAND thiele completion ${shell} > ${file} DEPENDS thiele VERBATIM)
+    list(APPEND THIELE_COMPLETIONS ${file})
+  endforeach()
+  add_custom_target(completion ALL DEPENDS ${THIELE_COMPLETIONS})
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/completion/ DESTINATION ${CMAKE_INSTALL_DATADIR})
+endif()
+
 # The files find the rest relative to where they lie, so that an installed tree can be moved.
 file(RELATIVE_PATH THIELE_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/thiele.pc.in thiele.pc @ONLY)

@@ -7,6 +7,7 @@
 #include <thiele/likelihood.h>
 #include <thiele/metrics.h>
 #include <thiele/model.h>
+#include <thiele/options.h>
 #include <thiele/predictor.h>
 #include <thiele/status.h>
 #include <thiele/stream.h>

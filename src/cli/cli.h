@@ -38,8 +38,11 @@ typedef struct cli_settings {
     int folds;
     int64_t rows;
     int json, quiet, help;
+    int markdown, man, man_cv;
+    int past; /* flags that no longer do anything */
     const char *operand[2];
     int operands;
+    const char **given;      /* lists so far, of each option of a fit; NULL: none */
     struct cli_owned *owned; /* what values allocated, freed by cli_settings_clear */
 } cli_settings;
 
@@ -64,10 +67,17 @@ typedef struct cli_group {
     const cli_option *options;
 } cli_group;
 
+/* Among the groups of a command: all options of a fit, in groups of their own (fit_options.c). */
+#define CLI_FIT_GROUPS                                                                                                 \
+    {                                                                                                                  \
+        "", NULL                                                                                                       \
+    }
+
 struct cli_command {
     const char *name, *usage, *summary, *about;
     const char *operand[2]; /* names of the operands, all required */
     const cli_group *groups;
+    const char *without; /* of the groups of CLI_FIT_GROUPS: one that it has no use for */
     const char *examples;
     int (*run)(cli_settings *settings);
 };
@@ -84,13 +94,20 @@ bool cli_parse_choice(cli_settings *settings, const cli_option *option, const ch
 bool cli_parse_size(cli_settings *settings, const cli_option *option, const char *text);
 bool cli_parse_delimiter(cli_settings *settings, const cli_option *option, const char *text);
 bool cli_parse_quantiles(cli_settings *settings, const cli_option *option, const char *text);
-/* As an int or an int64, but 0 is kept as -1, the library's word for "none": its 0 asks for the default. */
-bool cli_parse_iterations(cli_settings *settings, const cli_option *option, const char *text);
+/* An option of a fit, or (text NULL) a flag of one. */
+bool cli_parse_fit(cli_settings *settings, const cli_option *option, const char *text);
+/* As an int64, but 0 is kept as -1, the library's word for "none": its 0 asks for the default. */
 bool cli_parse_or_none(cli_settings *settings, const cli_option *option, const char *text);
 
 /* Reads arguments (without the names of program and command) and checks the number of operands. */
 bool cli_parse(cli_settings *settings, const cli_command *command, int count, char **arguments);
 void cli_settings_clear(cli_settings *settings);
+/* Memory that cli_settings_clear frees; NULL after a sentence. */
+void *cli_own(cli_settings *settings, size_t bytes);
+/* The index-th group of a command, those of a fit among them; NULL after the last. */
+const cli_group *cli_group_at(const cli_command *command, int index);
+/* Whether any command has an option of this name, with underscores for dashes. */
+bool cli_has_option(const char *name, size_t length);
 /* Keeps in *guess (NULL at first) the candidate nearest to a misspelt word, as long as one is near. */
 void cli_guess(const char **guess, const char *word, const char *candidate);
 
@@ -98,13 +115,38 @@ void cli_guess(const char **guess, const char *word, const char *candidate);
 
 void cli_help(const cli_command *command);
 void cli_overview(FILE *stream, const cli_command *const *commands);
+/* The help of all options of a fit. */
+void cli_print_fit_options(void);
+
+/* --- marked.c --------------------------------------------------------------------------------------------------------
+ */
+
+typedef enum cli_medium { CLI_PLAIN, CLI_MARKDOWN, CLI_ROFF } cli_medium;
+/* A text of the library's table of options, in which `name` is an option and `=word` a word that one takes. */
+void cli_put_marked(FILE *stream, const char *text, cli_medium medium);
 
 /* --- groups.c: options that several commands share -----------------------------------------------------------------
  */
 
-extern const cli_option cli_column_options[], cli_model_options[], cli_search_options[], cli_table_options[],
-    cli_machine_options[], cli_output_options[], cli_own_options[], cli_log_options[], cli_sparse_options[],
-    cli_sampling_options[], cli_block_options[], cli_decoupled_options[], cli_stream_options[];
+extern const cli_option cli_table_options[], cli_machine_options[], cli_output_options[], cli_own_options[],
+    cli_log_options[], cli_stream_options[];
+
+/* --- fit_options.c: those of a fit, from the library's table ---------------------------------------------------------
+ */
+
+/* Called once, at the beginning; false: out of memory. */
+bool cli_fit_options_make(void);
+void cli_fit_options_clear(void);
+int cli_fit_groups(void);
+const cli_group *cli_fit_group(int index);
+/* What the library knows of an option or a group of them; NULL: it is none of a fit. */
+const thiele_option *cli_fit_option(const cli_option *option);
+const thiele_option_group *cli_fit_group_facts(const cli_group *group);
+/* An option by another of its names, also one that no longer does anything; NULL: there is none. */
+const cli_option *cli_fit_alias(const char *name, size_t length);
+/* The whole help of an option: its meaning, words and default. Returns buffer. */
+enum { CLI_HELP_MAX = 2048 };
+const char *cli_option_help(const cli_option *option, char buffer[CLI_HELP_MAX]);
 
 /* --- messages.c --------------------------------------------------------------------------------------------------- */
 
@@ -222,7 +264,10 @@ char *cli_short(double value, char buffer[CLI_NUMBER_MAX]);
 /* The shortest text that reads back the same. */
 char *cli_exact(double value, char buffer[CLI_NUMBER_MAX]);
 /* "label       text", the label only when it is not NULL. */
-/* Text for people, in which control characters (names from files may hold any) are written as \xNN. */
+/*
+ * Text for people, in which control characters (names from files may hold any) are written as \xNN and options, which
+ * the library puts between backquotes, with dashes.
+ */
 void cli_put(FILE *stream, const char *text);
 void cli_put_format(FILE *stream, const char *format, va_list arguments) CLI_PRINTF(2, 0);
 /* A JSON document, in whose strings control characters are escapes. */
@@ -237,6 +282,9 @@ void cli_print_folds(const thiele_scores *each, int count, const thiele_scores *
 
 int cli_report(const char *description);
 
-extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_cv, cmd_info, cmd_generate;
+extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_cv, cmd_info, cmd_generate, cmd_options,
+    cmd_completion;
+/* All of them, to a NULL. */
+extern const cli_command *const cli_commands[];
 
 #endif

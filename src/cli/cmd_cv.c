@@ -12,13 +12,7 @@ static const cli_option cv_options[] = {
 
 static const cli_group groups[] = {
     {"Folds", cv_options},
-    {"Columns", cli_column_options},
-    {"Model", cli_model_options},
-    {"Large tables", cli_sparse_options},
-    {"Blocks", cli_block_options},
-    {"Decoupled bases", cli_decoupled_options},
-    {"Sampling", cli_sampling_options},
-    {"Search", cli_search_options},
+    CLI_FIT_GROUPS,
     {"Reading the table", cli_table_options},
     {"Machine", cli_machine_options},
     {"Output", cli_output_options},
@@ -74,6 +68,7 @@ const cli_command cmd_cv = {
              "on. Takes the options of fit; nothing is saved.",
     .operand = {"DATA"},
     .groups = groups,
+    .without = "result",
     .examples = "  thiele cv train.csv --target strength\n"
                 "  thiele cv train.csv --target strength --kernel 'se(ard)' --folds 10 --json\n",
     .run = run,

@@ -7,39 +7,21 @@
 static const cli_option fit_options[] = {
     {"output", 'o', cli_parse_text, CLI_AT(output), "MODEL",
      "file to write (default: DATA's name with .thiele, in this folder)", 0, 0},
-    {"snapshot", 0, cli_parse_real, CLI_AT(fit.snapshot_every), "SECONDS",
-     "with --anytime, --stream or decoupled bases: save the model so often while it is fitted, for others to read "
-     "(default: at the end only)",
-     0.001, 1e9},
-    {"holdout", 0, cli_parse_real, CLI_AT(fit.holdout), "FRACTION",
-     "score on this part of the rows first, then condition the model on all of them", 0, 0.9},
-    {"calibrate", 0, NULL, CLI_AT(fit.calibrate), NULL,
-     "correct intervals, or the probabilities of labels, by rows that were left or held out", 0, 0},
     {0},
 };
 
 static const cli_option stream_options[] = {
     {"stream", 0, NULL, CLI_AT(stream), NULL,
      "fit the first rows, then learn each later one once as it arrives (see thiele update)", 0, 0},
-    {"keep", 0, cli_parse_or_none, CLI_AT(fit.keep), "ROWS",
-     "rows that the model of a sparse method keeps, for streams and updates to learn its parameters from; 0: none "
-     "(default: 4096)",
-     0, 1e6},
     {"warm", 0, cli_parse_int64, CLI_AT(warm), "ROWS", "rows that are fitted first (default: 10000)", 2, 1e9},
     {0},
 };
 
 static const cli_group groups[] = {
-    {"Result", fit_options},
-    {"Columns", cli_column_options},
-    {"Model", cli_model_options},
-    {"Large tables", cli_sparse_options},
-    {"Blocks", cli_block_options},
-    {"Decoupled bases", cli_decoupled_options},
-    {"Sampling", cli_sampling_options},
+    {"Model file", fit_options},
+    CLI_FIT_GROUPS,
     {"Streams", stream_options},
     {"While rows arrive", cli_stream_options},
-    {"Search", cli_search_options},
     {"Training log", cli_log_options},
     {"Reading the table", cli_table_options},
     {"Machine", cli_machine_options},

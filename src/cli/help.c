@@ -27,7 +27,7 @@ static void print_folded(const char *text, int column, int indent)
 
 static void print_option(const cli_option *option)
 {
-    char left[64], letter[8] = "";
+    char left[64], letter[8] = "", help[CLI_HELP_MAX];
     if (option->letter != 0) {
         snprintf(letter, sizeof letter, "-%c, ", option->letter);
     }
@@ -39,18 +39,31 @@ static void print_option(const cli_option *option)
     } else {
         printf("%-*s", HELP_INDENT, left);
     }
-    print_folded(option->help, HELP_INDENT, HELP_INDENT);
+    print_folded(cli_option_help(option, help), HELP_INDENT, HELP_INDENT);
+}
+
+static void print_group(const cli_group *group)
+{
+    printf("\n%s:\n", group->title);
+    for (const cli_option *option = group->options; option->name != NULL; option++) {
+        print_option(option);
+    }
+}
+
+void cli_print_fit_options(void)
+{
+    for (int g = 0; g < cli_fit_groups(); g++) {
+        print_group(cli_fit_group(g));
+    }
 }
 
 void cli_help(const cli_command *command)
 {
     printf("Usage: thiele %s %s\n\n", command->name, command->usage);
     print_folded(command->about, 0, 0);
-    for (const cli_group *group = command->groups; group->title != NULL; group++) {
-        printf("\n%s:\n", group->title);
-        for (const cli_option *option = group->options; option->name != NULL; option++) {
-            print_option(option);
-        }
+    const cli_group *group;
+    for (int g = 0; (group = cli_group_at(command, g)) != NULL; g++) {
+        print_group(group);
     }
     printf("\nExamples:\n%s", command->examples);
 }

@@ -7,8 +7,8 @@
 
 #include "cli.h"
 
-static const cli_command *const commands[] = {&cmd_fit, &cmd_update, &cmd_predict,  &cmd_score,
-                                              &cmd_cv,  &cmd_info,   &cmd_generate, NULL};
+const cli_command *const cli_commands[] = {&cmd_fit,  &cmd_update,   &cmd_predict, &cmd_score,      &cmd_cv,
+                                           &cmd_info, &cmd_generate, &cmd_options, &cmd_completion, NULL};
 
 /*
  * A closed standard stream would hand its number to the next file that is opened, and messages would land in it. It is
@@ -26,11 +26,11 @@ static void keep_standard_streams(void)
 static const cli_command *find_command(const char *name)
 {
     const char *guess = NULL;
-    for (int i = 0; commands[i] != NULL; i++) {
-        if (strcmp(commands[i]->name, name) == 0) {
-            return commands[i];
+    for (int i = 0; cli_commands[i] != NULL; i++) {
+        if (strcmp(cli_commands[i]->name, name) == 0) {
+            return cli_commands[i];
         }
-        cli_guess(&guess, name + strspn(name, "-"), commands[i]->name);
+        cli_guess(&guess, name + strspn(name, "-"), cli_commands[i]->name);
     }
     const char *kind = *name == '-' ? "option" : "command";
     if (*name == '-') {
@@ -80,7 +80,7 @@ out:
 static int help(int count, char **arguments)
 {
     if (count == 0) {
-        cli_overview(stdout, commands);
+        cli_overview(stdout, cli_commands);
         return CLI_DONE;
     }
     const cli_command *command = find_command(arguments[0]);
@@ -94,7 +94,7 @@ static int help(int count, char **arguments)
 static int dispatch(int count, char **arguments)
 {
     if (count == 0) {
-        cli_overview(stderr, commands);
+        cli_overview(stderr, cli_commands);
         return CLI_MISUSED;
     }
     const char *word = arguments[0];
@@ -129,8 +129,9 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_DFL);
     /* A file that grows beyond its limit is a write that fails, with a sentence and the old file in its place. */
     signal(SIGXFSZ, SIG_IGN);
-    int result = dispatch(argc > 0 ? argc - 1 : 0, argv + 1);
+    int result = cli_fit_options_make() ? dispatch(argc > 0 ? argc - 1 : 0, argv + 1) : cli_fail("out of memory");
     result = result == CLI_DONE ? cli_flush() : result;
     finished = true;
+    cli_fit_options_clear();
     return result;
 }

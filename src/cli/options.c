@@ -57,11 +57,42 @@ void cli_guess(const char **guess, const char *word, const char *candidate)
     }
 }
 
-/* The groups of a command, then --help, which all have. NULL after the last. */
-static const cli_option *group_options(const cli_command *command, int group, bool *last)
+const cli_group *cli_group_at(const cli_command *command, int index)
 {
-    *last = command->groups[group].title == NULL;
-    return *last ? help_options : command->groups[group].options;
+    for (const cli_group *group = command->groups; group->title != NULL; group++) {
+        if (group->options != NULL) {
+            if (index-- == 0) {
+                return group;
+            }
+            continue;
+        }
+        for (int g = 0; g < cli_fit_groups(); g++) {
+            bool left_out =
+                command->without != NULL && strcmp(command->without, cli_fit_group_facts(cli_fit_group(g))->name) == 0;
+            if (!left_out && index-- == 0) {
+                return cli_fit_group(g);
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The groups of a command, then --help, which all have: the last. */
+static const cli_option *group_options(const cli_command *command, int index, bool *last)
+{
+    const cli_group *group = cli_group_at(command, index);
+    *last = group == NULL;
+    return *last ? help_options : group->options;
+}
+
+static bool takes_fit_options(const cli_command *command)
+{
+    for (const cli_group *group = command->groups; group->title != NULL; group++) {
+        if (group->options == NULL) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static const cli_option *find_option(const cli_command *command, const char *name, size_t length, char letter)
@@ -75,7 +106,32 @@ static const cli_option *find_option(const cli_command *command, const char *nam
             }
         }
     }
-    return NULL;
+    return letter == 0 && takes_fit_options(command) ? cli_fit_alias(name, length) : NULL;
+}
+
+/* Names are told apart by their letters alone. */
+static bool is_same_name(const char *dashed, const char *name, size_t length)
+{
+    size_t i = 0;
+    while (i < length && dashed[i] != '\0' && (dashed[i] == name[i] || (dashed[i] == '-' && name[i] == '_'))) {
+        i++;
+    }
+    return i == length && dashed[i] == '\0';
+}
+
+bool cli_has_option(const char *name, size_t length)
+{
+    for (int c = 0; cli_commands[c] != NULL; c++) {
+        const cli_group *group;
+        for (int g = 0; (group = cli_group_at(cli_commands[c], g)) != NULL; g++) {
+            for (const cli_option *option = group->options; option->name != NULL; option++) {
+                if (is_same_name(option->name, name, length)) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
 }
 
 static bool unknown_option(const cli_command *command, const char *argument, size_t length)
@@ -124,6 +180,9 @@ static bool apply(cli_settings *settings, cli_cursor *cursor, const cli_option *
         if (attached != NULL) {
             cli_misuse("--%s takes no value, but '%s' was given", option->name, attached);
             return false;
+        }
+        if (cli_fit_option(option) != NULL) {
+            return cli_parse_fit(settings, option, NULL);
         }
         memcpy((char *)settings + option->offset, &(int){1}, sizeof(int));
         return true;

@@ -16,7 +16,7 @@ struct cli_owned {
     double data[]; /* aligned for text and numbers alike */
 };
 
-static void *own(cli_settings *settings, size_t bytes)
+void *cli_own(cli_settings *settings, size_t bytes)
 {
     struct cli_owned *owned = malloc(sizeof *owned + bytes);
     if (owned == NULL) {
@@ -73,7 +73,7 @@ bool cli_parse_list(cli_settings *settings, const cli_option *option, const char
         return cli_parse_text(settings, option, text);
     }
     size_t capacity = strlen(before) + strlen(text) + 2;
-    char *joined = own(settings, capacity);
+    char *joined = cli_own(settings, capacity);
     if (joined == NULL) {
         return false;
     }
@@ -104,17 +104,6 @@ bool cli_parse_int(cli_settings *settings, const cli_option *option, const char 
         return false;
     }
     store(settings, option, &(int){(int)value}, sizeof(int));
-    return true;
-}
-
-bool cli_parse_iterations(cli_settings *settings, const cli_option *option, const char *text)
-{
-    long long value;
-    if (!read_integer(option, text, &value)) {
-        return false;
-    }
-    int kept = value == 0 ? -1 : (int)value;
-    store(settings, option, &kept, sizeof kept);
     return true;
 }
 
@@ -241,7 +230,7 @@ bool cli_parse_quantiles(cli_settings *settings, const cli_option *option, const
     for (const char *c = text; *c != '\0'; c++) {
         count += *c == ',';
     }
-    double *values = own(settings, count * sizeof *values);
+    double *values = cli_own(settings, count * sizeof *values);
     if (values == NULL) {
         return false;
     }
