@@ -55,9 +55,28 @@ static bool is_control(const unsigned char *c)
     return *c < ' ' || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
 }
 
+/* "`fix_inducing`", as the library has it, is --fix-inducing here: writes it, and returns the bytes that it took. */
+static int put_option(FILE *stream, const char *text)
+{
+    size_t length = strspn(text + 1, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (text[length + 1] != '`' || !cli_has_option(text + 1, length)) {
+        return 0;
+    }
+    fputs("--", stream);
+    for (size_t i = 1; i <= length; i++) {
+        fputc(text[i] == '_' ? '-' : text[i], stream);
+    }
+    return (int)length + 2;
+}
+
 void cli_put(FILE *stream, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c != '\0';) {
+        int marked = *c == '`' ? put_option(stream, (const char *)c) : 0;
+        c += marked;
+        if (marked > 0) {
+            continue;
+        }
         int length = is_control(c) ? 0 : utf8_length(c);
         if (length > 0) {
             fwrite(c, 1, (size_t)length, stream);

@@ -51,7 +51,7 @@ static thiele_status not_a_number(const thiele_table *table, thiele_context *ctx
         char shown[THI_SHOWN_MAX], advice[THI_SHOWN_MAX + 48], column_name[THI_SHOWN_MAX];
         thi_show_text(shown, text, length);
         thi_show_text(column_name, table->name[column], strlen(table->name[column]));
-        snprintf(advice, sizeof advice, "use --missing %s to treat it as missing", shown);
+        snprintf(advice, sizeof advice, "use `missing` %s to treat it as missing", shown);
         bool comma = thi_has_decimal_comma(text, length);
         bool plain = strlen(shown) == length && strpbrk(shown, " \t,;'\"$*?\\&|<>()") == NULL;
         status =
@@ -59,8 +59,8 @@ static thiele_status not_a_number(const thiele_table *table, thiele_context *ctx
                      table->name[column], thi_table_row_number(table, row), shown,
                      comma   ? "decimal commas are not supported: write a point"
                      : plain ? advice
-                             : "use --missing to name what means a missing value",
-                     comma ? "" : "; an input of categories is listed with --categorical ", comma ? "" : column_name);
+                             : "use `missing` to name what means a missing value",
+                     comma ? "" : "; an input of categories is listed with `categorical` ", comma ? "" : column_name);
     }
     thi_text_clear(&buffer);
     return status;

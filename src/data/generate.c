@@ -47,7 +47,7 @@ static thiele_status demo_numbers(const thiele_table *table, thiele_context *ctx
             if (column[j] == SITE) {
                 return thi_fail(ctx, THIELE_ERROR_DATA,
                                 "column 'site', row %lld: '%s' is not a number (an input of categories is listed with "
-                                "--categorical site)",
+                                "`categorical` site)",
                                 (long long)r + 1, sites[(int)value[SITE]]);
             }
             *out++ = value[column[j]];

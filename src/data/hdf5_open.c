@@ -11,7 +11,7 @@
 
 enum { LISTED = 10, NAME_MAX_BYTES = 4096 };
 
-static const char how_to_choose[] = "name a dataset or group with --dataset";
+static const char how_to_choose[] = "name a dataset or group with `dataset`";
 
 typedef struct shape {
     int rank;

@@ -28,7 +28,7 @@ static thiele_status third_label(const labelling *s, int64_t row, const char *te
     }
     return thi_fail(s->ctx, THIELE_ERROR_DATA,
                     "column '%s', row %lld: '%s' is a third value beside '%s' and '%s', and likelihood '%s' takes two: "
-                    "use --likelihood softmax for more than two classes",
+                    "use `likelihood` softmax for more than two classes",
                     s->target->name, thi_table_row_number(s->table, row), shown[0], shown[1], shown[2],
                     s->rule->likelihood);
 }
@@ -45,7 +45,7 @@ static thiele_status insert_label(const labelling *s, int64_t row, int place, co
     if (target->levels == THI_LEVELS_MAX) {
         return thi_fail(s->ctx, THIELE_ERROR_DATA, "column '%s' has more than %d different values: %s", target->name,
                         THI_LEVELS_MAX,
-                        target->level_value != NULL ? "is it a number? (--likelihood gaussian)"
+                        target->level_value != NULL ? "is it a number? (`likelihood` gaussian)"
                                                     : "so many texts cannot be classes");
     }
     if (!thi_is_utf8(text, length)) {
@@ -138,7 +138,7 @@ static thiele_status scan_column(labelling *s)
     thi_table_census(s->table, s->column, &texts, &missing);
     if (texts > 0 && s->rule->ordered) {
         return thi_fail(s->ctx, THIELE_ERROR_DATA,
-                        "column '%s' holds texts, and likelihood '%s' has to know their order: give it with --classes "
+                        "column '%s' holds texts, and likelihood '%s' has to know their order: give it with `classes` "
                         "low,mid,high",
                         s->target->name, s->rule->likelihood);
     }
@@ -162,10 +162,10 @@ static thiele_status class_part(void *arg, const char *part, size_t length)
         return THIELE_OK;
     }
     if (target->levels == THI_LEVELS_MAX) {
-        return thi_fail(s->ctx, THIELE_ERROR_ARGUMENT, "--classes: there can be %d at most", THI_LEVELS_MAX);
+        return thi_fail(s->ctx, THIELE_ERROR_ARGUMENT, "`classes`: there can be %d at most", THI_LEVELS_MAX);
     }
     if (!thi_is_utf8(part, length)) {
-        return thi_fail(s->ctx, THIELE_ERROR_ARGUMENT, "--classes: class %d is not UTF-8", target->levels + 1);
+        return thi_fail(s->ctx, THIELE_ERROR_ARGUMENT, "`classes`: class %d is not UTF-8", target->levels + 1);
     }
     thiele_status status = thi_strndup(s->ctx, &target->level[target->levels], part, length);
     target->levels += status == THIELE_OK;
@@ -203,18 +203,18 @@ static thiele_status take_list(labelling *s, const char *list)
     THI_TRY(thi_split_list(list, class_part, s));
     THI_TRY(read_class_numbers(target, s->ctx));
     if (target->levels < 2) {
-        return thi_fail(s->ctx, THIELE_ERROR_ARGUMENT, "--classes must name at least two classes");
+        return thi_fail(s->ctx, THIELE_ERROR_ARGUMENT, "`classes` must name at least two classes");
     }
     if (s->rule->signs && target->levels > 2) {
         return thi_fail(s->ctx, THIELE_ERROR_ARGUMENT,
-                        "--classes names %d classes, and likelihood '%s' takes two: use --likelihood softmax for more "
+                        "`classes` names %d classes, and likelihood '%s' takes two: use `likelihood` softmax for more "
                         "than two classes",
                         target->levels, s->rule->likelihood);
     }
     for (int l = 1; l < target->levels; l++) {
         for (int k = 0; k < l; k++) {
             if (strcmp(target->level[k], target->level[l]) == 0) {
-                return thi_fail(s->ctx, THIELE_ERROR_ARGUMENT, "--classes names '%s' twice", target->level[l]);
+                return thi_fail(s->ctx, THIELE_ERROR_ARGUMENT, "`classes` names '%s' twice", target->level[l]);
             }
         }
     }

@@ -141,12 +141,12 @@ static thiele_status say_left_out(thiele_context *ctx, verdict why, char *const 
     if (status == THIELE_OK && why == DATES) {
         thi_log(ctx, THIELE_LOG_WARNING,
                 "%s %s dates and %s left out: turn them into numbers to learn from them (or list the column with "
-                "--categorical to take each for a category)",
+                "`categorical` to take each for a category)",
                 list.data, count == 1 ? "holds" : "hold", count == 1 ? "was" : "were");
     } else if (status == THIELE_OK) {
         thi_log(ctx, THIELE_LOG_WARNING,
                 "%s %s text with a value of its own in nearly every row, or more than %d of them, and %s left out "
-                "(list the column with --categorical to keep up to %d values as categories)",
+                "(list the column with `categorical` to keep up to %d values as categories)",
                 list.data, count == 1 ? "is" : "are", THI_LEVELS_MAX, count == 1 ? "was" : "were", THI_LEVELS_MAX);
     }
     thi_text_clear(&list);

@@ -146,7 +146,7 @@ thiele_status thi_learn_moments(thi_moments *moments, thiele_context *ctx, const
     *moments = (thi_moments){0};
     THI_TRY(thi_reader_open(&reader, ctx, encoder, table, how));
     if (labels_given) {
-        reader.known_from = "given by --classes";
+        reader.known_from = "given by `classes`";
     }
     THI_TRY(make_room(moments, ctx, &b, &reader));
     THI_TRY(pass(moments, ctx, &reader, &b));

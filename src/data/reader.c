@@ -20,7 +20,7 @@ static thiele_status no_value(const thi_reader *reader, thiele_context *ctx, int
         return THIELE_OK;
     }
     return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "column '%s', row %lld: no value (fill it in, or use --drop-missing to leave such rows out)",
+                    "column '%s', row %lld: no value (fill it in, or use `drop_missing` to leave such rows out)",
                     reader->table->name[column], thi_table_row_number(reader->table, row));
 }
 
@@ -50,7 +50,7 @@ static thiele_status unseen_level(const thi_reader *reader, thiele_context *ctx,
     thiele_status status = list.status;
     if (status == THIELE_OK) {
         status = thi_fail(ctx, THIELE_ERROR_DATA,
-                          "column '%s', row %lld: level '%s' was not seen in training (it knows: %s; use --unseen zero "
+                          "column '%s', row %lld: level '%s' was not seen in training (it knows: %s; use `unseen` zero "
                           "to treat it as none of them)",
                           input->name, thi_table_row_number(reader->table, row), shown, list.data);
     }
@@ -171,7 +171,7 @@ static thiele_status no_target(const thi_reader *reader, thiele_context *ctx, in
     }
     return thi_fail(ctx, THIELE_ERROR_DATA,
                     "row %lld: all %d targets ('%s' and the others) are without a value (fill one in, or use "
-                    "--drop-missing to leave such rows out)",
+                    "`drop_missing` to leave such rows out)",
                     thi_table_row_number(reader->table, row), reader->targets, reader->encoder->target[0].name);
 }
 

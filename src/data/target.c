@@ -36,7 +36,7 @@ static thiele_status learn_target(thi_target *target, const thi_choice *c, int c
     } else if (thi_table_is_text(c->table, column)) {
         THI_TRY(thi_check_commas(c->ctx, c->table, column));
         return thi_fail(c->ctx, THIELE_ERROR_DATA,
-                        "the target '%s' is text, and likelihood '%s' needs numbers; text can be a class: --likelihood "
+                        "the target '%s' is text, and likelihood '%s' needs numbers; text can be a class: `likelihood` "
                         "bernoulli for two labels, softmax for more",
                         target->name, rule->likelihood);
     }

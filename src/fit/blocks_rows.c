@@ -107,7 +107,7 @@ static thiele_status fetch_inputs(void *arg, thiele_context *ctx, int64_t count,
         if (status == THIELE_OK && rows->n < count) {
             status = thi_fail(ctx, THIELE_ERROR_DATA,
                               "some rows have missing values, and blocks need all of theirs: take them out of the "
-                              "table, or use more memory (--memory)");
+                              "table, or use more memory (`memory`)");
         }
         rows->n = room;
     }
@@ -153,8 +153,8 @@ static thiele_status check_largest(const thi_bfit *fit)
     return bytes < most ? THIELE_OK
                         : thi_fail(ctx, THIELE_ERROR_LIMIT,
                                    "the largest block by column '%s' has %lld rows, whose matrices take %.1f GB of the "
-                                   "%.1f GB allowed: name a column of smaller groups, leave --partition out, or raise "
-                                   "--memory",
+                                   "%.1f GB allowed: name a column of smaller groups, leave `partition` out, or raise "
+                                   "`memory`",
                                    fit->settings->column, (long long)largest, 1e-9 * bytes, 1e-9 * most);
 }
 

@@ -7,10 +7,10 @@
 const char *thi_online_refuses(const thi_predictor *p)
 {
     if (p->n == 0) {
-        return "its covariance has no basis functions (fit with --inducing M instead)";
+        return "its covariance has no basis functions (fit with `inducing` M instead)";
     }
     if (p->plus == THI_PLUS_NONE || p->plus == THI_PLUS_KERNEL || p->scale != NULL) {
-        return "it keeps its training rows, not inducing inputs (fit with --inducing M instead)";
+        return "it keeps its training rows, not inducing inputs (fit with `inducing` M instead)";
     }
     return NULL;
 }

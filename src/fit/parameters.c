@@ -1,4 +1,4 @@
-/* The list of hyperparameters, --set and --prior. */
+/* The list of hyperparameters, `set` and `prior`. */
 #include "fit/parameters.h"
 
 #include <ctype.h>
@@ -208,7 +208,7 @@ static thiele_status no_match(thiele_context *ctx, const thi_hypers *hypers, con
     return status;
 }
 
-/* --- --set -----------------------------------------------------------------------------------------------------------
+/* --- `set` -----------------------------------------------------------------------------------------------------------
  */
 
 typedef struct list_reader {
@@ -269,7 +269,7 @@ static thiele_status set_one(void *arg, const char *part, size_t length)
     return found ? THIELE_OK : no_match(reader->ctx, reader->hypers, part, name_length);
 }
 
-/* --- --prior ---------------------------------------------------------------------------------------------------------
+/* --- `prior` ---------------------------------------------------------------------------------------------------------
  */
 
 static const struct {

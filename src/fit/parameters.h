@@ -42,7 +42,7 @@ typedef struct thi_hypers {
 
 /*
  * From a specification whose given values are in the units of the data (the kernels' and the likelihood's become the
- * model's), and the options' --set and --prior.
+ * model's), and the options' `set` and `prior`.
  */
 thiele_status thi_hypers_make(thi_hypers *hypers, thiele_context *ctx, thi_spec *spec, const thi_encoder *encoder,
                               const char *set, const char *prior);

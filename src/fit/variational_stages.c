@@ -92,7 +92,7 @@ thiele_status thi_vfit_stages(thi_vfit *fit)
 {
     stages s = {.fit = fit, .all = fit->problem.source};
     double n = (double)fit->problem.source->n, first = fmax(FIRST_ROWS, ROWS_AN_INPUT * (double)fit->shape.inducing);
-    /* --epochs counts passes over all rows. */
+    /* `epochs` counts passes over all rows. */
     int64_t rows = isinf(fit->passes) ? (int64_t)fmin(first, n) : fit->problem.source->n, next;
     bool learn = thi_vfit_size(fit) > 0, last = !learn;
     thiele_status status = THIELE_OK;

@@ -454,7 +454,7 @@ static thiele_status finish(loop *l)
         return status;
     }
     fit->white = fit->natural;
-    fit->passes = INFINITY; /* --epochs are those of the steps */
+    fit->passes = INFINITY; /* `epochs` are those of the steps */
     if (!few && fit->natural) {
         status = try_last_step(l);
     }

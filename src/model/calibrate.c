@@ -34,7 +34,7 @@ thiele_status thi_check_calibrate(const thi_fitting *f)
         return THIELE_OK;
     }
     return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                    "--calibrate is for numbers on a continuous scale and for labels without an order, not for the %s "
+                    "`calibrate` is for numbers on a continuous scale and for labels without an order, not for the %s "
                     "of likelihood '%s'",
                     ordered ? "ordered labels" : "counts", thiele_likelihood_name(f->spec.lik));
 }
@@ -60,7 +60,7 @@ thiele_status thi_held_rows(thi_fitting *f, bool exact)
                         holdout);
     }
     if (calibrate && n < RESIDUALS_LEAST) {
-        return thi_fail(f->ctx, THIELE_ERROR_DATA, "%lld rows are too few for --calibrate: it needs %d at least",
+        return thi_fail(f->ctx, THIELE_ERROR_DATA, "%lld rows are too few for `calibrate`: it needs %d at least",
                         (long long)n, RESIDUALS_LEAST);
     }
     if (calibrate && !exact) {

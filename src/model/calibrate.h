@@ -4,7 +4,7 @@
 
 #include "model/specify.h"
 
-/* Refuses --calibrate for targets that it is not made for. */
+/* Refuses `calibrate` for targets that it is not made for. */
 thiele_status thi_check_calibrate(const thi_fitting *f);
 /*
  * How many rows are held out, and how often in turn: what was asked for, or what calibration takes where there will be

@@ -67,7 +67,7 @@ bool thi_has_network(const thi_fitting *f);
 thiele_status thi_choose_for_network(thi_fitting *f);
 
 /* --- choose_noise.c --- */
-/* Whether it is one that may be asked for by --noise. */
+/* Whether it is one that may be asked for by `noise`. */
 bool thi_is_noise(const char *name);
 /* After the kernel: the rivals of Gaussian noise, where nobody said that it should be. */
 thiele_status thi_choose_noise(thi_fitting *f);

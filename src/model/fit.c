@@ -398,7 +398,7 @@ static thiele_status settle(thi_fitting *f)
     thi_log(
         f->ctx, THIELE_LOG_WARNING,
         "nothing was found that predicts the rows better than a constant does, and the model is one: targets far from "
-        "all others may be in the way (--likelihood student-t), or the inputs say nothing of the target");
+        "all others may be in the way (`likelihood` student-t), or the inputs say nothing of the target");
 out:
     return status;
 }

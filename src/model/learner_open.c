@@ -74,7 +74,7 @@ static thiele_status open_blocks(thiele_learner *l, thiele_context *ctx)
                                                      !sites && (model->blocks.estimate || model->blocks.passes < 1.0)};
     if (l->options.forget > 0.0) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "a model by method '%s' keeps its rows and forgets none of them: fit by --method pitc or fitc "
+                        "a model by method '%s' keeps its rows and forgets none of them: fit by `method` pitc or fitc "
                         "instead",
                         model->method);
     }

@@ -90,11 +90,11 @@ static thiele_status configure(thi_fitting *f)
     }
     if (!s->anytime && (gradient || o->schedule != NULL || o->step_blocks > 0 || o->snapshot != NULL)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "steps, their schedule and snapshots are those of anytime fits: add --anytime");
+                        "steps, their schedule and snapshots are those of anytime fits: add `anytime`");
     }
     if (o->partition != NULL && o->blocks > 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "the blocks are the values of column '%s' (--partition), or as many as --blocks says: not both",
+                        "the blocks are the values of column '%s' (`partition`), or as many as `blocks` says: not both",
                         o->partition);
     }
     if (o->blocks < 0 || o->step_blocks < 0) {

@@ -96,7 +96,7 @@ static thiele_status nothing_yet(thi_fitting *f)
                : thi_fail(
                      f->ctx, THIELE_ERROR_CANCELLED,
                      "the deadline came before the first step: it needs more time, or fewer basis functions of the "
-                     "covariance (--inducing)");
+                     "covariance (`inducing`)");
 }
 
 static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)

@@ -57,7 +57,7 @@ static thiele_status read_entropy(thi_fitting *f)
     }
     if (text != NULL && f->settings.components == 1) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "the entropy of one Gaussian is exact: a bound on it is for --posterior mixture:K and "
+                        "the entropy of one Gaussian is exact: a bound on it is for `posterior` mixture:K and "
                         "mixture-full:K");
     }
     return THIELE_OK;

@@ -235,11 +235,11 @@ static thiele_status too_many(const thi_fitting *f, int64_t n)
     show_bytes((double)thi_memory_limit(f->ctx), limit, sizeof limit);
     return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
                     "%lld rows are too many for method %s: it would take %s of memory, and %s are left of the %s that "
-                    "it may use (--memory); use %s, or a sample of the rows",
+                    "it may use (`memory`); use %s, or a sample of the rows",
                     (long long)n, f->method->name, needed, left, limit,
-                    is_gaussian_only(f->method)  ? "a sparse method, --method collapsed or --method variational"
-                    : f->method->sampler != NULL ? "fewer --chains, the sparse method, --method variational"
-                                                 : "the sparse method, --method variational");
+                    is_gaussian_only(f->method)  ? "a sparse method, `method` collapsed or `method` variational"
+                    : f->method->sampler != NULL ? "fewer `chains`, the sparse method, `method` variational"
+                                                 : "the sparse method, `method` variational");
 }
 
 /* What auxiliary variables need. */
@@ -251,10 +251,10 @@ static thiele_status check_augmented(const thi_fitting *f)
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "method '%s' needs a likelihood with an augmentation, and '%s' has none: use %s", name,
                         thiele_likelihood_name(f->spec.lik),
-                        f->method->sampler != NULL ? "--method ess or hmc" : "--method dense or variational");
+                        f->method->sampler != NULL ? "`method` ess or hmc" : "`method` dense or variational");
     }
     if (way != NULL && o->expectation != NULL && strcmp(o->expectation, way) != 0) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has its own expectations: leave out --expectation",
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has its own expectations: leave out `expectation`",
                         name);
     }
     return THIELE_OK;
@@ -315,7 +315,7 @@ static thiele_status check_method(const thi_fitting *f, int64_t n)
         return thi_fail(
             f->ctx, THIELE_ERROR_LIMIT,
             "%lld rows are too many for method %s by this deadline: a single step takes some %.0f seconds; use a "
-            "sparse method (--method variational), or leave the deadline out",
+            "sparse method (`method` variational), or leave the deadline out",
             (long long)n, f->method->name, once);
     }
     if (bytes_needed(f, f->method, n) > bytes_left(f)) {
@@ -360,7 +360,7 @@ static void add_prospect(const thi_fitting *f, int64_t n, thi_text *reason)
     } else if (f->driver->effort < HIGH) {
         const thi_method *other = choose(&more, n, &none);
         bool same = other == NULL || other == f->method;
-        thi_text_add(reason, " (--effort high would %s%s)", same ? "learn from more of them" : "take method ",
+        thi_text_add(reason, " (`effort` high would %s%s)", same ? "learn from more of them" : "take method ",
                      same ? "" : other->name);
     }
 }

@@ -197,8 +197,8 @@ thiele_status thi_model_need_likelihood(const thiele_model *model, thiele_contex
     return model->lik != NULL
                ? THIELE_OK
                : thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                          "the model's likelihood is '%s', which is not built in: give it again (--likelihood "
-                          "plugin:FILE.so); without it only the latent functions can be predicted (--latent)",
+                          "the model's likelihood is '%s', which is not built in: give it again (`likelihood` "
+                          "plugin:FILE.so); without it only the latent functions can be predicted (`latent`)",
                           model->own);
 }
 

@@ -36,7 +36,7 @@ static thiele_status check_draws(const thi_outputs *o, thiele_context *ctx)
                ? THIELE_OK
                : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
                           "the targets of this model were calibrated one by one, and draws of likelihood '%s' are of "
-                          "all together: draw the latent functions (--latent), or fit without --calibrate",
+                          "all together: draw the latent functions (`latent`), or fit without `calibrate`",
                           thiele_likelihood_name(o->model->lik));
 }
 

@@ -418,7 +418,7 @@ static thiele_status check_joint(const thiele_model *model, thiele_context *ctx,
     if (!options->latent && !thi_model_is_gaussian(model)) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
                         "observations that are not Gaussian have no joint covariance to write: ask for the latent "
-                        "function (--latent)");
+                        "function (`latent`)");
     }
     return THIELE_OK;
 }

@@ -43,7 +43,7 @@ static void add_field(writer *w, const char *text, size_t length)
     thi_csv_add_field(&w->line, text, length);
 }
 
-/* A name of the header. One that an --id column has as well would make two columns of that name. */
+/* A name of the header. One that an `id` column has as well would make two columns of that name. */
 static void add_name(writer *w, const char *name)
 {
     for (int i = 0; i < w->ids && w->naming; i++) {
@@ -162,7 +162,7 @@ static thiele_status write_header(writer *w)
     w->naming = false;
     if (w->twice != NULL) {
         return thi_fail(w->ctx, THIELE_ERROR_COLUMN,
-                        "the output would have two columns called '%s': rename the one that --id copies", w->twice);
+                        "the output would have two columns called '%s': rename the one that `id` copies", w->twice);
     }
     return end_line(w);
 }

@@ -56,8 +56,8 @@ static thiele_status check_once(void *arg, const char *part, size_t length)
 /* Of two values for one name neither is what the user meant. */
 static thiele_status check_settings_once(thiele_context *ctx, const thiele_fit_options *options)
 {
-    repeats set = {.ctx = ctx, .list = options->set, .option = "--set"};
-    repeats prior = {.ctx = ctx, .list = options->prior, .option = "--prior"};
+    repeats set = {.ctx = ctx, .list = options->set, .option = "`set`"};
+    repeats prior = {.ctx = ctx, .list = options->prior, .option = "`prior`"};
     thiele_status status = thi_split_list(set.list, check_once, &set);
     return status == THIELE_OK ? thi_split_list(prior.list, check_once, &prior) : status;
 }
@@ -85,7 +85,7 @@ thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *tab
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "fit options must be initialised with THIELE_FIT_OPTIONS_INIT");
     }
     if (table == NULL || options->target == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a fit needs a table and the name of its target column (--target)");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a fit needs a table and the name of its target column (`target`)");
     }
     if (!(options->holdout >= 0.0 && options->holdout <= 0.9)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the held-out fraction must be between 0 and 0.9");
@@ -100,11 +100,11 @@ thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *tab
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a likelihood is given by text or as an object, not both");
     }
     if (!thi_is_auto(options->noise) && (options->own != NULL || options->likelihood != NULL)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a noise is a likelihood: give one of --noise and --likelihood");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a noise is a likelihood: give one of `noise` and `likelihood`");
     }
     if (!thi_is_auto(options->noise) && !thi_is_noise(options->noise)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "no noise '%s': it is auto, gaussian, student-t or heteroscedastic (--likelihood has others)",
+                        "no noise '%s': it is auto, gaussian, student-t or heteroscedastic (`likelihood` has others)",
                         options->noise);
     }
     if (thi_effort(options->effort) == 0.0) {
@@ -201,7 +201,7 @@ static thiele_status learn_own(thi_fitting *f, const thiele_table *table)
     }
     if (rule.labels && !rule.signs && encoder->target->levels != lik->classes) {
         return thi_fail(f->ctx, THIELE_ERROR_DATA,
-                        "column '%s' has %d labels, but likelihood '%s' has %d classes (--classes names them all)",
+                        "column '%s' has %d labels, but likelihood '%s' has %d classes (`classes` names them all)",
                         encoder->target->name, encoder->target->levels, rule.likelihood, lik->classes);
     }
     return THIELE_OK;
@@ -246,13 +246,13 @@ static thiele_status open_stream(thi_fitting *f, const thiele_table *table)
     if (f->options->holdout > 0.0 || f->options->calibrate) {
         return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
                         "%lld rows do not fit into the memory allowed, and are read in turns: none can be held out "
-                        "(score a part of them afterwards, or allow more with --memory)",
+                        "(score a part of them afterwards, or allow more with `memory`)",
                         (long long)table->rows);
     }
     if (f->each) {
         return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
                         "%lld rows do not fit into the memory allowed, and method '%s' fits each target by itself: use "
-                        "--method variational, or allow more with --memory",
+                        "`method` variational, or allow more with `memory`",
                         (long long)table->rows, f->model->method);
     }
     f->streamed = true;
@@ -351,7 +351,7 @@ static thiele_status take_two_values(thi_fitting *f, const thiele_table *table, 
         thi_format_number(shown[1], fmax(value[0], value[1]));
         thi_log(f->ctx, THIELE_LOG_WARNING,
                 "the target '%s' has only the values %s and %s, and is fitted as two classes (likelihood bernoulli): "
-                "--likelihood gaussian fits it as a number",
+                "`likelihood` gaussian fits it as a number",
                 table->name[column], shown[0], shown[1]);
     }
     return status;

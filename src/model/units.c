@@ -59,7 +59,7 @@ static thiele_status check_slopes(const thi_fitting *f, const thi_hyper *line)
         if (encoder->center[d] != 0.0 && (!slope->given || (line->fixed && !slope->fixed))) {
             return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                             "%s is the mean where every input is 0, which depends on %s: %s both of them, or the "
-                            "slope alone, or use --raw",
+                            "slope alone, or use `raw`",
                             line->name, slope->name, line->fixed ? "fix" : "give");
         }
     }

@@ -51,7 +51,7 @@ static thiele_status explain(thiele_context *ctx)
         ctx, THIELE_ERROR_NUMERIC,
         "the kernel matrix could not be factored (%.300s): the usual causes are equal or nearly equal rows with a "
         "noise fixed near zero, or a length-scale far beyond the range of the data (let the noise be learned, or "
-        "set a larger one with --set noise=...)",
+        "set a larger one with `set` noise=...)",
         reason);
 }
 

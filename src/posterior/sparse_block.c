@@ -156,7 +156,7 @@ thiele_status thi_sparse_load_gamma(const thi_sparse *sparse, thiele_context *ct
     if (status == THIELE_ERROR_NUMERIC) {
         status = thi_fail_in(ctx, status,
                              "the rows of a block are too much alike for its covariance to be factored (an input with "
-                             "outliers, or a noise fixed near zero: clip the input, or use --method fitc)");
+                             "outliers, or a noise fixed near zero: clip the input, or use `method` fitc)");
     }
 out:
     return status;

@@ -465,7 +465,7 @@ static void test_refusals(void **state)
     options.target = "y";
     options.inputs = "x";
     options.calibrate = 1;
-    assert_fails(ctx, thiele_model_fit(&model, ctx, table, &options), THIELE_ERROR_DATA, "too few for --calibrate");
+    assert_fails(ctx, thiele_model_fit(&model, ctx, table, &options), THIELE_ERROR_DATA, "too few for `calibrate`");
     options.likelihood = "poisson";
     options.target = "x";
     options.inputs = "y";

@@ -238,8 +238,8 @@ static void test_not_a_number(void **state)
     double out[9];
     const int all[3] = {0, 1, 2};
     assert_fails(ctx, table->ops->numbers(table, ctx, 0, 3, &all[0], 1, out), THIELE_ERROR_DATA,
-                 "column 'age', row 2: 'n/a' is not a number (use --missing n/a to treat it as missing; an input of "
-                 "categories is listed with --categorical age)");
+                 "column 'age', row 2: 'n/a' is not a number (use `missing` n/a to treat it as missing; an input of "
+                 "categories is listed with `categorical` age)");
     assert_fails(ctx, table->ops->numbers(table, ctx, 1, 1, &all[1], 1, out), THIELE_ERROR_DATA,
                  "'a b' is not a number");
     assert_fails(ctx, table->ops->numbers(table, ctx, 2, 1, &all[2], 1, out), THIELE_ERROR_DATA, "6789...' is not");

@@ -153,12 +153,12 @@ static void test_refusals(void **state)
                    "column 'y', row 1: '1,25' is not a number (decimal commas");
     assert_refused("x,y\n1,5\n2,5\n", options, THIELE_ERROR_DATA, "the target 'y' is the same (5) in every row");
     assert_refused("x,y\n1,red\n2,blue\n", options, THIELE_ERROR_DATA,
-                   "the target 'y' is text, and likelihood 'gaussian' needs numbers; text can be a class: --likelihood "
+                   "the target 'y' is text, and likelihood 'gaussian' needs numbers; text can be a class: `likelihood` "
                    "bernoulli for two labels, softmax for more");
     assert_refused("x,y\n1,1\n2,n/a\n3,2\n", options, THIELE_ERROR_DATA, "column 'y', row 2: 'n/a' is not a number");
     assert_refused("x,y\n1,1\n2,2\noops,3\n", options, THIELE_ERROR_DATA, "column 'x', row 3: 'oops' is not a number");
     assert_refused("x,y\n1,1\n,2\n3,3\n", options, THIELE_ERROR_DATA,
-                   "column 'x', row 2: no value (fill it in, or use --drop-missing to leave such rows out)");
+                   "column 'x', row 2: no value (fill it in, or use `drop_missing` to leave such rows out)");
     assert_refused("x,y\n1,1\n2,\n3,3\n", options, THIELE_ERROR_DATA, "column 'y', row 2: no value");
     assert_refused("x,s,y\n1,a,1\n2,,2\n3,b,3\n", options, THIELE_ERROR_DATA, "column 's', row 2: no value");
     assert_refused("x,y\n1,1\ninf,2\n3,3\n", options, THIELE_ERROR_DATA, "column 'x', row 2: the value is infinite");
@@ -191,7 +191,7 @@ static void test_levels_limit(void **state)
     thi_encoder_clear(&encoder);
     thi_text_add(&text, "p,1\n");
     assert_refused(text.data, options, THIELE_ERROR_DATA,
-                   "column 'name' is text with more than 100 different values: leave it out with --ignore name");
+                   "column 'name' is text with more than 100 different values: leave it out with `ignore` name");
     thi_text_clear(&text);
 }
 
@@ -237,7 +237,7 @@ static void test_leave_out(void **state)
     assert_int_equal(lines, 2);
     assert_non_null(strstr(said[0], "'d1', 'd2', 'd3', 'd4', 'd5' hold dates and were left out"));
     assert_non_null(strstr(said[1], "'name' is text with a value of its own in nearly every row"));
-    assert_non_null(strstr(said[1], "--categorical"));
+    assert_non_null(strstr(said[1], "`categorical`"));
     thi_encoder_clear(&encoder);
     options.categorical = "name,d1";
     encoder = learn(text.data, options);
@@ -391,7 +391,7 @@ static void test_unseen(void **state)
     assert_ok(ctx, thi_reader_open(&reader, ctx, &encoder, table, &(thi_reading){0}));
     assert_fails(
         ctx, thi_reader_read(&reader, ctx, 0, 3, X, NULL, NULL, NULL, &kept), THIELE_ERROR_DATA,
-        "column 'site', row 2: level 'west' was not seen in training (it knows: east, north, south; use --unseen "
+        "column 'site', row 2: level 'west' was not seen in training (it knows: east, north, south; use `unseen` "
         "zero to treat it as none of them)");
     assert_fails(ctx, thi_reader_read(&reader, ctx, 2, 1, X, NULL, NULL, NULL, &kept), THIELE_ERROR_DATA,
                  "row 3: level 'sout'");

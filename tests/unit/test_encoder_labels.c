@@ -38,7 +38,7 @@ static void test_binary_refused(void **state)
     const thi_column_options options = options_for("y");
     assert_refused("x,y\n1,0\n2,1\n3,0\n4,2\n", options, &bernoulli, THIELE_ERROR_DATA,
                    "column 'y', row 4: '2' is a third value beside '0' and '1', and likelihood 'bernoulli' takes two: "
-                   "use --likelihood softmax for more than two classes");
+                   "use `likelihood` softmax for more than two classes");
     assert_refused("x,y\n1,yes\n2,no\n3,maybe\n", options, &bernoulli, THIELE_ERROR_DATA,
                    "column 'y', row 3: 'maybe' is a third value beside 'no' and 'yes'");
     assert_refused("x,y\n1,1\n2,1.0\n", options, &bernoulli, THIELE_ERROR_DATA,
@@ -125,7 +125,7 @@ static void test_labels_limit(void **state)
     thi_text_add(&number, "1,1\n");
     thi_text_add(&text, "1,p\n");
     assert_refused(number.data, options_for("price"), &softmax, THIELE_ERROR_DATA,
-                   "column 'price' has more than 100 different values: is it a number? (--likelihood gaussian)");
+                   "column 'price' has more than 100 different values: is it a number? (`likelihood` gaussian)");
     assert_refused(text.data, options_for("price"), &softmax, THIELE_ERROR_DATA,
                    "column 'price' has more than 100 different values: so many texts cannot be classes");
     thi_text_clear(&number);
@@ -139,7 +139,7 @@ static void test_classes(void **state)
     thi_column_options options = options_for("grade");
     assert_refused("x,grade\n1,low\n2,high\n3,mid\n", options, &ordinal, THIELE_ERROR_DATA,
                    "column 'grade' holds texts, and likelihood 'ordinal' has to know their order: give it with "
-                   "--classes low,mid,high");
+                   "`classes` low,mid,high");
     options.classes = "low, mid,high,none";
     thi_encoder encoder = learn("x,grade\n1,low\n2,high\n3,mid\n", options, &ordinal);
     assert_labels(&encoder, "low|mid|high|none");
@@ -173,25 +173,25 @@ static void test_classes_refused(void **state)
     }
     options.classes = "1,2,3,4,5";
     assert_refused(text.data, options, &ordinal, THIELE_ERROR_DATA,
-                   "column 'grade', row 17: '7' is not one of the classes 1, 2, 3, 4, 5 (given by --classes)");
+                   "column 'grade', row 17: '7' is not one of the classes 1, 2, 3, 4, 5 (given by `classes`)");
     thi_text_clear(&text);
     assert_refused("x,grade\n1,1\n2,2\n3,x\n", options, &softmax, THIELE_ERROR_DATA,
-                   "column 'grade', row 3: 'x' is not one of the classes 1, 2, 3, 4, 5 (given by --classes)");
+                   "column 'grade', row 3: 'x' is not one of the classes 1, 2, 3, 4, 5 (given by `classes`)");
     options.classes = "low,mid";
     assert_refused("x,grade\n1,low\n2,3\n", options, &softmax, THIELE_ERROR_DATA,
-                   "column 'grade', row 2: '3' is not one of the classes low, mid (given by --classes)");
+                   "column 'grade', row 2: '3' is not one of the classes low, mid (given by `classes`)");
     assert_refused("x,grade\n1,low\n2,low\n", options, &softmax, THIELE_ERROR_DATA,
                    "the target 'grade' is the same (low) in every row");
     const char *rows = "x,grade\n1,1\n2,2\n";
     options.classes = "1,2,3";
     assert_refused(rows, options, &bernoulli, THIELE_ERROR_ARGUMENT,
-                   "--classes names 3 classes, and likelihood 'bernoulli' takes two: use --likelihood softmax");
+                   "`classes` names 3 classes, and likelihood 'bernoulli' takes two: use `likelihood` softmax");
     options.classes = "1,2,1.0";
-    assert_refused(rows, options, &softmax, THIELE_ERROR_ARGUMENT, "--classes names '1' twice");
+    assert_refused(rows, options, &softmax, THIELE_ERROR_ARGUMENT, "`classes` names '1' twice");
     options.classes = "a,b,a";
-    assert_refused(rows, options, &softmax, THIELE_ERROR_ARGUMENT, "--classes names 'a' twice");
+    assert_refused(rows, options, &softmax, THIELE_ERROR_ARGUMENT, "`classes` names 'a' twice");
     options.classes = "a";
-    assert_refused(rows, options, &softmax, THIELE_ERROR_ARGUMENT, "--classes must name at least two classes");
+    assert_refused(rows, options, &softmax, THIELE_ERROR_ARGUMENT, "`classes` must name at least two classes");
     options.classes = "a,\xFF";
     assert_refused(rows, options, &softmax, THIELE_ERROR_ARGUMENT, "--classes: class 2 is not UTF-8");
 }

@@ -19,7 +19,7 @@ static void test_several(void **state)
     (void)state;
     thi_column_options options = options_for("u, v");
     assert_refused(two, options, &gaussian, THIELE_ERROR_DATA,
-                   "row 5: all 2 targets ('u' and the others) are without a value (fill one in, or use --drop-missing");
+                   "row 5: all 2 targets ('u' and the others) are without a value (fill one in, or use `drop_missing`");
     options.drop_missing = 1;
     thi_encoder encoder = learn(two, options, &gaussian);
     assert_true(encoder.targets == 2 && encoder.partial && !encoder.signs && encoder.inputs == 1);
@@ -136,7 +136,7 @@ static void test_numbers_refused(void **state)
     assert_refused("x,u,v\n1,1,7\n2,2,inf\n3,3,7\n", options_for("u,v"), NULL, THIELE_ERROR_DATA,
                    "column 'v', row 2: the value is infinite");
     assert_refused("x,u,v\n1,1,a\n2,2,b\n3,3,7\n", options_for("u,v"), &poisson, THIELE_ERROR_DATA,
-                   "the target 'v' is text, and likelihood 'poisson' needs numbers; text can be a class: --likelihood "
+                   "the target 'v' is text, and likelihood 'poisson' needs numbers; text can be a class: `likelihood` "
                    "bernoulli for two labels, softmax for more");
     assert_refused("x,y\n1,1e200\n2,-1e200\n3,1e200\n", options_for("y"), &(thi_target_rule){.likelihood = "own"},
                    THIELE_ERROR_DATA, "column 'y' has numbers too large to work with");

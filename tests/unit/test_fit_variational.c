@@ -330,7 +330,7 @@ static void test_wide_prior(void **state)
     close_setting(&s);
 }
 
-/* --epochs are passes over the rows whatever the optimiser, but for the few that begin and end a fit. */
+/* `epochs` are passes over the rows whatever the optimiser, but for the few that begin and end a fit. */
 static void test_epochs(void **state)
 {
     (void)state;

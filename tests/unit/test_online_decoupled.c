@@ -66,7 +66,7 @@ static void test_preparation(void **state)
         thi_predictor_clear(&p);
         w.n_beta = 0;
         freeze(&w, &p);
-        assert_non_null(strstr(thi_online_refuses(&p), "no basis functions (fit with --inducing M"));
+        assert_non_null(strstr(thi_online_refuses(&p), "no basis functions (fit with `inducing` M"));
         thi_predictor_clear(&p);
         world_close(&w);
     }

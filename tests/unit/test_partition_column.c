@@ -1,5 +1,5 @@
 /*
- * Blocks by a column of the table (--partition): each value is a block, no kernel sees it, predictions and further rows
+ * Blocks by a column of the table (`partition`): each value is a block, no kernel sees it, predictions and further rows
  * look theirs up, what was never seen goes by the nearest centre; files, tables beyond memory, refusals, failures.
  */
 #include "model_testing.h"

@@ -336,8 +336,8 @@ static void test_refusals(void **state)
     static const struct {
         const char *method, *likelihood, *kind, *part;
     } cases[] = {
-        {"exact", NULL, "number", "--inducing M instead"},
-        {"dense", "poisson", "count", "--inducing M instead"},
+        {"exact", NULL, "number", "`inducing` M instead"},
+        {"dense", "poisson", "count", "`inducing` M instead"},
         {"ess", "poisson", "count", "set of draws"},
     };
     thiele_table *more = make_table(30, 2, 1.0, "count");
