@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 BUILD  ?= build
 
-.PHONY: all setup build test demo install check sanitize races fuzz format clean
+.PHONY: all setup build test demo install check sanitize races fuzz format coverage abi reproducible dist deb docs clean
 
 all: setup build
 
@@ -51,5 +51,30 @@ fuzz: setup
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
+# Which lines and branches the tests run, by folder: build-coverage/report.txt.
+coverage:
+	@scripts/coverage
+
+# The interface of the shared library against the stored one, abi/libthiele.abi.
+abi:
+	@scripts/abi
+
+# Two builds of one commit give the same bytes.
+reproducible: setup
+	@scripts/reproducible
+
+# The archive of a release: build/thiele-VERSION.tar.gz, of what is committed.
+dist:
+	@scripts/dist $(BUILD)
+
+# Debian packages, of what is committed: build-deb/*.deb.
+deb:
+	@scripts/deb
+
+# The site: build-docs/html/index.html.
+docs: setup $(BUILD)/build.ninja
+	@cmake --build $(BUILD) --target thiele
+	@scripts/site
+
 clean:
-	@rm -rf build build-debug build-sanitize build-races build-check build-fuzz demo
+	@rm -rf build build-debug build-sanitize build-races build-check build-fuzz build-coverage build-abi build-deb build-docs demo

@@ -75,7 +75,7 @@ THIELE_API int thiele_context_threads(const thiele_context *ctx);
 /* Frees text that the library handed over. NULL is fine. */
 THIELE_API void thiele_free(void *memory);
 
-/* The library's version, "major.minor.patch". */
+/* The version of the library, "major.minor.patch"; THIELE_VERSION (version.h) is that of the headers. */
 THIELE_API const char *thiele_version(void);
 
 #ifdef __cplusplus

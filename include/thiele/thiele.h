@@ -12,5 +12,6 @@
 #include <thiele/status.h>
 #include <thiele/stream.h>
 #include <thiele/table.h>
+#include <thiele/version.h>
 
 #endif

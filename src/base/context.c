@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/blis_memory.h"
 #include "base/pool.h"
+#include <thiele/version.h>
 
 enum { THREADS_MAX = 1024 };
 

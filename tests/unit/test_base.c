@@ -7,6 +7,19 @@
 #include <errno.h>
 #include <locale.h>
 #include <sys/stat.h>
+#include <thiele/version.h>
+
+/* Headers and library are of one version, as text and as a number. */
+static void test_version(void **state)
+{
+    (void)state;
+    assert_string_equal(thiele_version(), THIELE_VERSION);
+    char text[40];
+    snprintf(text, sizeof text, "%d.%d.%d", THIELE_VERSION_MAJOR, THIELE_VERSION_MINOR, THIELE_VERSION_PATCH);
+    assert_string_equal(text, THIELE_VERSION);
+    assert_true(THIELE_VERSION_NUMBER < THIELE_MAKE_VERSION(THIELE_VERSION_MAJOR, THIELE_VERSION_MINOR + 1, 0));
+    assert_true(THIELE_VERSION_NUMBER >= THIELE_MAKE_VERSION(THIELE_VERSION_MAJOR, THIELE_VERSION_MINOR, 0));
+}
 
 static void test_messages(void **state)
 {
@@ -353,9 +366,10 @@ static void test_stamps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages), cmocka_unit_test(test_allocation),  cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_random),   cmocka_unit_test(test_permutation), cmocka_unit_test(test_text),
-        cmocka_unit_test(test_files),    cmocka_unit_test(test_left_over),   cmocka_unit_test(test_stamps),
+        cmocka_unit_test(test_version), cmocka_unit_test(test_messages), cmocka_unit_test(test_allocation),
+        cmocka_unit_test(test_blocks),  cmocka_unit_test(test_random),   cmocka_unit_test(test_permutation),
+        cmocka_unit_test(test_text),    cmocka_unit_test(test_files),    cmocka_unit_test(test_left_over),
+        cmocka_unit_test(test_stamps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
