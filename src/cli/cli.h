@@ -40,6 +40,9 @@ typedef struct cli_settings {
     int json, quiet, help;
     int markdown, man, man_cv;
     int past; /* flags that no longer do anything */
+    struct {
+        const char *over, *at, *range, *target;
+    } plot;
     const char *operand[2];
     int operands;
     const char **given;      /* lists so far, of each option of a fit; NULL: none */
@@ -75,7 +78,8 @@ typedef struct cli_group {
 
 struct cli_command {
     const char *name, *usage, *summary, *about;
-    const char *operand[2]; /* names of the operands, all required */
+    const char *operand[2]; /* names of the operands, all required but for the last `optional` ones */
+    int optional;
     const cli_group *groups;
     const char *without; /* of the groups of CLI_FIT_GROUPS: one that it has no use for */
     const char *examples;
@@ -282,8 +286,8 @@ void cli_print_folds(const thiele_scores *each, int count, const thiele_scores *
 
 int cli_report(const char *description);
 
-extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_cv, cmd_info, cmd_generate, cmd_options,
-    cmd_completion;
+extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_cv, cmd_info, cmd_plot, cmd_generate,
+    cmd_options, cmd_completion;
 /* All of them, to a NULL. */
 extern const cli_command *const cli_commands[];
 

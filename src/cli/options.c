@@ -231,7 +231,11 @@ static bool add_operand(cli_settings *settings, const cli_command *command, cons
 static bool check_operands(const cli_settings *settings, const cli_command *command)
 {
     enum { MAX = sizeof settings->operand / sizeof *settings->operand };
-    if (settings->operands < MAX && command->operand[settings->operands] != NULL) {
+    int required = 0;
+    while (required < MAX && command->operand[required] != NULL) {
+        required++;
+    }
+    if (settings->operands < required - command->optional) {
         cli_misuse("%s needs %s (usage: thiele %s %s)", command->name, command->operand[settings->operands],
                    command->name, command->usage);
         return false;
