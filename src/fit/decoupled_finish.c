@@ -49,7 +49,7 @@ static thiele_status pass(thi_dfit *fit, int64_t from, int64_t count, bool pull,
     int64_t t = from;
     *rows = 0;
     THI_TRY(thi_dfit_begin(fit, from, wanted));
-    for (; t < from + count && (*rows == 0 || !thi_driver_stopped(fit->problem.driver)); t++) {
+    for (; t < from + count && (*rows == 0 || !thi_driver_ask(fit->problem.driver)); t++) {
         THI_TRY(thi_dfit_fetch(fit, t));
         if (fit->pass.rows.n > 0) {
             THI_TRY(thi_dfit_rows(fit, t, 1.0, wanted));
@@ -109,9 +109,11 @@ thiele_status thi_dfit_last(thi_dfit *fit)
     thi_driver_report(fit->problem.driver, fit->pass.at.bound);
     for (int i = 0; sites && i < steps && (i == 0 || !thi_driver_stopped(fit->problem.driver)); i++) {
         double bound = fit->pass.at.bound, expected = fit->pass.at.expected, kl = fit->pass.at.kl;
+        int64_t seen = rows;
         step(fit, rows, size_of(fit, rows));
         status = pass(fit, from, count, true, &rows);
-        bool worse = status == THIELE_ERROR_NUMERIC || (status == THIELE_OK && fit->pass.at.bound < bound);
+        bool worse = status == THIELE_ERROR_NUMERIC || (status == THIELE_OK && !(fit->pass.at.bound >= bound)) ||
+                     (status == THIELE_OK && rows < seen); /* by those alone nobody knows */
         if (worse) {
             thi_recover(fit->problem.ctx);
             memcpy(fit->vector.x, fit->vector.before, (size_t)fit->vector.whole * sizeof *fit->vector.x);

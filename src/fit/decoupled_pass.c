@@ -117,7 +117,7 @@ thiele_status thi_dfit_know_kl(thi_dfit *fit)
     int64_t done = 0;
     thiele_status status;
     THI_TRY(divergence(fit, &(thi_decoupled_columns){0}, &beta));
-    while (done < fit->n_alpha && (done == 0 || !thi_driver_stopped(fit->problem.driver))) {
+    while (done < fit->n_alpha && (done == 0 || !thi_driver_ask(fit->problem.driver))) {
         int64_t left = fit->n_alpha - done, count = left < fit->columns ? left : fit->columns;
         for (int64_t i = 0; i < count; i++) {
             fit->column[i] = done + i;

@@ -274,7 +274,7 @@ static thiele_status take_turn(thi_sweep *s, int t, double *value)
     memcpy(s->at_turn, s->state, (size_t)s->size * sizeof *s->state);
     for (int64_t i = 0; i < thi_sweep_blocks(s); i++) {
         THI_TRY(solve_block(s, &turn, i));
-        if (thi_driver_stopped(s->fit->problem.driver)) {
+        if (thi_driver_ask(s->fit->problem.driver)) {
             break;
         }
     }

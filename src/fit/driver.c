@@ -107,3 +107,9 @@ bool thi_driver_stopped(thi_driver *driver)
     }
     return driver->stopped;
 }
+
+bool thi_driver_ask(thi_driver *driver)
+{
+    tell(driver, thi_driver_progress(driver));
+    return thi_driver_stopped(driver);
+}

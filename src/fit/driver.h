@@ -45,5 +45,7 @@ thiele_progress thi_driver_progress(const thi_driver *driver);
 thi_watch thi_driver_watch(const thi_driver *driver, const char *what);
 /* True once the deadline has passed or the progress callback asked to stop. */
 bool thi_driver_stopped(thi_driver *driver);
+/* The same in the midst of an evaluation that may be long: asks the callback as well. */
+bool thi_driver_ask(thi_driver *driver);
 
 #endif

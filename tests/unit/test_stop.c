@@ -110,8 +110,67 @@ static void test_sink_status(void **state)
     thiele_context_destroy(ctx);
 }
 
+typedef struct counter {
+    int64_t calls, most;
+} counter;
+
+static int count_calls(const thiele_progress *progress, void *user)
+{
+    (void)progress;
+    counter *c = user;
+    return ++c->calls >= c->most;
+}
+
+/* Fitted until the call number `most`; *calls there were. */
+static double smse_when_stopped(int64_t most, int64_t *calls)
+{
+    counter c = {.most = INT64_MAX};
+    thiele_context_options options = THIELE_CONTEXT_OPTIONS_INIT;
+    options.threads = 1;
+    options.progress = count_calls;
+    options.progress_user = &c;
+    thiele_context *ctx;
+    assert_int_equal(thiele_context_create(&ctx, &options), THIELE_OK);
+    thiele_table *table = demo(ctx, 1000, 3), *test = demo(ctx, 200, 4);
+    thiele_fit_options fit = demo_options();
+    fit.method = "decoupled";
+    fit.inducing = 12;
+    fit.mean_inducing = 800;
+    fit.iterations = 5;
+    fit.kernel = "se";
+    fit.set = "lengthscale=1, variance=1, noise=1";
+    c = (counter){.most = most};
+    thiele_model *model = fitted(ctx, table, &fit);
+    *calls = c.calls;
+    c.most = INT64_MAX;
+    thiele_scores scores;
+    assert_ok(ctx, thiele_model_score(model, ctx, test, NULL, &scores));
+    thiele_model_destroy(model);
+    thiele_table_destroy(table);
+    thiele_table_destroy(test);
+    thiele_context_destroy(ctx);
+    return scores.smse;
+}
+
+/* Wherever a decoupled fit is stopped, between blocks of functions too, what it has is better than a constant. */
+static void test_stop_anywhere(void **state)
+{
+    (void)state;
+    int64_t all, calls;
+    double best = smse_when_stopped(INT64_MAX, &all);
+    assert_true(best < 0.5);
+    for (int64_t most = 2; most < all; most += 5) {
+        double smse = smse_when_stopped(most, &calls);
+        assert_true(calls <= most + 1);
+        if (!(smse < 0.9)) {
+            fail_msg("stopped at call %d of %d: smse %g", (int)most, (int)all, smse);
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stop_within), cmocka_unit_test(test_sink_status)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stop_within), cmocka_unit_test(test_stop_anywhere),
+                                       cmocka_unit_test(test_sink_status)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
