@@ -52,5 +52,5 @@ for how in 'collapsed --deadline 25' 'variational --deadline 15' 'decoupled --de
     # shellcheck disable=SC2086
     reaches 1000 waves y --kernel 'se(ard)' --method $how
 done
-reaches 1000 rough y --kernel 'se(ard)' --method collapsed --deadline 15
+reaches 1000 rough y --kernel 'se(ard)' --method collapsed --deadline 25
 finish

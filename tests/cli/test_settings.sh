@@ -30,7 +30,7 @@ fit --kernel 'linear + se'
 expect_out 'linear and polynomial kernels: of each input less its mean'
 fit --kernel 'linear + se' --raw
 check "raw inputs are as they are" sh -c "! grep -q 'less its mean' '$out'"
-run fit --help
+run options --json
 expect_out 'less their means'
 
 # --- one thing is said once, and kernels say what they take
