@@ -17,6 +17,8 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 };
 
 typedef struct cli_command cli_command;
 
+enum { CLI_OPERANDS = 17 };
+
 /* Everything a command line can say. */
 typedef struct cli_settings {
     const cli_command *command;
@@ -43,7 +45,7 @@ typedef struct cli_settings {
     struct {
         const char *over, *at, *range, *target;
     } plot;
-    const char *operand[2];
+    const char *operand[CLI_OPERANDS];
     int operands;
     const char **given;      /* lists so far, of each option of a fit; NULL: none */
     struct cli_owned *owned; /* what values allocated, freed by cli_settings_clear */
@@ -80,6 +82,7 @@ struct cli_command {
     const char *name, *usage, *summary, *about;
     const char *operand[2]; /* names of the operands, all required but for the last `optional` ones */
     int optional;
+    bool many; /* the first one as often as you like, at most CLI_OPERANDS - 1 times */
     const cli_group *groups;
     const char *without; /* of the groups of CLI_FIT_GROUPS: one that it has no use for */
     const char *examples;
@@ -278,6 +281,9 @@ void cli_put_format(FILE *stream, const char *format, va_list arguments) CLI_PRI
 void cli_put_json(FILE *stream, const char *text);
 void cli_row(const char *label, const char *format, ...) CLI_PRINTF(2, 3);
 void cli_print_scores(const thiele_scores *scores);
+/* Models beside each other, under their names. */
+void cli_print_comparisons(int count, const char *const *name, const thiele_comparison *each);
+void cli_json_comparison(cli_json *json, const char *name, const thiele_comparison *comparison);
 /* A line for each of count + 1 scores: the folds and, last, all together. */
 void cli_print_folds(const thiele_scores *each, int count, const thiele_scores *overall);
 
@@ -286,8 +292,10 @@ void cli_print_folds(const thiele_scores *each, int count, const thiele_scores *
 
 int cli_report(const char *description);
 
-extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_cv, cmd_info, cmd_plot, cmd_generate,
-    cmd_options, cmd_completion;
+/* How rows are scored. */
+extern const cli_option cli_score_options[];
+extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_compare, cmd_cv, cmd_info, cmd_plot,
+    cmd_generate, cmd_options, cmd_completion;
 /* All of them, to a NULL. */
 extern const cli_command *const cli_commands[];
 

@@ -3,7 +3,7 @@
 
 #include "cli.h"
 
-static const cli_option score_options[] = {
+const cli_option cli_score_options[] = {
     {"unseen", 0, cli_parse_choice, CLI_AT(predict.unseen_zero), "error|zero",
      "a category that training never saw is an error, or none of the known ones (default: error)", 0, 0},
     {"drop-missing", 0, NULL, CLI_AT(predict.drop_missing), NULL,
@@ -16,7 +16,7 @@ static const cli_option score_options[] = {
 };
 
 static const cli_group groups[] = {
-    {"Rows", score_options},          {"Model", cli_own_options},     {"Reading the table", cli_table_options},
+    {"Rows", cli_score_options},      {"Model", cli_own_options},     {"Reading the table", cli_table_options},
     {"Machine", cli_machine_options}, {"Output", cli_output_options}, {0},
 };
 

@@ -218,8 +218,10 @@ static bool parse_option(cli_settings *settings, const cli_command *command, cli
 
 static bool add_operand(cli_settings *settings, const cli_command *command, const char *argument)
 {
-    enum { MAX = sizeof settings->operand / sizeof *settings->operand };
-    if (settings->operands == MAX || command->operand[settings->operands] == NULL) {
+    enum { MAX = sizeof command->operand / sizeof *command->operand };
+    bool taken = command->many ? settings->operands < CLI_OPERANDS
+                               : settings->operands < MAX && command->operand[settings->operands] != NULL;
+    if (!taken) {
         cli_misuse("%s does not know what to do with '%s' (usage: thiele %s %s)", command->name, argument,
                    command->name, command->usage);
         return false;
@@ -230,7 +232,7 @@ static bool add_operand(cli_settings *settings, const cli_command *command, cons
 
 static bool check_operands(const cli_settings *settings, const cli_command *command)
 {
-    enum { MAX = sizeof settings->operand / sizeof *settings->operand };
+    enum { MAX = sizeof command->operand / sizeof *command->operand };
     int required = 0;
     while (required < MAX && command->operand[required] != NULL) {
         required++;

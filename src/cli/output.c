@@ -214,19 +214,20 @@ void cli_json_raw(cli_json *json, const char *key, const char *text)
 static const struct {
     const char *name, *label, *note;
     size_t offset;
+    bool compared; /* of models beside each other */
 } score_fields[] = {
-    {"rmse", "RMSE", "root of the mean squared error", offsetof(thiele_scores, rmse)},
-    {"mae", "MAE", "mean absolute error", offsetof(thiele_scores, mae)},
-    {"smse", "SMSE", "1 is no better than the mean of the targets", offsetof(thiele_scores, smse)},
-    {"nlpd", "NLPD", "nats a row; lower is better", offsetof(thiele_scores, nlpd)},
-    {"msll", "MSLL", "below 0 beats a Gaussian guess", offsetof(thiele_scores, msll)},
-    {"crps", "CRPS", "in the units of the target", offsetof(thiele_scores, crps)},
-    {"coverage50", "in 50%", "fraction inside the central 50% interval", offsetof(thiele_scores, coverage50)},
-    {"coverage90", "in 90%", "should be near 0.9", offsetof(thiele_scores, coverage90)},
-    {"coverage95", "in 95%", "should be near 0.95", offsetof(thiele_scores, coverage95)},
-    {"error_rate", "error rate", "fraction of wrong labels", offsetof(thiele_scores, error_rate)},
-    {"nlp", "NLP", "nats a row; lower is better", offsetof(thiele_scores, nlp)},
-    {"brier", "Brier score", "from 0 to 2; lower is better", offsetof(thiele_scores, brier)},
+    {"rmse", "RMSE", "root of the mean squared error", offsetof(thiele_scores, rmse), true},
+    {"mae", "MAE", "mean absolute error", offsetof(thiele_scores, mae), false},
+    {"smse", "SMSE", "1 is no better than the mean of the targets", offsetof(thiele_scores, smse), false},
+    {"nlpd", "NLPD", "nats a row; lower is better", offsetof(thiele_scores, nlpd), true},
+    {"msll", "MSLL", "below 0 beats a Gaussian guess", offsetof(thiele_scores, msll), false},
+    {"crps", "CRPS", "in the units of the target", offsetof(thiele_scores, crps), true},
+    {"coverage50", "in 50%", "fraction inside the central 50% interval", offsetof(thiele_scores, coverage50), false},
+    {"coverage90", "in 90%", "should be near 0.9", offsetof(thiele_scores, coverage90), true},
+    {"coverage95", "in 95%", "should be near 0.95", offsetof(thiele_scores, coverage95), false},
+    {"error_rate", "error rate", "fraction of wrong labels", offsetof(thiele_scores, error_rate), true},
+    {"nlp", "NLP", "nats a row; lower is better", offsetof(thiele_scores, nlp), true},
+    {"brier", "Brier score", "from 0 to 2; lower is better", offsetof(thiele_scores, brier), true},
 };
 enum { SCORE_FIELDS = sizeof score_fields / sizeof *score_fields };
 
@@ -312,4 +313,63 @@ void cli_print_folds(const thiele_scores *each, int count, const thiele_scores *
         print_fold(label, &each[i], overall);
     }
     print_fold("all", overall, overall);
+}
+
+/* --- models beside each other --------------------------------------------------------------------------------------
+ */
+
+/* Columns of a comparison: those that the kind of target has. */
+static bool is_compared(const thiele_comparison *each, int field)
+{
+    return score_fields[field].compared && !isnan(score_value(&each->scores, field));
+}
+
+/* "0.031 +- 0.004": how far behind the best, and how sure that is. */
+static void print_behind(const thiele_comparison *comparison)
+{
+    if (comparison->best) {
+        printf("  best\n");
+    } else {
+        printf("  %.3g +- %.2g\n", comparison->loss.mean, comparison->loss.error);
+    }
+}
+
+void cli_print_comparisons(int count, const char *const *name, const thiele_comparison *each)
+{
+    int width = 5;
+    for (int k = 0; k < count; k++) {
+        width = (int)strlen(name[k]) > width ? (int)strlen(name[k]) : width;
+    }
+    printf("%-*s", width, "model");
+    for (int i = 0; i < SCORE_FIELDS; i++) {
+        if (is_compared(each, i)) {
+            printf("  %11s", score_fields[i].label);
+        }
+    }
+    printf("  %s above the best\n", isnan(each->scores.error_rate) ? "NLPD" : "NLP");
+    for (int k = 0; k < count; k++) {
+        printf("%-*s", width, name[k]);
+        for (int i = 0; i < SCORE_FIELDS; i++) {
+            if (is_compared(each, i)) {
+                printf("  %11.4g", score_value(&each[k].scores, i));
+            }
+        }
+        print_behind(&each[k]);
+    }
+}
+
+void cli_json_comparison(cli_json *json, const char *name, const thiele_comparison *comparison)
+{
+    bool classes = !isnan(comparison->scores.error_rate);
+    cli_json_open(json, NULL, '{');
+    cli_json_text(json, "model", name);
+    cli_json_integer(json, "common_rows", comparison->rows);
+    cli_json_open(json, "behind", '{');
+    cli_json_number(json, classes ? "nlp" : "nlpd", comparison->loss.mean);
+    cli_json_number(json, classes ? "nlp_se" : "nlpd_se", comparison->loss.error);
+    cli_json_number(json, classes ? "brier" : "squared_error", comparison->square.mean);
+    cli_json_number(json, classes ? "brier_se" : "squared_error_se", comparison->square.error);
+    cli_json_close(json, '}');
+    cli_json_scores(json, "scores", &comparison->scores);
+    cli_json_close(json, '}');
 }

@@ -1,4 +1,6 @@
 /* Prediction of tables: rows are read, encoded, predicted and handed on in blocks, so that no table is too long. */
+#include <thiele/compare.h>
+
 #include <math.h>
 #include <string.h>
 
@@ -340,10 +342,32 @@ out:
 /* --- to scores -------------------------------------------------------------------------------------------------------
  */
 
+typedef struct scoring {
+    thi_scorer scorer;
+    int64_t *row; /* of the table, of each row that was scored; NULL: not wanted */
+} scoring;
+
 static thiele_status collect(void *arg, pass *p, int passes)
 {
+    scoring *s = arg;
     (void)passes;
-    return thi_scorer_add(arg, p->ctx, p->kept, p->y, p->mu, p->v);
+    if (s->row != NULL) {
+        memcpy(s->row + s->scorer.rows, p->row, (size_t)p->kept * sizeof *s->row);
+    }
+    return thi_scorer_add(&s->scorer, p->ctx, p->kept, p->y, p->mu, p->v);
+}
+
+static thiele_status score_table(scoring *s, const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                                 const thiele_predict_options *options)
+{
+    pass p = {0};
+    thiele_status status;
+    THI_TRY(pass_open(&p, model, ctx, table, options != NULL ? options : &defaults, true));
+    THI_TRY(thi_scorer_open(&s->scorer, ctx, model, table->rows, false));
+    THI_TRY(each_block(&p, 1, collect, s));
+out:
+    pass_close(&p);
+    return status;
 }
 
 static thiele_status score_parts(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
@@ -363,16 +387,64 @@ thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx,
     if (model->parts > 0) {
         return score_parts(model, ctx, table, options, scores);
     }
-    pass p = {0};
-    thi_scorer scorer = {0};
+    scoring s = {0};
     thiele_status status;
-    THI_TRY(pass_open(&p, model, ctx, table, options != NULL ? options : &defaults, true));
-    THI_TRY(thi_scorer_open(&scorer, ctx, model, table->rows, false));
-    THI_TRY(each_block(&p, 1, collect, &scorer));
-    THI_TRY(thi_scorer_finish(&scorer, ctx, scores));
+    THI_TRY(score_table(&s, model, ctx, table, options));
+    THI_TRY(thi_scorer_finish(&s.scorer, ctx, scores));
 out:
-    pass_close(&p);
-    thi_scorer_close(&scorer);
+    thi_scorer_close(&s.scorer);
+    return status;
+}
+
+/* Rows that have the target, in the first places. */
+static void drop_missing(thiele_losses *losses, int64_t rows)
+{
+    losses->rows = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t to = losses->rows;
+        if (!isnan(losses->loss[i])) {
+            losses->row[to] = losses->row[i];
+            losses->loss[to] = losses->loss[i];
+            losses->square[to] = losses->square[i];
+            losses->rows++;
+        }
+    }
+}
+
+thiele_status thiele_model_losses(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                                  const thiele_predict_options *options, int target, thiele_losses *losses,
+                                  thiele_scores *scores)
+{
+    THI_NEED(ctx, model && ctx && table && losses);
+    *losses = (thiele_losses){0};
+    if (target < 0 || target >= thiele_model_targets(model)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the model has no target %d: it has %d, and the first is 0", target,
+                        thiele_model_targets(model));
+    }
+    const thiele_model *own = model->parts > 0 ? model->part[target] : model;
+    int at = model->parts > 0 ? 0 : target;
+    size_t rows = (size_t)(table->rows > 0 ? table->rows : 1);
+    thiele_scores *each = NULL;
+    scoring s = {0};
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &losses->row, rows, sizeof *losses->row));
+    THI_TRY(thi_alloc(ctx, &losses->loss, rows, sizeof *losses->loss));
+    THI_TRY(thi_alloc(ctx, &losses->square, rows, sizeof *losses->square));
+    THI_TRY(thi_alloc(ctx, &each, (size_t)own->encoder.targets, sizeof *each));
+    s.row = losses->row;
+    THI_TRY(score_table(&s, own, ctx, table, options));
+    THI_TRY(thi_scorer_finish(&s.scorer, ctx, each));
+    thi_scorer_losses(&s.scorer, at, losses->loss, losses->square);
+    drop_missing(losses, s.scorer.rows);
+    if (scores != NULL) {
+        *scores = each[at];
+    }
+out:
+    thi_scorer_close(&s.scorer);
+    thi_free(each);
+    if (status != THIELE_OK) {
+        thiele_losses_clear(losses);
+    }
     return status;
 }
 

@@ -26,6 +26,9 @@ thiele_status thi_scorer_add(thi_scorer *scorer, thiele_context *ctx, int64_t n,
 /* scores: one of each target. Error: DATA when there are no rows. */
 thiele_status thi_scorer_finish(thi_scorer *scorer, thiele_context *ctx, thiele_scores *scores);
 
+/* Of each row so far: what thiele_losses has of a target, NaN where it is missing. */
+void thi_scorer_losses(const thi_scorer *scorer, int target, double *loss, double *square);
+
 /* No rows, and NaN for each score. */
 extern const thiele_scores thi_no_scores;
 

@@ -1,0 +1,83 @@
+/* thiele compare: models side by side on the rows of one table. */
+#include <stdlib.h>
+
+#include "cli.h"
+
+static const cli_option compare_options[] = {
+    {"target", 0, cli_parse_text, CLI_AT(plot.target), "COL", "which of several targets (default: the first)", 0, 0},
+    {0},
+};
+
+static const cli_group groups[] = {
+    {"Comparison", compare_options},
+    {"Rows", cli_score_options},
+    {"Model", cli_own_options},
+    {"Reading the table", cli_table_options},
+    {"Machine", cli_machine_options},
+    {"Output", cli_output_options},
+    {0},
+};
+
+static void print_result(const cli_settings *settings, int count, const thiele_comparison *each)
+{
+    if (!settings->json) {
+        cli_print_comparisons(count, settings->operand, each);
+        printf("by %lld rows that all of them predict; +- is one standard error\n", (long long)each->rows);
+        return;
+    }
+    cli_json json = {.stream = stdout, .inline_from = 4};
+    cli_json_open(&json, NULL, '{');
+    cli_json_open(&json, "models", '[');
+    for (int k = 0; k < count; k++) {
+        cli_json_comparison(&json, settings->operand[k], &each[k]);
+    }
+    cli_json_close(&json, ']');
+    for (int k = 0; k < count; k++) {
+        if (each[k].best) {
+            cli_json_text(&json, "best", settings->operand[k]);
+        }
+    }
+    cli_json_close(&json, '}');
+}
+
+static int run(cli_settings *settings)
+{
+    int count = settings->operands - 1;
+    thiele_model *model[CLI_OPERANDS] = {NULL};
+    thiele_comparison each[CLI_OPERANDS];
+    thiele_table *table = NULL;
+    thiele_status status;
+    if (cli_check_plugin(settings) != CLI_DONE) {
+        return CLI_MISUSED;
+    }
+    for (int k = 0; k < count; k++) {
+        CLI_TRY(cli_load_model(&model[k], settings, settings->operand[k]));
+    }
+    CLI_TRY(cli_open_like_training(&table, settings, model[0], settings->operand[count]));
+    CLI_TRY(thiele_compare(settings->ctx, count, (const thiele_model *const *)model, table, &settings->predict,
+                           settings->plot.target, each));
+    cli_progress_clear();
+    print_result(settings, count, each);
+out:;
+    int result = cli_finish(settings, status);
+    thiele_table_destroy(table);
+    for (int k = 0; k < count; k++) {
+        thiele_model_destroy(model[k]);
+    }
+    return result;
+}
+
+const cli_command cmd_compare = {
+    .name = "compare",
+    .usage = "MODEL... DATA [OPTIONS]",
+    .summary = "put models side by side",
+    .about = "Scores models that predict the same target on the same rows, and says how far each is behind the best of "
+             "them, by the differences row by row: what makes a row easy or hard for all of them leaves these, so that "
+             "their errors are small. The best is the one with the lowest NLPD (of labels NLP).",
+    .operand = {"MODEL", "DATA"},
+    .many = true,
+    .groups = groups,
+    .examples = "  thiele compare pic.thiele variational.thiele test.csv\n"
+                "  thiele compare *.thiele test.csv --json\n",
+    .run = run,
+};
