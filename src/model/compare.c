@@ -8,15 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/model.h"
-
-void thiele_losses_clear(thiele_losses *losses)
-{
-    thi_free(losses->row);
-    thi_free(losses->loss);
-    thi_free(losses->square);
-    *losses = (thiele_losses){0};
-}
+#include "model/score.h"
 
 /* The losses of all models, a row of the table each; NaN: not predicted. */
 typedef struct field {
@@ -61,24 +53,29 @@ static thiele_status find_targets(thiele_context *ctx, int count, const thiele_m
     return THIELE_OK;
 }
 
+/* Of the k-th model, through losses of all its targets. */
 static thiele_status add_model(field *all, thiele_context *ctx, int k, const thiele_model *model, int target,
                                const thiele_table *table, const thiele_predict_options *options, thiele_scores *scores)
 {
-    thiele_losses own;
-    thiele_status status = thiele_model_losses(model, ctx, table, options, target, &own, scores);
-    if (status != THIELE_OK) {
-        return status;
-    }
-    double *loss = all->loss + k * all->rows, *square = all->square + k * all->rows;
+    int targets = thiele_model_targets(model);
+    size_t numbers = (size_t)(all->rows > 0 ? all->rows : 1) * (size_t)targets;
+    double *loss = NULL, *square = NULL;
+    thiele_scores *each = NULL;
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &loss, numbers, sizeof *loss));
+    THI_TRY(thi_alloc(ctx, &square, numbers, sizeof *square));
+    THI_TRY(thi_alloc(ctx, &each, (size_t)targets, sizeof *each));
+    THI_TRY(thi_model_losses(model, ctx, table, options, loss, square, each));
+    *scores = each[target];
     for (int64_t i = 0; i < all->rows; i++) {
-        loss[i] = square[i] = NAN;
+        all->loss[k * all->rows + i] = loss[i * targets + target];
+        all->square[k * all->rows + i] = square[i * targets + target];
     }
-    for (int64_t i = 0; i < own.rows; i++) {
-        loss[own.row[i]] = own.loss[i];
-        square[own.row[i]] = own.square[i];
-    }
-    thiele_losses_clear(&own);
-    return THIELE_OK;
+out:
+    thi_free(loss);
+    thi_free(square);
+    thi_free(each);
+    return status;
 }
 
 /* Rows that a model does not predict count for none; the others move to the front of each column. */

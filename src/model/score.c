@@ -196,22 +196,20 @@ thiele_status thi_scorer_add(thi_scorer *s, thiele_context *ctx, int64_t n, cons
     return status;
 }
 
-void thi_scorer_losses(const thi_scorer *s, int target, double *loss, double *square)
+double thi_scorer_loss(const thi_scorer *s, int64_t at)
 {
     const double LOG_TWO_PI = 1.8378770664093454836;
-    int P = s->outputs.outputs;
-    for (int64_t i = 0; i < s->rows; i++) {
-        int64_t at = i * P + target;
-        double error = s->y[at] - s->mean[at];
-        if (s->outputs.classes > 0) {
-            loss[i] = s->loss[at];
-            square[i] = s->variance[at];
-        } else {
-            double gaussian = 0.5 * (LOG_TWO_PI + log(s->variance[at]) + error * error / s->variance[at]);
-            loss[i] = isnan(s->y[at]) ? NAN : s->densities ? s->loss[at] : gaussian;
-            square[i] = error * error;
-        }
+    if (s->densities || s->outputs.classes > 0) {
+        return s->loss[at];
     }
+    double error = s->y[at] - s->mean[at];
+    return 0.5 * (LOG_TWO_PI + log(s->variance[at]) + error * error / s->variance[at]);
+}
+
+double thi_scorer_square(const thi_scorer *s, int64_t at)
+{
+    double error = s->y[at] - s->mean[at];
+    return s->outputs.classes > 0 ? s->variance[at] : error * error;
 }
 
 /* --- all of them -----------------------------------------------------------------------------------------------------

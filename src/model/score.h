@@ -26,8 +26,20 @@ thiele_status thi_scorer_add(thi_scorer *scorer, thiele_context *ctx, int64_t n,
 /* scores: one of each target. Error: DATA when there are no rows. */
 thiele_status thi_scorer_finish(thi_scorer *scorer, thiele_context *ctx, thiele_scores *scores);
 
-/* Of each row so far: what thiele_losses has of a target, NaN where it is missing. */
-void thi_scorer_losses(const thi_scorer *scorer, int target, double *loss, double *square);
+/* Of row i and target p so far, at = i P + p; NaN where it is missing: -log p(y), nats, in the units of the target. */
+double thi_scorer_loss(const thi_scorer *scorer, int64_t at);
+/* (y - mean)^2, in the squared units of the target; of a class its Brier score. */
+double thi_scorer_square(const thi_scorer *scorer, int64_t at);
+
+/* Where losses go: that of target p of row i of a table to loss[i stride + p]. */
+typedef struct thi_losses {
+    double *loss, *square; /* NULL: not wanted */
+    int64_t stride;
+} thi_losses;
+/* Losses of a table, targets x rows, NaN of rows that are left out, and scores of the targets. NULL: not wanted. */
+thiele_status thi_model_losses(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                               const thiele_predict_options *options, double *loss, double *square,
+                               thiele_scores *scores);
 
 /* No rows, and NaN for each score. */
 extern const thiele_scores thi_no_scores;

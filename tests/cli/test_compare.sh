@@ -4,12 +4,12 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-"$THIELE" generate -n 400 -o all.csv
-head -301 all.csv >train.csv
+"$THIELE" generate -n 250 -o all.csv
+head -151 all.csv >train.csv
 (head -1 all.csv; tail -100 all.csv) >test.csv
-run fit train.csv --target strength --ignore row -o good.thiele
-run fit train.csv --target strength --inputs x2 -o poor.thiele
-run fit train.csv --target strength --inputs x2 --likelihood student-t --method variational --inducing 20 -o robust.thiele
+run fit train.csv --target strength --ignore row --kernel se -o good.thiele
+run fit train.csv --target strength --inputs x2 --kernel se -o poor.thiele
+run fit train.csv --target strength --inputs x2 --likelihood student-t --method variational --kernel se --inducing 20 -o robust.thiele
 
 run compare poor.thiele good.thiele robust.thiele test.csv
 expect_done
@@ -48,19 +48,19 @@ expect_that "$out" 'd["models"][0]["common_rows"] == 90 and [m["scores"]["rows"]
 
 # Labels: by their probabilities.
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "strength") c = i; print "x,y,label"; next } { print $2 "," $3 "," ($c > 30 ? "high" : "low") }' all.csv >labels.csv
-run fit labels.csv --target label -o label.thiele
-run fit labels.csv --target label --inputs x -o label2.thiele
+run fit labels.csv --target label --kernel se -o label.thiele
+run fit labels.csv --target label --inputs x --kernel se -o label2.thiele
 run compare label2.thiele label.thiele labels.csv
 expect_done
 expect_out 'error rate +NLP +Brier score +NLP above the best$'
 
 # What cannot be compared.
-run fit labels.csv --target x -o other.thiele
+run fit labels.csv --target x --kernel se -o other.thiele
 run compare label.thiele other.thiele labels.csv
 expect_refusal 2 "model 2 predicts 'x' and not 'label'"
 awk -F, 'NR == 1 { print "x,z"; next } { print $1 "," NR % 2 }' labels.csv >binary.csv
-run fit binary.csv --target z -o yes.thiele
-run fit binary.csv --target z --likelihood gaussian -o number.thiele
+run fit binary.csv --target z --kernel se -o yes.thiele
+run fit binary.csv --target z --likelihood gaussian --kernel se -o number.thiele
 run compare number.thiele yes.thiele binary.csv
 expect_refusal 1 "of 'z' model 2 predicts labels and model 1 numbers"
 run compare good.thiele
