@@ -3,6 +3,7 @@
 #define THIELE_THIELE_H
 
 #include <thiele/context.h>
+#include <thiele/device.h>
 #include <thiele/kernel.h>
 #include <thiele/likelihood.h>
 #include <thiele/metrics.h>
