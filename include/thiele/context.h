@@ -52,13 +52,14 @@ typedef struct thiele_context_options {
     void *log_user;
     thiele_progress_fn progress; /* NULL: none */
     void *progress_user;
-    const char *device; /* where large matrices are worked on: NULL: "auto", a card where there is one and it is quicker;
-                           "cpu"; "cuda" or "cuda:1", the second card. See device.h. Read by thiele_context_create */
+    const char
+        *device; /* where large matrices are worked on: NULL: "auto", a card where there is one and it is quicker;
+                    "cpu"; "cuda" or "cuda:1", the second card. See device.h. Read by thiele_context_create */
 } thiele_context_options;
 
 #define THIELE_CONTEXT_OPTIONS_INIT                                                                                    \
     {                                                                                                                  \
-        sizeof(thiele_context_options), 0, 0, 0, 0, 0, 0, 0, 0                                                          \
+        sizeof(thiele_context_options), 0, 0, 0, 0, 0, 0, 0, 0                                                         \
     }
 
 /*

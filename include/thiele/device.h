@@ -17,9 +17,10 @@ typedef struct thiele_device {
     char model[128]; /* "NVIDIA H200"; empty for the processor */
     uint64_t memory; /* bytes: what a card has; of the processor what the library may hold at once */
     uint64_t available;
-    int threads;      /* of the processor; 0 for cards */
-    int major, minor; /* compute capability of a card, 0 for the processor */
-    int driver;       /* what a card's driver can run: 13000 is CUDA 13.0; 0 for the processor */
+    int threads;         /* of the processor; 0 for cards */
+    int major, minor;    /* compute capability of a card, 0 for the processor */
+    int double_slowdown; /* how many times slower than single precision a card is in double: 2, or 32 and more */
+    int driver;          /* what a card's driver can run: 13000 is CUDA 13.0; 0 for the processor */
 } thiele_device;
 
 /* How many there are; the first is the processor. Where it is the only one, the context's message says why. */

@@ -37,8 +37,9 @@ typedef struct thi_watch {
 typedef enum thi_device_wish { THI_DEVICE_AUTO, THI_DEVICE_CPU, THI_DEVICE_CUDA } thi_device_wish;
 typedef struct thi_device {
     thi_device_wish wish;
-    int card;                        /* its number */
-    bool tried;                      /* posterior/device.c has looked */
+    int card;                         /* its number */
+    bool tried;                       /* posterior/device.c has looked */
+    int double_slowdown;              /* of the card; 0: not known */
     const struct thi_device_ops *ops; /* of what was found; NULL: nothing, or it has failed */
     void *session;
     void (*end)(void *session); /* NULL: there is no session */

@@ -40,9 +40,8 @@ thiele_status thi_cuda_doubles(double **out, size_t count, thi_device_said *said
         cudaGetLastError(); /* it is dealt with */
         cudaMemGetInfo(&available, &memory);
         *out = NULL;
-        snprintf(said->text, sizeof said->text,
-                 "the card has no room for %.1f GiB more: %.1f of its %.1f GiB are free", (double)bytes / 1073741824.0,
-                 (double)available / 1073741824.0, (double)memory / 1073741824.0);
+        snprintf(said->text, sizeof said->text, "the card has no room for %.1f GiB more: %.1f of its %.1f GiB are free",
+                 (double)bytes / 1073741824.0, (double)available / 1073741824.0, (double)memory / 1073741824.0);
         return THIELE_ERROR_UNSUPPORTED;
     }
     CUDA_TRY(error);
@@ -72,6 +71,11 @@ thiele_status thi_cuda_describe(int card, thi_device_card *out, thi_device_said 
     CUDA_TRY(cudaMemGetInfo(&available, &memory));
     CUDA_TRY(cudaDriverGetVersion(&out->driver));
     CUDA_TRY(cudaRuntimeGetVersion(&out->runtime));
+    if (cudaDeviceGetAttribute(&out->double_slowdown, cudaDevAttrSingleToDoublePrecisionPerfRatio, card) !=
+        cudaSuccess) {
+        cudaGetLastError();
+        out->double_slowdown = 0;
+    }
     snprintf(out->model, sizeof out->model, "%.100s", properties.name);
     out->memory = memory;
     out->available = available;

@@ -7,11 +7,11 @@
 #include "posterior/engine.h"
 
 /*
- * Rows from which on `auto` takes a card. An evaluation is quicker there from some 500 rows on, and a fit of some 60 of
- * them from here on, as beginning to work with a card takes half a second (docs/results/cuda.md). It must not depend
- * on the number of threads, as bits do not.
+ * Rows from which on `auto` takes a card. An evaluation is quicker there from 250 rows on (docs/results/cuda.md), and a
+ * fit, of some 200 of them, from about here on, as beginning to work with a card takes half a second. It must not
+ * depend on the number of threads, as bits do not.
  */
-enum { CARD_ROWS = 1500 };
+enum { CARD_ROWS = 800 };
 
 typedef struct exact_state {
     const thi_engine *engine;
@@ -25,6 +25,11 @@ static void exact_close(void *state)
     exact_state *s = state;
     s->engine->close(s->exact);
     thi_free(s);
+}
+
+bool thi_exact_on_card(thiele_context *ctx, int64_t n)
+{
+    return thi_device_takes(ctx, n >= CARD_ROWS);
 }
 
 /* Opens the CPU's engine where the card failed, of which the log tells; other failures stay. */
@@ -49,7 +54,7 @@ static thiele_status exact_open(void **state, thiele_context *ctx, const thi_spe
     }
     s->spec = spec;
     s->shape = (thi_exact_shape){rows->n, rows->outputs, rows->X, rows->y};
-    s->engine = thi_device_takes(ctx, rows->n >= CARD_ROWS) ? &thi_engine_exact_device : &thi_engine_exact;
+    s->engine = thi_exact_on_card(ctx, rows->n) ? &thi_engine_exact_device : &thi_engine_exact;
     *state = s;
     return retreat(s, ctx, s->engine->open(&s->exact, ctx, &s->shape));
 }

@@ -13,6 +13,8 @@
 #define VARIABLE  "THIELE_CUDA_LIBRARY"
 
 enum { PATH_LENGTH = 4096 };
+/* Cards for games work in double at a 32nd of their speed or less: `auto` leaves them alone. */
+enum { SLOWDOWN_MOST = 4 };
 
 /* The library beside the file that this code is in; false: there is no such path. */
 static bool beside(char path[PATH_LENGTH])
@@ -38,6 +40,13 @@ static void *load_library(void)
     }
     void *library = beside(path) ? dlopen(path, MODE) : NULL;
     return library != NULL ? library : dlopen(FILE_NAME, MODE);
+}
+
+/* Whether it is worth looking for a card that nobody asked for: without a driver loading takes time for nothing. */
+static bool has_driver(void)
+{
+    const char *given = secure_getenv(VARIABLE);
+    return (given != NULL && given[0] != '\0') || dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != NULL;
 }
 
 thiele_status thi_device_load(thiele_context *ctx, const thi_device_ops **ops)
@@ -79,6 +88,13 @@ static thiele_status find_cards(thiele_context *ctx, const thi_device_ops **ops,
     return status == THIELE_OK && *cards == 0 ? thi_device_fail(ctx, &said) : status;
 }
 
+static int describe_doubles(const thi_device_ops *ops, int card)
+{
+    thi_device_card found;
+    thi_device_said said;
+    return ops->describe(card, &found, &said) == THIELE_OK ? found.double_slowdown : 0;
+}
+
 thiele_status thi_device_open(thiele_context *ctx)
 {
     thi_device *device = &ctx->device;
@@ -89,6 +105,9 @@ thiele_status thi_device_open(thiele_context *ctx)
     if (device->ops != NULL) {
         return THIELE_OK;
     }
+    if (device->end != NULL) {
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "the card cuda:%d has failed before", device->card);
+    }
     THI_TRY(find_cards(ctx, &ops, &cards));
     if (device->card >= cards) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "there is no card cuda:%d: the last one is cuda:%d",
@@ -97,6 +116,7 @@ thiele_status thi_device_open(thiele_context *ctx)
     if (ops->begin(&device->session, device->card, &said) != THIELE_OK) {
         return thi_device_fail(ctx, &said);
     }
+    device->double_slowdown = describe_doubles(ops, device->card);
     device->end = ops->end;
     device->ops = ops;
 out:
@@ -112,6 +132,9 @@ bool thi_device_takes(thiele_context *ctx, bool quicker)
     }
     if (!device->tried) {
         device->tried = true;
+        if (!asked && !has_driver()) {
+            return false;
+        }
         if (thi_device_open(ctx) != THIELE_OK) {
             if (asked) {
                 thi_log(ctx, THIELE_LOG_WARNING, "%s: going on with the CPU", ctx->message);
@@ -119,7 +142,7 @@ bool thi_device_takes(thiele_context *ctx, bool quicker)
             thi_recover(ctx);
         }
     }
-    return device->ops != NULL;
+    return device->ops != NULL && (asked || device->double_slowdown <= SLOWDOWN_MOST);
 }
 
 void thi_device_lost(thiele_context *ctx)
@@ -170,7 +193,8 @@ thiele_status thiele_device_describe(thiele_context *ctx, int index, thiele_devi
                            .available = card.available,
                            .major = card.major,
                            .minor = card.minor,
-                           .driver = card.driver};
+                           .driver = card.driver,
+                           .double_slowdown = card.double_slowdown};
     snprintf(out->name, sizeof out->name, "cuda:%d", index - 1);
     memcpy(out->model, card.model, sizeof out->model);
 out:

@@ -48,14 +48,22 @@ THI_POINTWISE double thi_entry_argument(const thi_entry_leaf *leaf, const thi_en
 THI_POINTWISE thi_jet thi_entry_profile(const thi_entry_leaf *leaf, double t)
 {
     switch ((thi_profile)leaf->profile) {
-    case THI_PROFILE_SE: return thi_profile_se(t, &leaf->args);
-    case THI_PROFILE_MATERN12: return thi_profile_matern12(t, &leaf->args);
-    case THI_PROFILE_MATERN32: return thi_profile_matern32(t, &leaf->args);
-    case THI_PROFILE_MATERN52: return thi_profile_matern52(t, &leaf->args);
-    case THI_PROFILE_RQ: return thi_profile_rq(t, &leaf->args);
-    case THI_PROFILE_LINEAR: return thi_profile_linear(t, &leaf->args);
-    case THI_PROFILE_POLYNOMIAL: return thi_profile_polynomial(t, &leaf->args);
-    default: return thi_profile_one(t, &leaf->args);
+    case THI_PROFILE_SE:
+        return thi_profile_se(t, &leaf->args);
+    case THI_PROFILE_MATERN12:
+        return thi_profile_matern12(t, &leaf->args);
+    case THI_PROFILE_MATERN32:
+        return thi_profile_matern32(t, &leaf->args);
+    case THI_PROFILE_MATERN52:
+        return thi_profile_matern52(t, &leaf->args);
+    case THI_PROFILE_RQ:
+        return thi_profile_rq(t, &leaf->args);
+    case THI_PROFILE_LINEAR:
+        return thi_profile_linear(t, &leaf->args);
+    case THI_PROFILE_POLYNOMIAL:
+        return thi_profile_polynomial(t, &leaf->args);
+    default:
+        return thi_profile_one(t, &leaf->args);
     }
 }
 

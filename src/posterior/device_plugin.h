@@ -31,6 +31,7 @@ typedef struct thi_device_card {
     uint64_t memory, available; /* bytes */
     int major, minor;           /* of what it can do */
     int driver, runtime;        /* versions: 13000 is 13.0 */
+    int double_slowdown;        /* single precision is so many times as fast; 0: not known */
 } thi_device_card;
 
 /* Every function that can fail returns OK, or UNSUPPORTED and says why. Matrices are column-major. */
@@ -44,7 +45,8 @@ typedef struct thi_device_ops {
     thiele_status (*begin)(void **session, int card, thi_device_said *said);
     void (*end)(void *session);
 
-    /* Exact regression (exact.h): an n x n matrix on the card that holds K, then L for as long as it is not refilled. */
+    /* Exact regression (exact.h): an n x n matrix on the card that holds K, then L for as long as it is not refilled.
+     */
     thiele_status (*exact_open)(void **self, void *session, int64_t n, int targets, thi_device_said *said);
     void (*exact_close)(void *self); /* NULL does nothing */
     /*

@@ -1,7 +1,8 @@
 /*
  * The smallest library for another device: the table of posterior/device_plugin.h by plain loops on the host, with the
- * same formulas of one entry. Tests load it in place of libthiele-cuda. TOY_DEVICE of the environment says what is wrong
- * with it: "version", "none" (no card), "full" (no room for a matrix), "breaks:N" (the N-th gradient fails).
+ * same formulas of one entry. Tests load it in place of libthiele-cuda. TOY_DEVICE of the environment says what is
+ * wrong with it: "version", "none" (no card), "full" (no room for a matrix), "slow" (in double), "breaks:N" (the N-th
+ * gradient fails).
  */
 #include <math.h>
 #include <stdbool.h>
@@ -39,8 +40,13 @@ static int count(thi_device_said *said)
 static thiele_status describe(int card, thi_device_card *out, thi_device_said *said)
 {
     (void)card, (void)said;
-    *out = (thi_device_card){
-        .model = "Toy", .memory = 1 << 30, .available = 1 << 29, .major = 1, .minor = 2, .driver = 13000};
+    *out = (thi_device_card){.model = "Toy",
+                             .memory = 1 << 30,
+                             .available = 1 << 29,
+                             .major = 1,
+                             .minor = 2,
+                             .driver = 13000,
+                             .double_slowdown = is("slow") ? 32 : 2};
     return THIELE_OK;
 }
 
@@ -242,9 +248,10 @@ const thi_device_ops *thiele_device_plugin(void);
 
 const thi_device_ops *thiele_device_plugin(void)
 {
-    static thi_device_ops operations = {THI_DEVICE_INTERFACE, THIELE_VERSION, count,      describe,       begin, free,
-                                        exact_open,           exact_close,    exact_factor, exact_solve, exact_pull,
-                                        exact_diagonal,       exact_factor_out};
+    static thi_device_ops operations = {
+        THI_DEVICE_INTERFACE, THIELE_VERSION, count,        describe,    begin,      free,
+        exact_open,           exact_close,    exact_factor, exact_solve, exact_pull, exact_diagonal,
+        exact_factor_out};
     operations.version = is("version") ? "0.0.1" : THIELE_VERSION;
     return &operations;
 }

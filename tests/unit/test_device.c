@@ -65,7 +65,8 @@ static void test_words(void **state)
 {
     (void)state;
     static const char *const good[] = {"auto", "cpu", "cuda", "cuda:0", "cuda:12", NULL};
-    static const char *const bad[] = {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda::1", "cpu:0", "auto:", "cuda:1000"};
+    static const char *const bad[] = {"",        "gpu",   "cuda:", "cuda:x",   "cuda:1x",
+                                      "cuda::1", "cpu:0", "auto:", "cuda:1000"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         thiele_context_destroy(context_on(good[i]));
     }
@@ -90,8 +91,8 @@ static void test_list(void **state)
         assert_true(device.available <= device.memory && device.memory > 0);
         assert_true(strncmp(device.name, i == 0 ? "cpu" : "cuda:", i == 0 ? 4 : 5) == 0);
     }
-    assert_fails(ctx, thiele_device_describe(ctx, count, &device), count == 1 ? THIELE_ERROR_UNSUPPORTED : THIELE_ERROR_ARGUMENT,
-                 "");
+    assert_fails(ctx, thiele_device_describe(ctx, count, &device),
+                 count == 1 ? THIELE_ERROR_UNSUPPORTED : THIELE_ERROR_ARGUMENT, "");
     assert_fails(ctx, thiele_device_describe(ctx, -1, &device), THIELE_ERROR_ARGUMENT, "there is no device number -1");
     thiele_context_destroy(ctx);
 }
@@ -164,7 +165,8 @@ static void compare(thiele_context *ctx, const char *text, const rows *r, int ta
     double largest = 0.0;
     assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, text, D, NULL));
     for (int i = 0; i < 2; i++) {
-        *both[i] = (said){.mean = numbers(r->n * targets), .variance = numbers(r->n), .mu = numbers(r->n), .v = numbers(r->n)};
+        *both[i] =
+            (said){.mean = numbers(r->n * targets), .variance = numbers(r->n), .mu = numbers(r->n), .v = numbers(r->n)};
         ask(ctx, i == 0 ? &thi_engine_exact : &thi_engine_exact_device, kernel, r, targets, both[i]);
     }
     for (int i = 0; i < BARS; i++) {
@@ -303,10 +305,15 @@ static void test_refused(void **state)
     check_refused("none", "cuda", "there is no toy");
     check_refused("", "cuda:3", "there is no card cuda:3: the last one is cuda:0");
     check_refused("none", "auto", NULL);
+    check_refused("slow", "auto", NULL);
     check_refused("", "cpu", NULL);
     thiele_context *ctx = context_on("auto");
     assert_false(thi_device_takes(ctx, false));
     assert_true(thi_device_takes(ctx, true));
+    assert_true(thi_engine_exact_device.ready(ctx));
+    thi_device_lost(ctx);
+    assert_false(thi_device_takes(ctx, true));
+    assert_false(thi_engine_exact_device.ready(ctx));
     thiele_context_destroy(ctx);
 }
 
