@@ -83,7 +83,7 @@ static double gradient_gap(const measured *a, const measured *b)
     return gap / most;
 }
 
-/* The terms of the value are no less than n log(2 pi)/2, n log(noise)/2 and what is left of it. */
+/* Over the value, which is no more than its terms' absolute values together. */
 static double value_gap(const measured *a, const measured *b)
 {
     return fabs(a->value - b->value) / fabs(b->value);

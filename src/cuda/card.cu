@@ -50,14 +50,23 @@ thiele_status thi_cuda_doubles(double **out, size_t count, thi_device_said *said
 
 int thi_cuda_count(thi_device_said *said)
 {
-    int count = 0;
+    int count = 0, driver = 0, runtime = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error == cudaSuccess && count > 0) {
         return count;
     }
     cudaGetLastError();
-    snprintf(said->text, sizeof said->text, "there is no CUDA card that can be used: %s",
-             error != cudaSuccess ? cudaGetErrorString(error) : "none was found");
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    if (error == cudaErrorInsufficientDriver && driver > 0) {
+        snprintf(said->text, sizeof said->text, "the driver is for CUDA %d.%d, and libthiele-cuda needs %d.0 at least",
+                 driver / 1000, driver % 1000 / 10, runtime / 1000);
+    } else {
+        snprintf(said->text, sizeof said->text, "there is no CUDA card that can be used: %s",
+                 driver == 0            ? "no driver is installed"
+                 : error != cudaSuccess ? cudaGetErrorString(error)
+                                        : "none was found");
+    }
     return 0;
 }
 
