@@ -56,7 +56,7 @@ fuzz: setup
 	@scripts/fuzz $(SECONDS)
 
 format:
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@git ls-files '*.c' '*.h' 'src/cuda/*.cu' | xargs clang-format -i
 
 # Which lines and branches the tests run, by folder: build-coverage/report.txt.
 coverage:
