@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 BUILD  ?= build
 
-.PHONY: all setup build test demo install check sanitize races fuzz format coverage abi reproducible dist deb docs clean
+.PHONY: all setup build test test-cuda demo install check sanitize races fuzz format coverage abi reproducible dist deb docs clean
 
 all: setup build
 
@@ -17,6 +17,13 @@ build: setup $(BUILD)/build.ninja
 
 test: build
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel 2
+
+# On a machine with a CUDA card: the tests of what works on it, and docs/results/cuda.md from the figures of bench/cuda.c.
+test-cuda: build
+	@ctest --test-dir $(BUILD) -R '^cuda_' --verbose
+	@cmake --build $(BUILD) --target bench-cuda
+	@THIELE_CUDA_LIBRARY=$$(ls $(BUILD)/libthiele-cuda.so.*) $(BUILD)/bench-cuda > $(BUILD)/cuda.md
+	@cp $(BUILD)/cuda.md docs/results/cuda.md
 
 # The demo runs the command alone: nothing else is built for it.
 demo: setup $(BUILD)/build.ninja
@@ -49,7 +56,7 @@ fuzz: setup
 	@scripts/fuzz $(SECONDS)
 
 format:
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@git ls-files '*.c' '*.h' 'src/cuda/*.cu' | xargs clang-format -i
 
 # Which lines and branches the tests run, by folder: build-coverage/report.txt.
 coverage:

@@ -83,6 +83,7 @@ static void open_exact(engine_problem *p, thiele_context *ctx, int variant, int 
 }
 
 const engine_fixture fixture_exact = {.variants = 1, .open = open_exact, .move = move_exact};
+const engine_fixture fixture_exact_device = {.variants = 1, .open = open_exact, .move = move_exact};
 
 /* --- dense: sites that stay, all positive or some negative -------------------------------------------------------- */
 

@@ -52,15 +52,19 @@ typedef struct thiele_context_options {
     void *log_user;
     thiele_progress_fn progress; /* NULL: none */
     void *progress_user;
+    const char
+        *device; /* where large matrices are worked on: NULL: "auto", a card where there is one and it is quicker;
+                    "cpu"; "cuda" or "cuda:1", the second card. See device.h. Read by thiele_context_create */
 } thiele_context_options;
 
 #define THIELE_CONTEXT_OPTIONS_INIT                                                                                    \
     {                                                                                                                  \
-        sizeof(thiele_context_options), 0, 0, 0, 0, 0, 0, 0                                                            \
+        sizeof(thiele_context_options), 0, 0, 0, 0, 0, 0, 0, 0                                                         \
     }
 
 /*
- * options may be NULL for the defaults. Errors: ARGUMENT (negative threads, wrong size field), MEMORY; *out is then
+ * options may be NULL for the defaults. Errors: ARGUMENT (negative threads, a device that is none of the words, wrong
+ * size field), MEMORY; *out is then
  * NULL and thiele_context_message(NULL) still gives a sentence.
  */
 THIELE_API thiele_status thiele_context_create(thiele_context **out, const thiele_context_options *options);

@@ -4,6 +4,7 @@
 
 #include <thiele/compare.h>
 #include <thiele/context.h>
+#include <thiele/device.h>
 #include <thiele/kernel.h>
 #include <thiele/likelihood.h>
 #include <thiele/metrics.h>

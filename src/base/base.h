@@ -33,6 +33,18 @@ typedef struct thi_watch {
     double began, next, until;
 } thi_watch;
 
+/* Where large matrices are worked on: what was asked for, and what was found when it was first needed. */
+typedef enum thi_device_wish { THI_DEVICE_AUTO, THI_DEVICE_CPU, THI_DEVICE_CUDA } thi_device_wish;
+typedef struct thi_device {
+    thi_device_wish wish;
+    int card;                         /* its number */
+    bool tried;                       /* posterior/device.c has looked */
+    int double_slowdown;              /* of the card; 0: not known */
+    const struct thi_device_ops *ops; /* of what was found; NULL: nothing, or it has failed */
+    void *session;
+    void (*end)(void *session); /* NULL: there is no session */
+} thi_device;
+
 struct thiele_context {
     int threads;
     uint64_t seed;
@@ -42,6 +54,7 @@ struct thiele_context {
     void *progress_user;
     thi_heap *heap;
     struct thi_pool *pool; /* of threads; made when it is first needed */
+    thi_device device;
     thi_watch watch;
     thi_stop *stop;    /* of a prediction that is under way; NULL: there is none to be stopped */
     const char *about; /* the target that lines to the log are about, where there are several; NULL: no need to say */

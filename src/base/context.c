@@ -20,6 +20,28 @@ static int processors(void)
     return count < 1 ? 1 : count < THREADS_MAX ? count : THREADS_MAX;
 }
 
+/* "auto", "cpu", "cuda" or "cuda:1"; false: it is none of them. */
+static bool read_device(const char *text, thi_device *device)
+{
+    static const char *const words[] = {"auto", "cpu", "cuda"};
+    enum { DIGITS_MAX = 3 };
+    size_t length = text != NULL ? strcspn(text, ":") : 0, digits = text != NULL ? strspn(text + length, ":") : 0;
+    *device = (thi_device){.wish = THI_DEVICE_AUTO};
+    for (int wish = THI_DEVICE_AUTO; text != NULL && wish <= THI_DEVICE_CUDA; wish++) {
+        if (strlen(words[wish]) != length || memcmp(words[wish], text, length) != 0) {
+            continue;
+        }
+        const char *number = text + length + digits;
+        size_t given = strspn(number, "0123456789");
+        device->wish = (thi_device_wish)wish;
+        device->card = atoi(number);
+        return digits == 0 ? text[length] == '\0'
+                           : wish == THI_DEVICE_CUDA && digits == 1 && given >= 1 && given <= DIGITS_MAX &&
+                                 number[given] == '\0';
+    }
+    return text == NULL;
+}
+
 thiele_status thiele_context_create(thiele_context **out, const thiele_context_options *options)
 {
     THI_NEED_OUT(out, NULL, true);
@@ -27,7 +49,9 @@ thiele_status thiele_context_create(thiele_context **out, const thiele_context_o
     if (options == NULL) {
         options = &defaults;
     }
-    if (options->size != sizeof *options || options->threads < 0 || options->threads > THREADS_MAX) {
+    thi_device device;
+    if (options->size != sizeof *options || options->threads < 0 || options->threads > THREADS_MAX ||
+        !read_device(options->device, &device)) {
         return THIELE_ERROR_ARGUMENT;
     }
     thiele_context *ctx = calloc(1, sizeof *ctx);
@@ -42,6 +66,7 @@ thiele_status thiele_context_create(thiele_context **out, const thiele_context_o
     }
     ctx->threads = options->threads > 0 ? options->threads : processors();
     ctx->seed = options->seed;
+    ctx->device = device;
     ctx->log = options->log;
     ctx->log_user = options->log_user;
     ctx->progress = options->progress;
@@ -54,6 +79,9 @@ void thiele_context_destroy(thiele_context *ctx)
 {
     if (ctx == NULL) {
         return;
+    }
+    if (ctx->device.end != NULL) {
+        ctx->device.end(ctx->device.session);
     }
     thi_pool_destroy(ctx->pool);
     thi_blis_release(1);

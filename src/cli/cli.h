@@ -98,6 +98,7 @@ bool cli_parse_int64(cli_settings *settings, const cli_option *option, const cha
 bool cli_parse_seed(cli_settings *settings, const cli_option *option, const char *text);
 bool cli_parse_real(cli_settings *settings, const cli_option *option, const char *text);
 bool cli_parse_choice(cli_settings *settings, const cli_option *option, const char *text); /* the index, as an int */
+bool cli_parse_device(cli_settings *settings, const cli_option *option, const char *text);
 bool cli_parse_size(cli_settings *settings, const cli_option *option, const char *text);
 bool cli_parse_delimiter(cli_settings *settings, const cli_option *option, const char *text);
 bool cli_parse_quantiles(cli_settings *settings, const cli_option *option, const char *text);
@@ -135,8 +136,8 @@ void cli_put_marked(FILE *stream, const char *text, cli_medium medium);
 /* --- groups.c: options that several commands share -----------------------------------------------------------------
  */
 
-extern const cli_option cli_table_options[], cli_machine_options[], cli_output_options[], cli_own_options[],
-    cli_log_options[], cli_stream_options[];
+extern const cli_option cli_table_options[], cli_machine_options[], cli_learning_options[], cli_output_options[],
+    cli_own_options[], cli_log_options[], cli_stream_options[];
 
 /* --- fit_options.c: those of a fit, from the library's table ---------------------------------------------------------
  */
@@ -295,7 +296,7 @@ int cli_report(const char *description);
 /* How rows are scored. */
 extern const cli_option cli_score_options[];
 extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_compare, cmd_cv, cmd_info, cmd_plot,
-    cmd_generate, cmd_options, cmd_completion;
+    cmd_devices, cmd_generate, cmd_options, cmd_completion;
 /* All of them, to a NULL. */
 extern const cli_command *const cli_commands[];
 

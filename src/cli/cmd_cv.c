@@ -14,7 +14,7 @@ static const cli_group groups[] = {
     {"Folds", cv_options},
     CLI_FIT_GROUPS,
     {"Reading the table", cli_table_options},
-    {"Machine", cli_machine_options},
+    {"Machine", cli_learning_options},
     {"Output", cli_output_options},
     {0},
 };

@@ -24,7 +24,7 @@ static const cli_group groups[] = {
     {"While rows arrive", cli_stream_options},
     {"Training log", cli_log_options},
     {"Reading the table", cli_table_options},
-    {"Machine", cli_machine_options},
+    {"Machine", cli_learning_options},
     {"Output", cli_output_options},
     {0},
 };

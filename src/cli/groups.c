@@ -33,12 +33,31 @@ const cli_option cli_table_options[] = {
     {0},
 };
 
+/* Of every command that computes, and of those that learn. */
+#define MACHINE_OPTIONS                                                                                                \
+    {"threads",                                                                                                        \
+     0,                                                                                                                \
+     cli_parse_int,                                                                                                    \
+     CLI_AT(context.threads),                                                                                          \
+     "N",                                                                                                              \
+     "default: one per processor; results do not depend on it",                                                        \
+     0,                                                                                                                \
+     1024},                                                                                                            \
+        {"seed", 0, cli_parse_seed, CLI_AT(context.seed), "N", "of every random draw (default: 0)", 0, 0},             \
+    {                                                                                                                  \
+        "memory", 0, cli_parse_size, CLI_AT(context.memory_limit), "SIZE",                                             \
+            "most memory to use, such as 4G (default: nine tenths of the machine's)", 0, 0                             \
+    }
+
 const cli_option cli_machine_options[] = {
-    {"threads", 0, cli_parse_int, CLI_AT(context.threads), "N",
-     "default: one per processor; results do not depend on it", 0, 1024},
-    {"seed", 0, cli_parse_seed, CLI_AT(context.seed), "N", "of every random draw (default: 0)", 0, 0},
-    {"memory", 0, cli_parse_size, CLI_AT(context.memory_limit), "SIZE",
-     "most memory to use, such as 4G (default: nine tenths of the machine's)", 0, 0},
+    MACHINE_OPTIONS,
+    {0},
+};
+
+const cli_option cli_learning_options[] = {
+    MACHINE_OPTIONS,
+    {"device", 0, cli_parse_device, CLI_AT(context.device), "auto|cpu|cuda[:N]",
+     "where large matrices are worked on; see 'thiele devices' (default: auto: a card where it is quicker)", 0, 0},
     {0},
 };
 

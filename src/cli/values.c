@@ -182,6 +182,18 @@ bool cli_parse_choice(cli_settings *settings, const cli_option *option, const ch
     return false;
 }
 
+bool cli_parse_device(cli_settings *settings, const cli_option *option, const char *text)
+{
+    thiele_context_options options = THIELE_CONTEXT_OPTIONS_INIT;
+    thiele_context *ctx = NULL;
+    options.threads = 1;
+    options.device = text;
+    thiele_status status = thiele_context_create(&ctx, &options);
+    thiele_context_destroy(ctx);
+    return status == THIELE_ERROR_ARGUMENT ? refuse(option, text, "auto, cpu, cuda, or a card such as cuda:1")
+                                           : cli_parse_text(settings, option, text);
+}
+
 bool cli_parse_size(cli_settings *settings, const cli_option *option, const char *text)
 {
     static const char units[] = "KMGT";

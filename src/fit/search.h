@@ -83,6 +83,9 @@ thiele_status thi_search_starts(const thi_problem *problem, const thi_objective 
 thiele_status thi_freeze(thiele_context *ctx, const thi_objective *objective, const thi_spec *spec,
                          const thi_rows *rows, thi_fitted *fitted);
 
+/* exact.c: whether exact regression on so many rows works on a card, of which the log may say why it cannot. */
+bool thi_exact_on_card(thiele_context *ctx, int64_t n);
+
 extern const thi_objective thi_objective_exact, thi_objective_dense;
 
 #endif

@@ -22,8 +22,6 @@ enum { THI_TILE_ROWS = 256, THI_TILE_COLS = 64 };
 /* What a kernel text may hold, so that an untrusted one stays small. */
 enum { THI_KERNEL_NODES_MAX = 64, THI_KERNEL_DEPTH_MAX = 16, THI_DEGREE_MAX = 16 };
 
-typedef enum thi_family { THI_DISTANCE, THI_DOT, THI_WHITE } thi_family;
-
 typedef struct thi_leaf thi_leaf;
 
 typedef struct thi_feature_map {

@@ -20,6 +20,9 @@ typedef enum thi_profile {
     THI_PROFILE_COUNT
 } thi_profile;
 
+/* What a profile is a function of: |u - u'|^2, <u, u'>, or nothing (a row with itself). */
+typedef enum thi_family { THI_DISTANCE, THI_DOT, THI_WHITE } thi_family;
+
 /* scale: the variance; shape: alpha or offset; degree: of the polynomial. */
 typedef struct thi_profile_args {
     double scale, shape;

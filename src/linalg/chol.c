@@ -190,14 +190,19 @@ static double mean_of(const double *x, int64_t n)
     return sum;
 }
 
+double thi_jitter_rung(int rung)
+{
+    static const double ladder[THI_JITTER_RUNGS] = {0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4};
+    return ladder[rung];
+}
+
 /* Climbs the ladder; A's strict lower triangle is in its upper one, its diagonal in `diagonal`. */
 static thiele_status climb(thiele_context *ctx, thi_matrix A, const double *diagonal, double *jitter)
 {
-    static const double ladder[] = {0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4};
     double mean = mean_of(diagonal, A.rows);
     int64_t bad = 0;
-    for (size_t rung = 0; rung < sizeof ladder / sizeof ladder[0]; rung++) {
-        *jitter = ladder[rung] * mean;
+    for (int rung = 0; rung < THI_JITTER_RUNGS; rung++) {
+        *jitter = thi_jitter_rung(rung) * mean;
         thiele_status status = rung > 0 ? for_strips(ctx, A, restore_strip) : THIELE_OK;
         for (int64_t i = 0; i < A.rows; i++) {
             A.data[i + i * A.ld] = diagonal[i] + *jitter;

@@ -73,6 +73,9 @@ thiele_status thi_chol(thiele_context *ctx, thi_matrix A) THI_MUST_CHECK;
  * fails or an entry is not finite.
  */
 thiele_status thi_chol_jitter(thiele_context *ctx, thi_matrix A, double *jitter) THI_MUST_CHECK;
+/* The rungs, as multiples of the mean diagonal: for whoever factors elsewhere. */
+enum { THI_JITTER_RUNGS = 10 };
+double thi_jitter_rung(int rung);
 /* log|L L'| = 2 sum log L_ii */
 double thi_chol_logdet(thi_matrix L);
 /* B = op(L)^-1 B, column blocks of B in parallel. n^2 flops a column. */

@@ -36,6 +36,8 @@ typedef struct thi_engine_question {
 
 typedef struct thi_engine {
     const char *name, *words;
+    /* Whether this machine has what it works on; NULL: every machine has. */
+    bool (*ready)(thiele_context *ctx);
     /* Bytes of a workspace. */
     double (*bytes)(const void *shape, int threads);
     thiele_status (*open)(void **self, thiele_context *ctx, const void *shape);
@@ -63,6 +65,8 @@ typedef struct thi_engine {
     void (*step)(void *self, double rho, const void *q);
     /* Each latent once, after begin or end. It may take along what the workspace holds: begin or close come next. */
     thiele_status (*freeze)(void *self, thiele_context *ctx, int latent, thi_predictor *out);
+    /* After begin: predictions of y at each row from all others (P x n, noise included), and their variances. */
+    thiele_status (*leave_out)(void *self, thiele_context *ctx, double *mean, double *variance);
     /* After begin: weights of the components, NULL for one; the largest jitter that a factor needed. */
     const double *(*weights)(const void *self);
     double (*jitter)(const void *self);

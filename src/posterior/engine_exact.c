@@ -60,6 +60,11 @@ static thiele_status freeze(void *self, thiele_context *ctx, int latent, thi_pre
     return status == THIELE_OK ? thi_predictor_freeze(out, ctx, e, &prior) : status;
 }
 
+static thiele_status leave_out(void *self, thiele_context *ctx, double *mean, double *variance)
+{
+    return thi_exact_loo(self, ctx, mean, variance);
+}
+
 static double jitter(const void *self)
 {
     return ((const thi_exact *)self)->jitter;
@@ -74,5 +79,6 @@ const thi_engine thi_engine_exact = {
     .begin = begin,
     .end = end,
     .freeze = freeze,
+    .leave_out = leave_out,
     .jitter = jitter,
 };

@@ -3,7 +3,7 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-for command in fit update predict score compare cv info plot generate options completion; do
+for command in fit update predict score compare cv info plot devices generate options completion; do
     page=$SOURCE/docs/man/thiele-$command.1
     check "$page is there" test -s "$page"
     sed 's/\\-/-/g' "$page" >page.txt

@@ -15,7 +15,7 @@ run
 expect_status 2
 expect_err '^Usage:'
 
-for command in fit update predict score compare cv info plot generate options completion; do
+for command in fit update predict score compare cv info plot devices generate options completion; do
     run "$command" --help
     expect_done
     expect_out "^Usage: thiele $command "

@@ -14,6 +14,11 @@ enum { LARGE = 40 };
 static void each(void (*check)(int row, int variant))
 {
     for (int row = 0; row < ROWS; row++) {
+        const thi_engine *engine = rows[row].engine;
+        if (engine->ready != NULL && !engine->ready(ctx)) {
+            print_message("%s: skipped, as there is no card\n", engine->name);
+            continue;
+        }
         for (int variant = 0; variant < rows[row].fixture->variants; variant++) {
             print_message("%s %d\n", rows[row].engine->name, variant);
             check(row, variant);

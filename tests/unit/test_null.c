@@ -50,6 +50,10 @@ static void test_context_and_kernel(void **state)
     assert_int_equal(thiele_context_threads(NULL), 0);
     assert_non_null(thiele_context_message(NULL));
     thiele_free(NULL);
+    thiele_device device;
+    assert_int_equal(thiele_device_count(NULL), 0);
+    refused(thiele_device_describe(NULL, 0, &device));
+    refused(thiele_device_describe(ctx, 0, NULL));
     thiele_kernel *k = kernel;
     refused(thiele_kernel_parse(NULL, ctx, "se", 1, NULL));
     refused(thiele_kernel_parse(&k, NULL, "se", 1, NULL));
