@@ -356,13 +356,10 @@ static thiele_status score_parts(const thiele_model *model, thiele_context *ctx,
     return status;
 }
 
-thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
-                                 const thiele_predict_options *options, thiele_scores *scores)
+/* confusion: NULL, or classes x classes. */
+static thiele_status score_table(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                                 const thiele_predict_options *options, thiele_scores *scores, int64_t *confusion)
 {
-    THI_NEED(ctx, model && ctx && table && scores);
-    if (model->parts > 0) {
-        return score_parts(model, ctx, table, options, scores);
-    }
     pass p = {0};
     thi_scorer scorer = {0};
     thiele_status status;
@@ -370,10 +367,33 @@ thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx,
     THI_TRY(thi_scorer_open(&scorer, ctx, model, table->rows, false));
     THI_TRY(each_block(&p, 1, collect, &scorer));
     THI_TRY(thi_scorer_finish(&scorer, ctx, scores));
+    if (confusion != NULL) {
+        thi_scorer_confusion(&scorer, confusion);
+    }
 out:
     pass_close(&p);
     thi_scorer_close(&scorer);
     return status;
+}
+
+thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                                 const thiele_predict_options *options, thiele_scores *scores)
+{
+    THI_NEED(ctx, model && ctx && table && scores);
+    return model->parts > 0 ? score_parts(model, ctx, table, options, scores)
+                            : score_table(model, ctx, table, options, scores, NULL);
+}
+
+thiele_status thiele_model_confusion(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                                     const thiele_predict_options *options, thiele_scores *scores, int64_t *confusion)
+{
+    THI_NEED(ctx, model && ctx && table && scores && confusion);
+    if (thiele_model_classes(model) == 0) {
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
+                        "the target '%s' is not one of labels: there is no confusion of them",
+                        thiele_model_target(model, 0));
+    }
+    return score_table(model, ctx, table, options, scores, confusion);
 }
 
 thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows, bool quick,
