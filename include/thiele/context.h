@@ -24,9 +24,9 @@ typedef void (*thiele_log_fn)(thiele_log_level level, const char *line, void *us
 
 /* How far a long piece of work has come. */
 typedef struct thiele_progress {
-    const char *phase; /* "read" (a table; done and total in rows or bytes, or 0), "explore" (starting points), "basis",
-                          "partition", "warm" (on some rows), "learn", "fit", "blocks", "steps", "burn-in", "sample",
-                          "predict", "stream" */
+    const char *phase; /* "read" (a table; done and total in rows or bytes, or 0), "explore" (looking for a start),
+                          "starts" (comparing them), "basis", "partition", "warm" (on some rows), "learn", "fit",
+                          "blocks", "steps", "rate", "sweeps", "end", "burn-in", "sample", "predict", "stream" */
     int64_t done;      /* evaluations, steps or rows so far */
     int64_t total;     /* out of at most this many; 0 when not known */
     double value;      /* the objective: the best so far or, of noisy steps, a running average. NaN: there is none */

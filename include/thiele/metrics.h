@@ -9,8 +9,8 @@ extern "C" {
 #endif
 
 /*
- * NaN marks a score that there is none of (SMSE of constant targets, MSLL without training statistics, anything but the
- * last three for classes, and those for numbers; classes with an order have a CRPS too).
+ * NaN marks an undefined score: SMSE of constant targets, MSLL without training statistics, AUC of rows with one label
+ * only, anything but the last four for classes (those with an order have a CRPS too), and those four for numbers.
  */
 typedef struct thiele_scores {
     int64_t rows;
@@ -29,6 +29,7 @@ typedef struct thiele_scores {
     double error_rate; /* of class targets: the fraction whose most probable class is wrong */
     double nlp;        /* of class targets: mean of -log p(class), nats */
     double brier;      /* of class targets: mean of the Brier score, from 0 to 2 */
+    double auc;        /* of class targets: thiele_score_auc, 0.5 by chance, 1 at best */
 } thiele_scores;
 
 /*
@@ -48,6 +49,13 @@ THIELE_API double thiele_crps_gaussian(double y, double mean, double variance);
  */
 THIELE_API thiele_status thiele_score_classes(thiele_context *ctx, int64_t n, int classes, const int *label,
                                               const double *probability, double *error_rate, double *nlp);
+/*
+ * The area under the ROC curve: the probability that a row with a label has a higher probability of it than a row
+ * without, ties counting half. Of more than two classes the mean over those that some rows have and others have not;
+ * NaN where there is none. Arguments as above. Errors: ARGUMENT (no rows), MEMORY. O(classes n log n).
+ */
+THIELE_API thiele_status thiele_score_auc(thiele_context *ctx, int64_t n, int classes, const int *label,
+                                          const double *probability, double *auc);
 /* The Brier score of one row: the sum over classes of (probability - [class is the label])^2. */
 THIELE_API double thiele_brier(int classes, int label, const double *probability);
 

@@ -271,6 +271,15 @@ THIELE_API thiele_status thiele_model_log_densities(const thiele_model *model, t
                                                     double *out);
 
 /*
+ * The scores of a model with one target of classes, and which labels it takes for which: confusion[label + classes *
+ * guess] is the number of rows with a label whose most probable class (the lowest on a tie) is the guess; classes x
+ * classes. Of a model with parts ask the part. Error: UNSUPPORTED when the target is a number.
+ */
+THIELE_API thiele_status thiele_model_confusion(const thiele_model *model, thiele_context *ctx,
+                                                const thiele_table *table, const thiele_predict_options *options,
+                                                thiele_scores *scores, int64_t *confusion);
+
+/*
  * k-fold cross-validation: rows are dealt to folds at random (by the context's seed); each fold is scored by a model
  * fitted to the others. each (folds scores) may be NULL; overall is their mean, each fold with the weight of its rows.
  * Of several targets the mean over them is taken of what has no unit; errors in their units are NaN. Errors as

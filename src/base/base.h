@@ -235,6 +235,25 @@ int thi_printable(const char *text);
 /* How many single-character edits apart two texts are, ASCII case ignored; at most `limit` + 1. */
 int thi_edit_distance(const char *a, const char *b, int limit);
 
+/* --- near.c ------------------------------------------------------------------------------------------------------- */
+
+/* A word of other libraries or of books, and what it is called here; {NULL, NULL} ends a list. */
+typedef struct thi_synonym {
+    const char *word, *name;
+} thi_synonym;
+
+/* A search for the name that a word was meant to be. */
+enum { THI_NEAR_MOST = 2 };
+typedef struct thi_near {
+    char word[40];
+    const char *name; /* the best so far, borrowed; NULL: none is near */
+    int distance;
+} thi_near;
+/* Synonyms are compared without case, hyphens and underscores, and go before spelling. */
+void thi_near_begin(thi_near *near, const char *word, size_t length, const thi_synonym *synonyms);
+/* A name that there is; of several that are equally near the first one counts. */
+void thi_near_try(thi_near *near, const char *candidate);
+
 /* --- number.c ----------------------------------------------------------------------------------------------------- */
 
 /*

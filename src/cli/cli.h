@@ -262,9 +262,19 @@ void cli_json_integer(cli_json *json, const char *key, int64_t value);
 void cli_json_number(cli_json *json, const char *key, double value);
 /* Text that is JSON already. */
 void cli_json_raw(cli_json *json, const char *key, const char *text);
+/* Rows by label and guess of a model of classes, as thiele_model_confusion gives them; rows NULL: there are none. */
+typedef struct cli_confusion {
+    const thiele_model *model;
+    int64_t *rows;
+} cli_confusion;
+/* confusion.c */
+void cli_print_confusion(const cli_confusion *confusion);
+void cli_json_confusion(cli_json *json, const cli_confusion *confusion);
+
 void cli_json_scores(cli_json *json, const char *key, const thiele_scores *scores);
-/* The same of a model that was calibrated by so many rows (0: it was not). */
-void cli_json_calibrated_scores(cli_json *json, const char *key, const thiele_scores *scores, int64_t by);
+/* The same of a model that was calibrated by so many rows (0: it was not), with the confusion of its labels. */
+void cli_json_model_scores(cli_json *json, const char *key, const thiele_scores *scores, int64_t by,
+                           const cli_confusion *confusion);
 
 enum { CLI_NUMBER_MAX = 32 };
 /* Five significant digits, "-" for NaN; returns buffer. */

@@ -228,10 +228,11 @@ static const struct {
     {"error_rate", "error rate", "fraction of wrong labels", offsetof(thiele_scores, error_rate), true},
     {"nlp", "NLP", "nats a row; lower is better", offsetof(thiele_scores, nlp), true},
     {"brier", "Brier score", "from 0 to 2; lower is better", offsetof(thiele_scores, brier), true},
+    {"auc", "AUC", "how well labels are ranked: 0.5 by chance, 1 at best", offsetof(thiele_scores, auc), true},
 };
 enum { SCORE_FIELDS = sizeof score_fields / sizeof *score_fields };
 
-enum { FIRST_OF_CLASSES = SCORE_FIELDS - 3, FIRST_COVERAGE = SCORE_FIELDS - 6 };
+enum { FIRST_OF_CLASSES = SCORE_FIELDS - 4, FIRST_COVERAGE = SCORE_FIELDS - 7 };
 
 static double score_value(const thiele_scores *scores, int field)
 {
@@ -243,10 +244,11 @@ static double score_value(const thiele_scores *scores, int field)
 /* A score that there is none of, for this kind of target, is left out. */
 void cli_json_scores(cli_json *json, const char *key, const thiele_scores *scores)
 {
-    cli_json_calibrated_scores(json, key, scores, 0);
+    cli_json_model_scores(json, key, scores, 0, &(cli_confusion){NULL, NULL});
 }
 
-void cli_json_calibrated_scores(cli_json *json, const char *key, const thiele_scores *scores, int64_t by)
+void cli_json_model_scores(cli_json *json, const char *key, const thiele_scores *scores, int64_t by,
+                           const cli_confusion *confusion)
 {
     cli_json_open(json, key, '{');
     cli_json_integer(json, "rows", scores->rows);
@@ -258,6 +260,9 @@ void cli_json_calibrated_scores(cli_json *json, const char *key, const thiele_sc
         if (there || of_classes == !isnan(scores->error_rate)) { /* the mean over targets of both kinds has both */
             cli_json_number(json, score_fields[i].name, score_value(scores, i));
         }
+    }
+    if (confusion->rows != NULL) {
+        cli_json_confusion(json, confusion);
     }
     cli_json_close(json, '}');
 }

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -108,54 +109,94 @@ static bool is_stream(const thiele_progress *progress)
     return strcmp(progress->phase, "stream") == 0;
 }
 
-static void describe(const thiele_progress *progress, char *text, size_t capacity)
+/* What a phase is about, for somebody who does not know its name. */
+static const char *meaning(const char *phase)
 {
-    char duration[32];
+    static const struct {
+        const char *phase, *meaning;
+    } phases[] = {
+        {"read", "reading the table"},
+        {"explore", "looking for a good start"},
+        {"starts", "comparing starts"},
+        {"rate", "trying step lengths"},
+        {"basis", "choosing inducing inputs"},
+        {"partition", "cutting the rows into blocks"},
+        {"warm", "learning from some rows"},
+        {"learn", "learning"},
+        {"fit", "learning"},
+        {"blocks", "learning, block by block"},
+        {"steps", "learning"},
+        {"sweeps", "learning"},
+        {"end", "last steps"},
+        {"burn-in", "first draws, not kept"},
+        {"sample", "drawing"},
+        {"predict", "predicting"},
+        {"stream", "rows learned"},
+    };
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+        if (strcmp(phases[i].phase, phase) == 0) {
+            return phases[i].meaning;
+        }
+    }
+    return phase;
+}
+
+/* A total from NO_BOUND on says nothing before a hundredth of it is done: a fit that only a deadline ends has one. */
+enum { LINE_MAX_WIDTH = 240, NO_BOUND = 100000 };
+
+/* Adds a piece to the line if it fits; those that matter most come first. */
+static void add_piece(char *text, int width, const char *format, ...) CLI_PRINTF(3, 4);
+static void add_piece(char *text, int width, const char *format, ...)
+{
+    char piece[128];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(piece, sizeof piece, format, arguments);
+    va_end(arguments);
+    if (strlen(text) + strlen(piece) <= (size_t)width) {
+        strcat(text, piece);
+    }
+}
+
+/* At most `width` characters into text, which has LINE_MAX_WIDTH + 1: the time left goes before what is nice to know.
+ */
+static void describe(const thiele_progress *progress, char *text, int width)
+{
+    char number[CLI_NUMBER_MAX], duration[32];
     /* How long the exploration takes is not known before it is over, and the fit is still to come. */
     bool foreseen = strcmp(progress->phase, "explore") != 0;
-    int used = snprintf(text, capacity, "%s  %lld", progress->phase, (long long)progress->done);
-    if (progress->total > 0 && foreseen) {
-        used += snprintf(text + used, capacity - (size_t)used, " of up to %lld", (long long)progress->total);
-    }
-    if (isfinite(progress->value)) {
-        char number[CLI_NUMBER_MAX];
-        used += snprintf(text + used, capacity - (size_t)used, "  value %s (model units)",
-                         cli_short(progress->value, number));
-    }
-    if (isfinite(progress->held_out)) {
-        char number[CLI_NUMBER_MAX];
-        used += snprintf(text + used, capacity - (size_t)used, "  %s %s",
-                         is_stream(progress) ? "prequential error" : "held-out RMSE",
-                         cli_short(progress->held_out, number));
-    }
-    if (isfinite(progress->rows_per_second)) {
-        char number[CLI_NUMBER_MAX];
-        used +=
-            snprintf(text + used, capacity - (size_t)used, "  %s rows/s", cli_short(progress->rows_per_second, number));
+    *text = '\0';
+    add_piece(text, width, "%s: %lld", meaning(progress->phase), (long long)progress->done);
+    bool bounded = progress->total > 0 && (progress->total < NO_BOUND || 100 * progress->done > progress->total);
+    if (bounded && foreseen) {
+        add_piece(text, width, " of up to %lld", (long long)progress->total);
     }
     cli_duration(progress->seconds, duration, sizeof duration);
-    used += snprintf(text + used, capacity - (size_t)used, "  %s", duration);
-    if (isfinite(progress->seconds_left) && foreseen) {
+    add_piece(text, width, ", %s", duration);
+    if (progress->seconds_left >= 0.5 && foreseen) { /* not where it is NaN */
         cli_duration(progress->seconds_left, duration, sizeof duration);
-        snprintf(text + used, capacity - (size_t)used, ", up to about %s left", duration);
+        add_piece(text, width, ", up to about %s left", duration);
+    }
+    if (isfinite(progress->held_out)) {
+        add_piece(text, width, is_stream(progress) ? ", error before learning %s" : ", error on held-out rows %s",
+                  cli_short(progress->held_out, number));
+    }
+    if (isfinite(progress->rows_per_second)) {
+        add_piece(text, width, ", %.0f rows/s", progress->rows_per_second);
+    }
+    if (isfinite(progress->value)) {
+        add_piece(text, width, ", objective %s (rising)", cli_short(progress->value, number));
     }
 }
 
 static void draw(const thiele_progress *progress)
 {
-    enum { WIDE = 240 };
-    char text[512];
+    char text[LINE_MAX_WIDTH + 1];
     struct winsize window;
     int width = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1 ? window.ws_col - 1 : 79;
-    thiele_progress shown = *progress;
-    char phase[64];
-    snprintf(phase, sizeof phase, "%s", progress->phase);
-    shown.phase = phase;
-    describe(&shown, text, sizeof text);
+    describe(progress, text, width < LINE_MAX_WIDTH ? width : LINE_MAX_WIDTH);
     int length = (int)strlen(text);
-    length = length < width ? length : width;
-    length = length < WIDE ? length : WIDE;
-    fprintf(stderr, "\r%.*s%*s", length, text, line.length > length ? line.length - length : 0, "");
+    fprintf(stderr, "\r%s%*s", text, line.length > length ? line.length - length : 0, "");
     line.length = length;
 }
 

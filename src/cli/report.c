@@ -181,8 +181,10 @@ static void print_summary(const char *label, const json_t *scores)
         return;
     }
     if (json_is_number(json_object_get(scores, "error_rate"))) {
-        cli_row(label, "%lld rows: error rate %s, NLP %s", count_of(scores, "rows"),
-                number_of(scores, "error_rate", rmse), number_of(scores, "nlp", nlpd));
+        bool ranked = json_is_number(json_object_get(scores, "auc"));
+        cli_row(label, "%lld rows: error rate %s, NLP %s%s%s", count_of(scores, "rows"),
+                number_of(scores, "error_rate", rmse), number_of(scores, "nlp", nlpd), ranked ? ", AUC " : "",
+                ranked ? number_of(scores, "auc", mae) : "");
         return;
     }
     cli_row(label, "%lld rows: RMSE %s, MAE %s, SMSE %s, NLPD %s", count_of(scores, "rows"),

@@ -290,6 +290,47 @@ static thiele_status new_node(parser *p, thi_node **out, thi_node_type type)
     return status;
 }
 
+/* What the kernels are called elsewhere. */
+static const thi_synonym synonyms[] = {
+    {"rbf", "se"},
+    {"gaussian", "se"},
+    {"eq", "se"},
+    {"sqexp", "se"},
+    {"squared", "se"},
+    {"squaredexponential", "se"},
+    {"expquad", "se"},
+    {"exponentiatedquadratic", "se"},
+    {"matern", "matern52"},
+    {"exponential", "matern12"},
+    {"exp", "matern12"},
+    {"laplacian", "matern12"},
+    {"ou", "matern12"},
+    {"rational", "rq"},
+    {"ratquad", "rq"},
+    {"rationalquadratic", "rq"},
+    {"per", "periodic"},
+    {"expsinesquared", "periodic"},
+    {"dotproduct", "linear"},
+    {"poly", "polynomial"},
+    {"bias", "constant"},
+    {"noise", "white"},
+    {"whitenoise", "white"},
+    {NULL, NULL},
+};
+
+static thiele_status unknown_kernel(const parser *p, const char *name, size_t length)
+{
+    thi_near near;
+    thi_near_begin(&near, name, length, synonyms);
+    for (const thi_kind *kind = thi_kinds; kind->name != NULL && length > 0; kind++) {
+        thi_near_try(&near, kind->name);
+    }
+    bool found = near.name != NULL;
+    return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT, "kernel '%.200s', position %d: a kernel was expected%s%s%s%s",
+                    p->cursor.text, (int)(name - p->cursor.text) + 1, found ? "; did you mean '" : ": ",
+                    found ? near.name : thi_kind_names(), found ? "'? There are " : "", found ? thi_kind_names() : "");
+}
+
 static thiele_status parse_leaf(parser *p, thi_node **out)
 {
     size_t length;
@@ -297,8 +338,7 @@ static thiele_status parse_leaf(parser *p, thi_node **out)
     const thi_kind *kind = thi_kind_find(name, length);
     if (kind == NULL) {
         p->cursor.at = name;
-        return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT, "kernel '%.200s', position %d: a kernel was expected: %s",
-                        p->cursor.text, (int)(name - p->cursor.text) + 1, thi_kind_names());
+        return unknown_kernel(p, name, length);
     }
     thiele_status status = new_node(p, out, THI_NODE_LEAF);
     if (status != THIELE_OK) {

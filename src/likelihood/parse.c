@@ -336,29 +336,47 @@ static void read_name(parser *p, char *name)
     }
 }
 
+/* Words for which there is a likelihood to suggest. */
+static const thi_synonym synonyms[] = {
+    {"logit", "bernoulli"},
+    {"binary", "bernoulli"},
+    {"binomial-logit", "binomial"},
+    {"t", "student-t"},
+    {"robust", "student-t"},
+    {"huber", "laplace"},
+    {"negbin", "negative-binomial"},
+    {"nb", "negative-binomial"},
+    {"multinomial", "softmax"},
+    {"multiclass", "softmax"},
+    {"classification", "softmax"},
+    {"regression", "gaussian"},
+    {"lognormal", "warped"},
+    {"log-normal", "warped"},
+    {"count", "poisson"},
+    {"counts", "poisson"},
+    {"hetero", "heteroscedastic"},
+    {NULL, NULL},
+};
+
 static thiele_status unknown_name(parser *p, const char *name)
 {
     if (strcmp(name, "plugin") == 0 && *p->cursor.at == ':') {
         return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT,
                         "'%.200s' names a plug-in, which is loaded by its path and not made from text", p->cursor.text);
     }
-    const char *near = NULL;
+    thi_near near;
     char known[400];
     size_t length = 0;
-    int best = 2;
+    thi_near_begin(&near, name, strlen(name), synonyms);
     for (const thi_family_entry *entry = thi_family_entries; entry->ops != NULL; entry++) {
-        int distance = thi_edit_distance(name, entry->ops->name, best);
-        if (distance <= best) {
-            best = distance;
-            near = entry->ops->name;
-        }
+        thi_near_try(&near, entry->ops->name);
         length += (size_t)snprintf(known + length, sizeof known - length, "%s%s",
                                    entry == thi_family_entries ? "" : ", ", entry->ops->name);
         length = length < sizeof known ? length : sizeof known - 1;
     }
-    if (near != NULL) {
+    if (near.name != NULL) {
         return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT, "no likelihood is called '%s'; did you mean '%s'?", name,
-                        near);
+                        near.name);
     }
     return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT, "no likelihood is called '%.40s'; there are: %s",
                     p->cursor.text, known);

@@ -27,6 +27,7 @@ const thi_score_field thi_score_fields[THI_SCORE_FIELDS] = {
     {"error_rate", offsetof(thiele_scores, error_rate)},
     {"nlp", offsetof(thiele_scores, nlp)},
     {"brier", offsetof(thiele_scores, brier)},
+    {"auc", offsetof(thiele_scores, auc)},
 };
 
 /* A number, or null for one that JSON cannot hold. */

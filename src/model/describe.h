@@ -16,7 +16,7 @@ typedef struct thi_score_field {
     const char *name;
     size_t offset;
 } thi_score_field;
-enum { THI_SCORE_FIELDS = 12 };
+enum { THI_SCORE_FIELDS = 13 };
 extern const thi_score_field thi_score_fields[THI_SCORE_FIELDS];
 json_t *thi_scores_to_json(const thiele_scores *scores);
 bool thi_scores_from_json(const json_t *json, thiele_scores *scores);

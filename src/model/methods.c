@@ -340,12 +340,43 @@ static const char *steps_of(const thi_fitting *f)
     return preferred ? "augmented" : f->method->steps;
 }
 
+/* What the methods are called elsewhere, and what is nearest to those that are not here. */
+static const thi_synonym synonyms[] = {
+    {"gpr", "exact"},
+    {"full", "exact"},
+    {"exactgp", "exact"},
+    {"sgpr", "collapsed"},
+    {"vfe", "collapsed"},
+    {"titsias", "collapsed"},
+    {"svgp", "variational"},
+    {"svi", "variational"},
+    {"vi", "variational"},
+    {"sparse", "variational"},
+    {"vgp", "dense"},
+    {"laplace", "dense"},
+    {"ep", "dense"},
+    {"nuts", "hmc"},
+    {"mcmc", "hmc"},
+    {"nystrom", "sor"},
+    {"polyagamma", "augmented"},
+    {"svdgp", "decoupled"},
+    {NULL, NULL},
+};
+
 static thiele_status unknown(thi_fitting *f, const char *name)
 {
+    thi_near near;
+    thi_near_begin(&near, name, strlen(name), synonyms);
+    for (int i = 0; i < thi_method_count; i++) {
+        thi_near_try(&near, thi_methods[i]->name);
+    }
+    bool found = near.name != NULL;
     char *list = NULL;
     thiele_status status = thi_methods_listed(f->ctx, 0, 0, &list);
     if (status == THIELE_OK) {
-        status = thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "no method '%s' in this version: it has auto, %s", name, list);
+        status = thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "there is no method '%s'%s%s%s auto, %s", name,
+                          found ? "; did you mean '" : "", found ? near.name : "",
+                          found ? "'? There are" : ": there are", list);
     }
     thi_free(list);
     return status;

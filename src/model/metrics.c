@@ -109,6 +109,7 @@ thiele_status thiele_score_gaussian(thiele_context *ctx, int64_t n, const double
                               .error_rate = NAN,
                               .nlp = NAN,
                               .brier = NAN,
+                              .auc = NAN,
                               .rmse = sqrt(mse),
                               .mae = mean_of(absolute, n),
                               .smse = spread > 0.0 ? mse / spread : NAN,

@@ -35,6 +35,10 @@ thiele_status thi_scorer_open(thi_scorer *s, thiele_context *ctx, const thiele_m
     THI_TRY(thi_alloc(ctx, &s->loss, numbers, sizeof *s->loss));
     THI_TRY(thi_alloc(ctx, &s->crps, numbers, sizeof *s->crps));
     THI_TRY(thi_alloc(ctx, &s->inside, numbers, sizeof *s->inside));
+    if (classes && !quick) {
+        THI_TRY(thi_alloc(ctx, &s->probability, numbers * (size_t)s->outputs.classes, sizeof *s->probability));
+        THI_TRY(thi_alloc(ctx, &s->label, numbers, sizeof *s->label));
+    }
 out:
     return status;
 }
@@ -48,6 +52,8 @@ void thi_scorer_close(thi_scorer *s)
     thi_free(s->loss);
     thi_free(s->crps);
     thi_free(s->inside);
+    thi_free(s->probability);
+    thi_free(s->label);
     *s = (thi_scorer){0};
 }
 
@@ -155,20 +161,30 @@ static double ranked(int classes, int label, const double *probability)
     return sum;
 }
 
+/* The most probable class, the lowest on a tie. */
+static int best_class(int classes, const double *probability)
+{
+    int best = 0;
+    for (int c = 1; c < classes; c++) {
+        best = probability[c] > probability[best] ? c : best;
+    }
+    return best;
+}
+
 /* Of a label: mean holds whether the guess is wrong, variance its Brier score. */
 static void keep_label(thi_scorer *s, int64_t from, int64_t at, double y)
 {
     const thi_outputs *o = &s->outputs;
     const double *probability = o->probability + from * o->classes;
     int label = s->model->encoder.signs ? y > 0.0 : (int)y;
-    int best = 0;
-    for (int c = 1; c < o->classes; c++) {
-        best = probability[c] > probability[best] ? c : best;
-    }
-    s->mean[at] = best != label;
+    s->mean[at] = best_class(o->classes, probability) != label;
     s->variance[at] = thiele_brier(o->classes, label, probability);
     s->crps[at] = thi_model_has_order(s->model) ? ranked(o->classes, label, probability) : NAN;
     s->loss[at] = -log(probability[label]);
+    if (s->label != NULL) {
+        s->label[at] = label;
+        memcpy(s->probability + at * o->classes, probability, (size_t)o->classes * sizeof *probability);
+    }
 }
 
 thiele_status thi_scorer_add(thi_scorer *s, thiele_context *ctx, int64_t n, const double *y, const double *mu,
@@ -215,7 +231,7 @@ double thi_scorer_square(const thi_scorer *s, int64_t at)
 /* --- all of them -----------------------------------------------------------------------------------------------------
  */
 
-const thiele_scores thi_no_scores = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+const thiele_scores thi_no_scores = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 
 static double average(int64_t n, int stride, const double *value)
 {
@@ -293,19 +309,36 @@ out:
     return status;
 }
 
+void thi_scorer_confusion(const thi_scorer *s, int64_t *confusion)
+{
+    int classes = s->outputs.classes;
+    memset(confusion, 0, (size_t)classes * (size_t)classes * sizeof *confusion);
+    for (int64_t i = 0; i < s->rows; i++) {
+        confusion[s->label[i] + classes * best_class(classes, s->probability + i * classes)]++;
+    }
+}
+
+static thiele_status score_classes(const thi_scorer *s, thiele_context *ctx, thiele_scores *scores)
+{
+    *scores = thi_no_scores;
+    scores->rows = s->rows;
+    scores->error_rate = average(s->rows, 1, s->mean);
+    scores->nlp = average(s->rows, 1, s->loss);
+    scores->brier = average(s->rows, 1, s->variance);
+    scores->crps = average(s->rows, 1, s->crps);
+    if (s->label == NULL) {
+        return THIELE_OK;
+    }
+    return thiele_score_auc(ctx, s->rows, s->outputs.classes, s->label, s->probability, &scores->auc);
+}
+
 thiele_status thi_scorer_finish(thi_scorer *s, thiele_context *ctx, thiele_scores *scores)
 {
     if (s->rows == 0) {
         return thi_fail(ctx, THIELE_ERROR_DATA, "no row is left to score");
     }
     if (s->outputs.classes > 0) {
-        *scores = thi_no_scores;
-        scores->rows = s->rows;
-        scores->error_rate = average(s->rows, 1, s->mean);
-        scores->nlp = average(s->rows, 1, s->loss);
-        scores->brier = average(s->rows, 1, s->variance);
-        scores->crps = average(s->rows, 1, s->crps);
-        return THIELE_OK;
+        return score_classes(s, ctx, scores);
     }
     thiele_status status = THIELE_OK;
     for (int p = 0; p < s->outputs.outputs && status == THIELE_OK; p++) {

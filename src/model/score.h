@@ -14,6 +14,9 @@ typedef struct thi_scorer {
     /* Of all rows, P x rows each; of classes as keep_label says. */
     double *y, *mean, *variance, *loss, *crps;
     unsigned char *inside; /* bit i: in the i-th of the central intervals */
+    /* Of classes, unless quick, for what has to see all rows at once: classes x rows, and the class of each row. */
+    double *probability;
+    int *label;
 } thi_scorer;
 
 /* quick: without the coverage of intervals where that takes quantiles, and CRPS where that takes integrals. */
@@ -23,6 +26,8 @@ void thi_scorer_close(thi_scorer *scorer);
 /* y is P x n in the units of the model (NaN: missing), mu and v are Q x n x K. */
 thiele_status thi_scorer_add(thi_scorer *scorer, thiele_context *ctx, int64_t n, const double *y, const double *mu,
                              const double *v);
+/* Adds up, of classes, rows by class and guess: classes x classes. Not of a quick scorer. */
+void thi_scorer_confusion(const thi_scorer *scorer, int64_t *confusion);
 /* scores: one of each target. Error: DATA when there are no rows. */
 thiele_status thi_scorer_finish(thi_scorer *scorer, thiele_context *ctx, thiele_scores *scores);
 

@@ -84,6 +84,25 @@ thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx,
     return thi_model_losses(model, ctx, table, options, NULL, NULL, scores);
 }
 
+thiele_status thiele_model_confusion(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                                     const thiele_predict_options *options, thiele_scores *scores, int64_t *confusion)
+{
+    THI_NEED(ctx, model && ctx && table && scores && confusion);
+    scoring s = {0};
+    thiele_status status;
+    if (thiele_model_classes(model) == 0) {
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
+                        "the target '%s' is not one of labels: there is no confusion of them",
+                        thiele_model_target(model, 0));
+    }
+    THI_TRY(score_table(&s, model, ctx, table, options, false));
+    THI_TRY(thi_scorer_finish(&s.scorer, ctx, scores));
+    thi_scorer_confusion(&s.scorer, confusion);
+out:
+    thi_scorer_close(&s.scorer);
+    return status;
+}
+
 thiele_status thiele_model_log_densities(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                          const thiele_predict_options *options, double *out)
 {

@@ -52,7 +52,7 @@ run fit labels.csv --target label --kernel se -o label.thiele
 run fit labels.csv --target label --inputs x --kernel se -o label2.thiele
 run compare label2.thiele label.thiele labels.csv
 expect_done
-expect_out 'error rate +NLP +Brier score +NLP above the best$'
+expect_out 'error rate +NLP +Brier score +AUC +NLP above the best$'
 
 # What cannot be compared.
 run fit labels.csv --target x --kernel se -o other.thiele

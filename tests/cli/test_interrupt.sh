@@ -86,6 +86,16 @@ import sys
 lines = open(sys.argv[1], "rb").read().replace(b"\r\n", b"\n").split(b"\r")
 assert max(len(l) for l in lines) < 60, lines
 assert lines[-1].strip() == b"" and lines[-2].strip() == b"", lines' "$out"
+    # On 80 columns the time left is there, in words that need no knowledge of the method.
+    sed 's/24, 60, 0, 0/24, 80, 0, 0/' terminal.py >wide.py
+    last="fit with a deadline on a terminal of 80 columns"
+    python3 wide.py 0 0 "$THIELE" fit train.csv --target strength --ignore row --deadline 3 --restarts 500 \
+        -o t.thiele >"$out" 2>"$err"
+    check "the phase is in words" grep -q 'learning: ' "$out"
+    check "the time left is there" grep -qE ', up to about [0-9.]+ s left' "$out"
+    check "no line is wider" python3 -c '
+import sys
+assert max(map(len, open(sys.argv[1], "rb").read().split(b"\r"))) < 80' "$out"
     terminal 0 0 "$THIELE" fit train.csv --target strength --ignore row --iterations 3 -o t.thiele --quiet
     check "--quiet draws nothing" test ! -s "$out"
     # shellcheck disable=SC2086

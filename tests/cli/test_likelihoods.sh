@@ -46,11 +46,20 @@ expect_that "$out" '0 <= d["error_rate"] < 0.4 and 0 < d["nlp"] < 0.7 and 0 < d[
 fits yes bernoulli-probit 'label,p.no,p.yes'
 fits yes svm 'label,p.no,p.yes'
 fits colour softmax 'label,p.blue,p.green,p.red'
-expect_that "$out" '0 <= d["error_rate"] < 0.6'
+expect_that "$out" '0 <= d["error_rate"] < 0.6 and 0.5 < d["auc"] <= 1'
+# The confusion of labels has all rows in it, and off its diagonal those that are wrong.
+expect_that "$out" 'd["labels"] == ["blue", "green", "red"]'
+expect_that "$out" 'sum(map(sum, d["confusion"])) == d["rows"]'
+expect_that "$out" 'abs(1 - sum(d["confusion"][i][i] for i in range(3)) / d["rows"] - d["error_rate"]) < 1e-9'
+run score m.thiele d.csv --drop-missing
+expect_done
+expect_out '^AUC  '
+expect_out '^ +blue +green +red$'
+expect_out '^ +green( +[0-9]+){3}$'
 fits grade ordinal 'label,p.low,p.mid,p.high' --classes low,mid,high
 expect_that "$out" '0 < d["crps"] < 2 and 0 < d["brier"] < 2'
 fits count poisson 'mean,sd'
-expect_that "$out" 'd["nlpd"] > 0 and "error_rate" not in d'
+expect_that "$out" 'd["nlpd"] > 0 and "error_rate" not in d and "auc" not in d and "confusion" not in d'
 expect_that "$out" "$crps"
 fits count negative-binomial 'mean,sd' --exposure hours
 expect_that "$out" "$crps"

@@ -99,6 +99,8 @@ static void bad_texts_are_refused(void **state)
     } cases[] = {
         {"", 1, 0, "no likelihood is called ''"},
         {"gausian", 1, 0, "did you mean 'gaussian'"},
+        {"neg_bin", 1, 0, "did you mean 'negative-binomial'?"},
+        {"Poison", 1, 0, "did you mean 'poisson'?"},
         {"something", 1, 0, "there are: gaussian, heteroscedastic, student-t"},
         {"averyveryveryveryveryveryveryveryveryveryverylongname", 1, 0, "no likelihood is called"},
         {"plugin:./mine.so", 1, 0, "plug-in"},

@@ -249,6 +249,49 @@ static void brier_scores(void **state)
     assert_near(thiele_brier(2, 1, two), 2.0 * 0.3 * 0.3, 4 * DBL_EPSILON, 0.0);
 }
 
+/* Pairs by hand, ties counting half; what does not depend on the order of rows or a rising transformation. */
+static void areas(void **state)
+{
+    thiele_context *ctx = *state;
+    enum { ROWS = 40 };
+    static const int two[] = {0, 0, 1, 1}, same[] = {1, 1, 1, 1};
+    static const double p[] = {0.9, 0.1, 0.4, 0.6, 0.6, 0.4, 0.1, 0.9},
+                        even[] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5};
+    double auc, again, probability[3 * ROWS], bent[3 * ROWS];
+    int label[ROWS];
+    assert_ok(ctx,
+              thiele_score_auc(ctx, 4, 2, two, p, &auc)); /* of (0.4, 0.9) against (0.1, 0.6) three pairs of four */
+    assert_true(auc == 0.75);
+    assert_ok(ctx, thiele_score_auc(ctx, 4, 2, two, even, &auc));
+    assert_true(auc == 0.5);
+    assert_ok(ctx, thiele_score_auc(ctx, 4, 2, same, p, &auc));
+    assert_true(isnan(auc));
+    for (int i = 0; i < ROWS; i++) {
+        label[i] = i % 3;
+        for (int c = 0; c < 3; c++) {
+            probability[3 * i + c] = (double)((i * 7 + c * 11) % 19) / 19.0;
+            bent[3 * (ROWS - 1 - i) + c] = probability[3 * i + c] * probability[3 * i + c];
+        }
+    }
+    assert_ok(ctx, thiele_score_auc(ctx, ROWS, 3, label, probability, &auc));
+    double pairs[3] = {0}, count[3] = {0};
+    for (int c = 0; c < 3; c++) {
+        for (int i = 0; i < ROWS * ROWS; i++) {
+            double a = probability[3 * (i / ROWS) + c], b = probability[3 * (i % ROWS) + c];
+            bool counts = label[i / ROWS] == c && label[i % ROWS] != c;
+            pairs[c] += counts ? (a > b) + 0.5 * (a == b) : 0.0;
+            count[c] += counts;
+        }
+    }
+    assert_near(auc, (pairs[0] / count[0] + pairs[1] / count[1] + pairs[2] / count[2]) / 3, 4 * DBL_EPSILON, 0.0);
+    for (int i = 0; i < ROWS; i++) {
+        label[i] = (ROWS - 1 - i) % 3;
+    }
+    assert_ok(ctx, thiele_score_auc(ctx, ROWS, 3, label, bent, &again));
+    assert_true(again == auc);
+    assert_fails(ctx, thiele_score_auc(ctx, 0, 3, label, bent, &again), THIELE_ERROR_ARGUMENT, "no predictions");
+}
+
 static void classes_refuse(void **state)
 {
     thiele_context *ctx = *state;
@@ -287,7 +330,7 @@ int main(void)
         cmocka_unit_test(calibrated_draws),       cmocka_unit_test(sums_keep_their_digits),
         cmocka_unit_test(no_training_statistics), cmocka_unit_test(gaussian_refuses),
         cmocka_unit_test(known_classes),          cmocka_unit_test(classes_refuse),
-        cmocka_unit_test(brier_scores),
+        cmocka_unit_test(brier_scores),           cmocka_unit_test(areas),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

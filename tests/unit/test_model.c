@@ -241,7 +241,9 @@ static void test_set_and_prior(void **state)
         {NULL, "noise cauchy(1, 1)", NULL, NULL, NULL, "no prior"},
         {NULL, NULL, "matern99", NULL, NULL, "a kernel was expected"},
         {NULL, NULL, NULL, "quadratic", NULL, "zero, constant or linear"},
-        {NULL, NULL, NULL, NULL, "magic", "no method 'magic'"},
+        {NULL, NULL, NULL, NULL, "magic", "no method 'magic': there are auto, exact"},
+        {NULL, NULL, NULL, NULL, "SVGP", "did you mean 'variational'?"},
+        {NULL, NULL, NULL, NULL, "fitcc", "did you mean 'fitc'?"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         options = demo_options();
