@@ -94,14 +94,15 @@ static thiele_status count_cell(census *c, thiele_context *ctx, const char *text
     return found || c->many ? THIELE_OK : thi_level_insert(&c->levels, ctx, place, text, length);
 }
 
-/* Nearly every row has its own: more than half of them, and more than a few. */
+/* Nearly every row has its own: more than half of them, and more than a few; or all of them, however few rows. */
 static verdict judge(const census *c)
 {
-    enum { FEW = 10 };
+    enum { FEW = 10, LEAST = 6 };
+    const int64_t distinct = c->levels.levels;
     if (2 * c->dates > c->present) {
         return DATES;
     }
-    bool own = c->levels.levels > FEW && 2 * (int64_t)c->levels.levels > c->present;
+    bool own = (distinct > FEW && 2 * distinct > c->present) || (distinct >= LEAST && distinct == c->present);
     return c->many || own ? OWN_VALUES : KEPT;
 }
 

@@ -256,6 +256,30 @@ static void test_leave_out(void **state)
     assert_refused("when,y\n2024-01-01,1\n2024-01-02,2\n", options, THIELE_ERROR_DATA, "no input columns are left");
 }
 
+/* A text with a value for every row is an identifier in a table of six rows too; of five rows it may be categories. */
+static void test_identifiers(void **state)
+{
+    (void)state;
+    const char *text = "id,row,site,x,y\na1,1,n,1,1\na2,2,s,4,2\na3,3,n,9,4\na4,4,s,2,3\na5,5,w,7,9\na6,6,w,8,9\n";
+    thi_column_options options = options_for("y");
+    ctx->log = keep_line;
+    lines = 0;
+    thi_encoder encoder = learn(text, options);
+    assert_dims(&encoder, "row site=n site=s site=w x");
+    assert_int_equal(lines, 1);
+    assert_non_null(strstr(said[0], "'id' is text with a value of its own in nearly every row"));
+    thi_encoder_clear(&encoder);
+    ctx->log = NULL;
+    options.categorical = "id";
+    encoder = learn(text, options);
+    assert_int_equal(encoder.input[0].levels, 6);
+    thi_encoder_clear(&encoder);
+    options.categorical = NULL;
+    encoder = learn("id,x,y\na,1,1\nb,2,2\nc,3,5\nd,5,7\ne,8,9\n", options);
+    assert_int_equal(encoder.input[0].levels, 5);
+    thi_encoder_clear(&encoder);
+}
+
 static void test_two_values(void **state)
 {
     (void)state;
@@ -583,12 +607,15 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),        cmocka_unit_test(test_choice),       cmocka_unit_test(test_drop_constant),
-        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_leave_out),    cmocka_unit_test(test_two_values),
-        cmocka_unit_test(test_levels_limit), cmocka_unit_test(test_drop_missing), cmocka_unit_test(test_moments),
-        cmocka_unit_test(test_new_table),    cmocka_unit_test(test_unseen),       cmocka_unit_test(test_numeric_levels),
-        cmocka_unit_test(test_row),          cmocka_unit_test(test_selection),    cmocka_unit_test(test_json),
-        cmocka_unit_test(test_bad_json),     cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_small),          cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_drop_constant),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_leave_out),      cmocka_unit_test(test_identifiers),
+        cmocka_unit_test(test_two_values),     cmocka_unit_test(test_levels_limit),
+        cmocka_unit_test(test_drop_missing),   cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_new_table),      cmocka_unit_test(test_unseen),
+        cmocka_unit_test(test_numeric_levels), cmocka_unit_test(test_row),
+        cmocka_unit_test(test_selection),      cmocka_unit_test(test_json),
+        cmocka_unit_test(test_bad_json),       cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

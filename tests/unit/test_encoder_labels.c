@@ -193,7 +193,7 @@ static void test_classes_refused(void **state)
     options.classes = "a";
     assert_refused(rows, options, &softmax, THIELE_ERROR_ARGUMENT, "`classes` must name at least two classes");
     options.classes = "a,\xFF";
-    assert_refused(rows, options, &softmax, THIELE_ERROR_ARGUMENT, "--classes: class 2 is not UTF-8");
+    assert_refused(rows, options, &softmax, THIELE_ERROR_ARGUMENT, "`classes`: class 2 is not UTF-8");
 }
 
 /* Class numbers of an NPY file, by way of the file. */
