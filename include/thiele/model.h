@@ -28,8 +28,8 @@ typedef enum thiele_stop {
 typedef struct thiele_fit_options {
     size_t size;
     const char *target;      /* comma-separated columns to predict, by name or position; required */
-    const char *inputs;      /* comma-separated columns; NULL: all but the target, the ignored ones, dates, and texts
-                                with a value of its own in nearly every row (with a warning) */
+    const char *inputs;      /* comma-separated columns; NULL: all but the target, the ignored ones, and texts with a
+                                value of its own in nearly every row (with a warning) */
     const char *ignore;      /* comma-separated columns that are not inputs */
     const char *categorical; /* comma-separated columns to one-hot encode though they look like numbers */
     int drop_missing;        /* 1: leave out rows with missing values; 0: refuse them */

@@ -107,10 +107,8 @@ static thiele_status learn_inputs(thi_encoder *encoder, const thi_choice *c)
     for (int i = 0; i < c->inputs; i++) {
         const int column = c->input[i];
         THI_TRY(thi_choice_name(c, column, &encoder->input[i].name));
-        const bool text = thi_table_is_text(c->table, column);
-        if (text && !c->categorical[column]) {
-            THI_TRY(thi_check_commas(c->ctx, c->table, column));
-        }
+        encoder->input[i].dates = c->dates[column];
+        const bool text = thi_table_is_text(c->table, column) && c->dates[column].form == THI_NO_DATE;
         if (text || c->categorical[column]) {
             THI_TRY(thi_learn_levels(&encoder->input[i], c->ctx, c->table, column, THI_LEVELS_MAX));
         }
@@ -290,9 +288,7 @@ thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const
     *encoder = (thi_encoder){0};
     THI_TRY(thi_choose_columns(&c, options));
     THI_TRY(thi_learn_targets(encoder, &c, options, rule));
-    if (options->inputs == NULL) {
-        THI_TRY(thi_leave_out_texts(&c));
-    }
+    THI_TRY(thi_judge_texts(&c));
     THI_TRY(learn_inputs(encoder, &c));
     THI_TRY(learn_scales(encoder, &c, options, rule));
     const char *missing = thi_table_missing(table);

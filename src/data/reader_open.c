@@ -66,10 +66,12 @@ static int match(const thi_reader *reader, const char *name, const char *what, a
 static void match_inputs(thi_reader *reader, absence *absent)
 {
     const thi_encoder *encoder = reader->encoder;
+    reader->dates_as_text = thi_table_is_written(reader->table);
     for (int i = 0; i < encoder->inputs; i++) {
-        int column = match(reader, encoder->input[i].name, "", absent);
+        const thi_input *input = &encoder->input[i];
+        int column = match(reader, input->name, "", absent);
         reader->column[i] = column;
-        if (encoder->input[i].levels == 0) {
+        if (input->levels == 0 && !(reader->dates_as_text && input->dates.form != THI_NO_DATE)) {
             reader->numeric[reader->numerics++] = i;
             reader->source[reader->width++] = column;
         }
