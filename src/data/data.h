@@ -124,12 +124,16 @@ typedef struct thi_dates {
 } thi_dates;
 
 /*
- * One input column. A categorical one with L levels becomes L indicator dimensions, a numeric one a single dimension.
+ * One input column. A categorical one with L levels becomes L indicator dimensions and, where it has others, one for
+ * all values that are none of its levels (rare in training, or never seen); a numeric one a single dimension.
  */
 typedef struct thi_input {
     char *name;
     int levels;      /* 0: numeric */
     char **level;    /* sorted bytewise */
+    bool others;     /* values that are no level are a level of their own, behind these */
+    int rare;        /* how many values of training are such */
+    bool one_scale;  /* its dimensions share a length-scale where inputs have their own */
     thi_dates dates; /* of a numeric one that is written as dates */
     int first;       /* its first dimension in X */
 } thi_input;
@@ -173,7 +177,14 @@ typedef struct thi_column_options {
     const char *classes; /* of the target, in order */
     bool drop_missing, raw;
     bool partial; /* rows without the only target are left out: it is one of several */
+    /*
+     * Categories have one length-scale each, and a level for other values. Levels of fewer rows than `rare` are no
+     * levels; THI_RARE_AUTO: of fewer than five rows that are less than a hundredth of all.
+     */
+    bool one_scale;
+    int64_t rare;
 } thi_column_options;
+enum { THI_RARE_AUTO = -1 };
 
 /* What a likelihood asks of the target columns. A NULL rule stands for standardised numbers (gaussian). */
 typedef struct thi_target_rule {
@@ -213,6 +224,8 @@ enum { THI_LEVELS_MAX = 100, THI_KEYS_MAX = 10000 };
 thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const thiele_table *table,
                                 const thi_column_options *options, const thi_target_rule *rule);
 void thi_encoder_clear(thi_encoder *encoder);
+/* How many dimensions of X an input has. */
+int thi_input_width(const thi_input *input);
 /* "age", "site=north": the name of one dimension of X, appended to text. */
 void thi_encoder_dim_name(const thi_encoder *encoder, int dim, thi_text *text);
 /* As a JSON object and back. A read one is checked as untrusted data. */
@@ -235,7 +248,8 @@ thiele_status thi_count_classes(thiele_context *ctx, const thiele_table *table, 
 /* How a table is read. */
 typedef struct thi_reading {
     bool target;       /* with the target columns */
-    bool unseen_zero;  /* a level that training never saw: all zeros; else an error */
+    bool unseen_zero;  /* a level that training never saw, where there are no others: all zeros; else an error */
+    bool unseen_error; /* an error in any case */
     bool drop_missing; /* leave such rows out; else an error */
     /* Why a target that is a number (units of the data) cannot be, or NULL; may be NULL. */
     const char *(*refuses)(const void *user, double y);
@@ -259,6 +273,7 @@ typedef struct thi_reader {
     int *source;            /* their columns: the numeric inputs', the targets', the exposure's */
     int64_t block;          /* rows that are read at a time: those of thi_table_block */
     double *scratch;        /* their numbers */
+    bool *told;             /* of each input: it had a value that training never saw, and a line said so */
     int label_column;       /* the table's column of labels that are read as texts; -1: none */
     int labels;             /* how many labels the target has */
     thi_label *label;       /* sorted by value, or by text where they are texts */
@@ -282,8 +297,9 @@ thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t f
                               double *y, double *offset, int64_t *row, int64_t *kept);
 void thi_reader_close(thi_reader *reader);
 /*
- * One row given as numbers, one per input column (level index for a categorical one) and, where there is a partition,
- * the level index of that (-1: none of them). Error: ARGUMENT (not finite, no such level).
+ * One row given as numbers, one per input column (level index for a categorical one; -1: another value, where it has
+ * others) and, where there is a partition, the level index of that (-1: none of them). Error: ARGUMENT (not finite, no
+ * such level).
  */
 static inline int thi_row_numbers(const thi_encoder *encoder)
 {

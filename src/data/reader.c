@@ -87,10 +87,21 @@ static thiele_status encode_level(const thi_reader *reader, thiele_context *ctx,
     }
     bool found;
     int level = thi_level_place(input->level, input->levels, text, length, &found);
-    if (found) {
-        x[input->first + level] = 1;
+    const bool silent = reader->how.unseen_error || reader->how.unseen_zero || reader->told[i];
+    if (!found && input->others && input->rare == 0 && !silent) {
+        reader->told[i] = true;
+        thi_log(
+            ctx, THIELE_LOG_WARNING,
+            "column '%s' has values that training never saw: they are taken as 'other', of which the model has learned "
+            "nothing (`unseen` error refuses them)",
+            input->name);
     }
-    return found || reader->how.unseen_zero ? THIELE_OK : unseen_level(reader, ctx, row, i, text, length);
+    const bool other = !found && input->others && !reader->how.unseen_error;
+    if (found || other) {
+        x[input->first + (found ? level : input->levels)] = 1;
+    }
+    const bool zero = reader->how.unseen_zero && !reader->how.unseen_error;
+    return found || other || zero ? THIELE_OK : unseen_level(reader, ctx, row, i, text, length);
 }
 
 static thiele_status bad_date(const thi_reader *reader, thiele_context *ctx, int64_t row, int i, const char *text,
@@ -408,6 +419,8 @@ thiele_status thi_encode_row(const thi_encoder *encoder, thiele_context *ctx, co
             }
         } else if (x[i] >= 0 && x[i] < input->levels && x[i] == floor(x[i])) {
             X[input->first + (int)x[i]] = 1;
+        } else if (x[i] == -1 && input->others) {
+            X[input->first + input->levels] = 1;
         } else {
             return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "column '%s': no level %g (there are %d, counted from 0)",
                             input->name, x[i], input->levels);

@@ -167,6 +167,7 @@ thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi
     }
     THI_TRY(thi_alloc(ctx, &reader->column, inputs, sizeof *reader->column));
     THI_TRY(thi_alloc(ctx, &reader->numeric, inputs, sizeof *reader->numeric));
+    THI_TRY(thi_alloc(ctx, &reader->told, inputs, sizeof *reader->told));
     THI_TRY(thi_alloc(ctx, &reader->source, most, sizeof *reader->source));
     THI_TRY(match_columns(reader, ctx));
     reader->block = thi_table_block(table, reader->width > encoder->dims ? reader->width : encoder->dims);
@@ -185,6 +186,7 @@ void thi_reader_close(thi_reader *reader)
 {
     thi_free(reader->column);
     thi_free(reader->numeric);
+    thi_free(reader->told);
     thi_free(reader->source);
     thi_free(reader->scratch);
     thi_free(reader->label);
