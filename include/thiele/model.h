@@ -28,8 +28,8 @@ typedef enum thiele_stop {
 typedef struct thiele_fit_options {
     size_t size;
     const char *target;      /* comma-separated columns to predict, by name or position; required */
-    const char *inputs;      /* comma-separated columns; NULL: all but the target, the ignored ones, dates, and texts
-                                with a value of its own in nearly every row (with a warning) */
+    const char *inputs;      /* comma-separated columns; NULL: all but the target, the ignored ones, and texts with a
+                                value of its own in nearly every row (with a warning) */
     const char *ignore;      /* comma-separated columns that are not inputs */
     const char *categorical; /* comma-separated columns to one-hot encode though they look like numbers */
     int drop_missing;        /* 1: leave out rows with missing values; 0: refuse them */
@@ -95,14 +95,17 @@ typedef struct thiele_fit_options {
     const char *partition; /* of pitc and pic: column each value of which is a block of rows (site, patient); no input
                               unless it is listed in inputs. NULL: blocks are of rows near each other */
     const char *entropy;   /* of a mixture, the bound on its entropy: NULL: "pairwise"; "jensen" */
-    int64_t keep; /* rows kept in the model, for updates to learn parameters from; 0: 4096, or fewer where they have
-                     many columns, none if compact; negative: none */
+    int64_t keep;     /* rows kept in the model, for updates to learn parameters from; 0: 4096, or fewer where they have
+                         many columns, none if compact; negative: none */
+    int level_scales; /* 1: a length-scale for each level of a category; 0: one for all levels of a column */
+    int64_t rare_levels; /* levels of fewer rows are taken together as others; 0: of fewer than 5 rows that are less
+                            than a hundredth of all; -1: none */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0           \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0     \
     }
 
 /*
@@ -180,12 +183,18 @@ THIELE_API void thiele_model_calibration(const thiele_model *model, thiele_calib
  */
 THIELE_API double thiele_model_stretch(const thiele_model *model, int target, double level);
 
+/* What becomes of a value of a categorical column that training never saw. */
+typedef enum thiele_unseen {
+    THIELE_UNSEEN_OTHER = 0, /* it is one of the column's other values, with a warning; an error where it has none */
+    THIELE_UNSEEN_ZERO,      /* likewise without a warning, and none of the levels (all zeros) where it has none */
+    THIELE_UNSEEN_ERROR
+} thiele_unseen;
+
 typedef struct thiele_predict_options {
     size_t size;
-    int latent;       /* 1: the function; 0: an observation, noise included */
-    int unseen_zero;  /* 1: a level of a categorical column that training never saw is encoded as all zeros; 0: an error
-                       */
-    int drop_missing; /* 1: leave out rows with missing inputs; 0: refuse them */
+    int latent;              /* 1: the function; 0: an observation, noise included */
+    int unseen_zero;         /* a value of a categorical column that is none of its levels: one of thiele_unseen */
+    int drop_missing;        /* 1: leave out rows with missing inputs; 0: refuse them */
     const double *quantiles; /* each in (0, 1) */
     int quantile_count;
     int samples;    /* independent draws for each row */

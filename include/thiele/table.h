@@ -93,6 +93,15 @@ THIELE_API thiele_status thiele_table_find_column(const thiele_table *table, thi
  */
 THIELE_API thiele_status thiele_table_cell(const thiele_table *table, thiele_context *ctx, int64_t row, int column,
                                            char *buffer, size_t capacity);
+/*
+ * Dates as models read them. form: as a model's description names it, "year-month-day", "day-month-year",
+ * "month-day-year" or "time"; NULL: the first. days: since 1970-01-01, or since midnight. 1: read; 0: it is no date of
+ * that form.
+ */
+THIELE_API int thiele_date_read(const char *text, const char *form, double *days);
+/* The reverse, to a thousandth of a second ("2024-01-31", "2024-01-31T06:30:00"; of "time" "06:30:00"). 0: no such
+ * form. */
+THIELE_API int thiele_date_write(double days, const char *form, char *text, size_t capacity);
 /* Writes the table as CSV with a header to a file (by a temporary name and a rename) or, for "-", standard output. */
 THIELE_API thiele_status thiele_table_write(const thiele_table *table, thiele_context *ctx, const char *path);
 

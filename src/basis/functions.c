@@ -228,7 +228,7 @@ static void pull_function(const task *t, int64_t i, const double *sum, double wh
         double w = 1.0 / (l * l + own * own);
         double spread = sum[k] - 2.0 * x * sum[d + k] + x * x * sum[2 * d]; /* sum of U (x_i - x)^2 */
         int64_t at = i * D + leaf->dim[k];
-        theta[leaf->first + (leaf->lengthscales > 1 ? k : 0)] -= 4.0 * w * spread;
+        theta[leaf->first + leaf->scale[k]] -= 4.0 * w * spread;
         if (t->bar->X != NULL) {
             t->bar->X[at] += 4.0 * w * (x * sum[2 * d] - sum[d + k]);
         }
@@ -424,7 +424,7 @@ static void pull_column(const task *t, int64_t j, const double *W, const double 
             stretch += w * (0.5 * W[i] * (own - square)) - 4.0 * Uw * square * apart * apart * w;
         }
         int64_t at = j * B->kernel->dims + leaf->dim[k];
-        theta[leaf->first + (leaf->lengthscales > 1 ? k : 0)] += 4.0 * spread;
+        theta[leaf->first + leaf->scale[k]] += 4.0 * spread;
         if (t->bar->X != NULL) {
             t->bar->X[at] += both * 4.0 * shift;
         }

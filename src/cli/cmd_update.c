@@ -21,8 +21,10 @@ static const cli_option row_options[] = {
      1e6},
     {"skip", 0, cli_parse_int64, CLI_AT(feed.skip), "ROWS", "leave out the first rows: they were learned before", 0,
      1e15},
-    {"unseen", 0, cli_parse_choice, CLI_AT(update.unseen_zero), "error|zero",
-     "a category that training never saw is an error, or none of the known ones (default: error)", 0, 0},
+    {"unseen", 0, cli_parse_choice, CLI_AT(update.unseen_zero), "other|zero|error",
+     "a category that training never saw is taken as other, or as none (where the model has no others), or is an error "
+     "(default: other, or an error where the model has no others)",
+     0, 0},
     {"drop-missing", 0, NULL, CLI_AT(update.drop_missing), NULL,
      "leave out rows with missing values (default: refuse them)", 0, 0},
     {0},

@@ -73,8 +73,11 @@ static void print_columns(const json_t *columns)
         char text[256];
         const json_t *input = json_array_get(inputs, i);
         size_t levels = json_array_size(json_object_get(input, "levels"));
-        int length =
-            snprintf(text, sizeof text, levels > 0 ? "%.200s (%zu levels)" : "%.200s", text_of(input, "name"), levels);
+        const char *since = json_string_value(json_object_get(input, "since"));
+        int length = levels > 0 ? snprintf(text, sizeof text, "%.200s (%zu levels)", text_of(input, "name"), levels)
+                     : since != NULL
+                         ? snprintf(text, sizeof text, "%.200s (days since %s)", text_of(input, "name"), since)
+                         : snprintf(text, sizeof text, "%.200s", text_of(input, "name"));
         if (i > 0 && column + 2 + length > WIDTH) {
             printf(",\n%-14s", "");
             column = 14;

@@ -60,6 +60,8 @@ static int list_columns(cli_slice *slice)
         slice->column[i] = (slice_column){
             .name = json_string_value(json_object_get(input, "name")),
             .levels = levels,
+            .dates = json_string_value(json_object_get(input, "dates")),
+            .origin = json_number_value(json_object_get(input, "from")),
             .value = levels != NULL ? 0.0 : json_number_value(json_object_get(input, "center")),
         };
     }
@@ -106,16 +108,29 @@ static int find_column(const cli_slice *slice, const char *option, const char *n
     return -1;
 }
 
-static bool set_value(slice_column *column, const char *text)
+double slice_value(const slice_column *column, const char *text)
 {
     char *end;
-    column->value = column->levels != NULL ? slice_level(column->levels, text) : strtod(text, &end);
-    if (column->levels != NULL && column->value < 0) {
-        cli_misuse("--at: '%s' is no level of '%s' that the model knows", text, column->name);
-        return false;
+    double value;
+    if (column->levels != NULL) {
+        int level = slice_level(column->levels, text);
+        return level >= 0 ? (double)level : (double)NAN;
     }
-    if (column->levels == NULL && (end == text || *end != '\0' || !isfinite(column->value))) {
-        cli_misuse("--at: '%s' is not a number, as '%s' must be", text, column->name);
+    if (column->dates != NULL) {
+        return thiele_date_read(text, column->dates, &value) ? value - column->origin : (double)NAN;
+    }
+    value = strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(value) ? value : (double)NAN;
+}
+
+static bool set_value(slice_column *column, const char *text)
+{
+    column->value = slice_value(column, text);
+    if (isnan(column->value)) {
+        cli_misuse(column->levels != NULL  ? "--at: '%s' is no level of '%s' that the model knows"
+                   : column->dates != NULL ? "--at: '%s' is not a date, as '%s' must be"
+                                           : "--at: '%s' is not a number, as '%s' must be",
+                   text, column->name);
         return false;
     }
     column->chosen = true;
@@ -161,12 +176,15 @@ static int choose_range(cli_slice *slice)
     slice->from = center - REACH * scale;
     slice->to = center + REACH * scale;
     if (range != NULL) {
-        char *end, *last = NULL;
-        slice->from = strtod(range, &end);
-        slice->to = *end == ',' ? strtod(end + 1, &last) : NAN;
-        if (last == NULL || *last != '\0' || !isfinite(slice->from) || !(slice->from < slice->to) ||
-            !isfinite(slice->to)) {
-            return cli_misuse("--range: '%s' is not two rising numbers such as 0,10", range);
+        char first[64];
+        size_t length = strcspn(range, ",");
+        snprintf(first, sizeof first, "%.*s", (int)length, range);
+        slice->from = slice_value(&slice->column[slice->over], first);
+        slice->to = slice_value(&slice->column[slice->over], range + length + (range[length] == ','));
+        if (slice->column[slice->over].levels == NULL && (length >= sizeof first || !(slice->from < slice->to))) {
+            return cli_misuse("--range: '%s' is not two rising %s", range,
+                              slice->column[slice->over].dates != NULL ? "dates such as 2024-01-31,2024-12-31"
+                                                                       : "numbers such as 0,10");
         }
         if (slice->column[slice->over].levels != NULL) {
             return cli_misuse("--range is of numbers, and '%s' has levels", slice->column[slice->over].name);
@@ -234,10 +252,18 @@ void slice_close(cli_slice *slice)
     *slice = (cli_slice){0};
 }
 
+/* A mean of dates is some time of some day, of which the day is enough. */
+static double shown_day(const slice_column *column)
+{
+    double value = column->value + column->origin;
+    return strcmp(column->dates, "time") == 0 || column->chosen ? value : floor(value);
+}
+
 void slice_setting(const cli_slice *slice, char *text, size_t capacity)
 {
     size_t length = 0;
     const char *between = "";
+    char date[64];
     *text = '\0';
     for (int i = 0; i < slice->columns && length < capacity; i++) {
         const slice_column *column = &slice->column[i];
@@ -247,6 +273,8 @@ void slice_setting(const cli_slice *slice, char *text, size_t capacity)
         if (column->levels != NULL) {
             length += (size_t)snprintf(text + length, capacity - length, "%s%.60s = %.60s", between, column->name,
                                        json_string_value(json_array_get(column->levels, (size_t)column->value)));
+        } else if (column->dates != NULL && thiele_date_write(shown_day(column), column->dates, date, sizeof date)) {
+            length += (size_t)snprintf(text + length, capacity - length, "%s%.60s = %s", between, column->name, date);
         } else {
             length += (size_t)snprintf(text + length, capacity - length, "%s%.60s = %.4g", between, column->name,
                                        column->value);

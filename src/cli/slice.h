@@ -15,7 +15,9 @@ enum { SLICE_POINTS = 121, SLICE_LEVELS = 24, SLICE_ROWS = 2000, SLICE_BINS = 48
 typedef struct slice_column {
     const char *name;
     const json_t *levels; /* of a categorical one; NULL: numbers */
-    double value;         /* where the slice is; of levels the index */
+    const char *dates;    /* form of the dates of one that is written as such; NULL: numbers */
+    double origin;        /* of dates: what day 0 is */
+    double value;         /* where the slice is; of levels the index, of dates the day */
     bool chosen;          /* by --at */
 } slice_column;
 
@@ -54,6 +56,8 @@ int slice_open(cli_slice *slice, cli_settings *settings, const thiele_model *mod
 void slice_close(cli_slice *slice);
 /* Index of a level or class by its text, -1 when there is none. */
 int slice_level(const json_t *levels, const char *text);
+/* The number of a cell, the index of its level or the day of its date; NaN: it is none. */
+double slice_value(const slice_column *column, const char *text);
 /* "x2 = 0.1, site = north", cut at capacity. */
 void slice_setting(const cli_slice *slice, char *text, size_t capacity);
 

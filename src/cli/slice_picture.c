@@ -12,7 +12,7 @@ enum { WIDTH = 720, MAIN_HEIGHT = 320, STRIP_HEIGHT = 34, LANE_HEIGHT = 13, EDGE
 typedef struct slice_picture {
     const cli_slice *slice;
     const char *data; /* the table's name; NULL: none was given */
-    char title[TEXT_MAX], note[2 * TEXT_MAX], y_label[TEXT_MAX], count[64], all[64];
+    char title[TEXT_MAX], note[2 * TEXT_MAX], x_label[TEXT_MAX], y_label[TEXT_MAX], count[64], all[64];
     draw_entry entry[DRAW_COLOURS + 4];
     int entries;
     const char *level[SLICE_LEVELS];
@@ -204,7 +204,13 @@ static void choose_x(slice_picture *p)
 {
     const cli_slice *slice = p->slice;
     const slice_column *over = &slice->column[slice->over];
-    draw_axis x = {.label = over->name, .from = slice->from, .to = slice->to};
+    char since[64];
+    if (over->dates != NULL && thiele_date_write(over->origin, over->dates, since, sizeof since)) {
+        snprintf(p->x_label, sizeof p->x_label, "%.120s (days since %s)", over->name, since);
+    } else {
+        snprintf(p->x_label, sizeof p->x_label, "%.120s", over->name);
+    }
+    draw_axis x = {.label = p->x_label, .from = slice->from, .to = slice->to};
     if (over->levels != NULL) {
         x.from = -0.5;
         x.to = slice->law.n - 0.5;

@@ -26,8 +26,10 @@ static void put_field(FILE *stream, const char *text)
 
 static void put_value(FILE *stream, const slice_column *column, double value)
 {
-    char number[CLI_NUMBER_MAX];
-    if (column->levels != NULL) {
+    char number[CLI_NUMBER_MAX], date[64];
+    if (column->dates != NULL && thiele_date_write(value + column->origin, column->dates, date, sizeof date)) {
+        put_field(stream, date);
+    } else if (column->levels != NULL) {
         put_field(stream, json_string_value(json_array_get(column->levels, (size_t)value)));
     } else {
         fputs(cli_exact(value, number), stream);

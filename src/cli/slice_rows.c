@@ -12,18 +12,6 @@
 
 enum { TEXT_MAX = 512 };
 
-/* The number or the level that a cell holds. */
-static double read_value(const char *text, const json_t *levels)
-{
-    char *end;
-    if (levels != NULL) {
-        int level = slice_level(levels, text);
-        return level >= 0 ? (double)level : (double)NAN;
-    }
-    double value = strtod(text, &end);
-    return end != text && *end == '\0' && isfinite(value) ? value : NAN;
-}
-
 /* The labels of the target, NULL when it is a number. */
 static const json_t *labels_of(const cli_slice *slice)
 {
@@ -44,7 +32,7 @@ static int find(const thiele_table *table, const char *name)
 
 static thiele_status read_cells(cli_slice *slice)
 {
-    const json_t *labels = labels_of(slice);
+    const slice_column labels = {.levels = labels_of(slice)};
     for (int c = 0; c <= slice->columns; c++) {
         bool target = c == slice->columns;
         int column = find(slice->sample, target ? slice->target : slice->column[c].name);
@@ -57,9 +45,9 @@ static thiele_status read_cells(cli_slice *slice)
                 return status;
             }
             if (target) {
-                slice->y[i] = read_value(text, labels);
+                slice->y[i] = slice_value(&labels, text);
             } else {
-                slice->cell[i * slice->columns + c] = read_value(text, slice->column[c].levels);
+                slice->cell[i * slice->columns + c] = slice_value(&slice->column[c], text);
             }
         }
     }

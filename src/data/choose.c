@@ -154,6 +154,8 @@ thiele_status thi_choose_columns(thi_choice *choice, const thi_column_options *o
     THI_TRY(thi_alloc(c->ctx, &c->ignored, columns, sizeof *c->ignored));
     THI_TRY(thi_alloc(c->ctx, &c->categorical, columns, sizeof *c->categorical));
     THI_TRY(thi_alloc(c->ctx, &c->role, columns, sizeof *c->role));
+    THI_TRY(thi_alloc(c->ctx, &c->dates, columns, sizeof *c->dates));
+    c->listed = options->inputs != NULL;
     THI_TRY(choose_targets(c, options->target));
     if (options->exposure != NULL) {
         THI_TRY(choose_exposure(c, options->exposure));
@@ -175,6 +177,7 @@ void thi_choice_free(thi_choice *choice)
     thi_free(choice->ignored);
     thi_free(choice->categorical);
     thi_free(choice->role);
+    thi_free(choice->dates);
 }
 
 thiele_status thi_choice_name(const thi_choice *choice, int column, char **out)

@@ -118,6 +118,7 @@ const thi_table_ops thi_csv_ops = {
     .cell = csv_cell,
     .origin = csv_origin,
     .line = csv_line,
+    .written = true,
     .destroy = csv_destroy,
 };
 

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "base/base.h"
+#include "data/dates.h"
 #include <thiele/table.h>
 
 /* Rows read at a time, at most, by everything that passes over a table. */
@@ -37,6 +38,7 @@ typedef struct thi_table_ops {
     int64_t (*origin)(const thiele_table *table, int64_t row);
     /* Optional (default: there are none). The line of the text that a row begins in, from 1. */
     int64_t (*line)(const thiele_table *table, int64_t row);
+    bool written; /* every cell is a text as it stood in a file */
     /* Required. Frees all but what thi_table_clear frees, which it calls where the names are the table's own. */
     void (*destroy)(thiele_table *table);
 } thi_table_ops;
@@ -77,6 +79,8 @@ thiele_status thi_table_parse_csv(thiele_table **out, thiele_context *ctx, const
 void thi_table_census(const thiele_table *table, int column, int64_t *text, int64_t *missing);
 thiele_status thi_table_cell(const thiele_table *table, thiele_context *ctx, int64_t row, int column, thi_text *buffer,
                              const char **text, size_t *length);
+/* Whether cells are texts as somebody wrote them, dates among them. */
+bool thi_table_is_written(const thiele_table *table);
 /* Whether more than half of what is there in a column is no number. */
 bool thi_table_is_text(const thiele_table *table, int column);
 /* The column of this very name, or -1. */
@@ -113,14 +117,25 @@ void thi_csv_add_field(thi_text *line, const char *text, size_t length);
 
 /* --- encoder.c: from columns to the matrix X -------------------------------------------------------------------- */
 
+/* How the dates of a column become numbers: days since `from`, which is days since 1970-01-01 (or midnight). */
+typedef struct thi_dates {
+    thi_date_form form; /* THI_NO_DATE: they are none */
+    double from;
+} thi_dates;
+
 /*
- * One input column. A categorical one with L levels becomes L indicator dimensions, a numeric one a single dimension.
+ * One input column. A categorical one with L levels becomes L indicator dimensions and, where it has others, one for
+ * all values that are none of its levels (rare in training, or never seen); a numeric one a single dimension.
  */
 typedef struct thi_input {
     char *name;
-    int levels;   /* 0: numeric */
-    char **level; /* sorted bytewise */
-    int first;    /* its first dimension in X */
+    int levels;      /* 0: numeric */
+    char **level;    /* sorted bytewise */
+    bool others;     /* values that are no level are a level of their own, behind these */
+    int rare;        /* how many values of training are such */
+    bool one_scale;  /* its dimensions share a length-scale where inputs have their own */
+    thi_dates dates; /* of a numeric one that is written as dates */
+    int first;       /* its first dimension in X */
 } thi_input;
 
 /*
@@ -162,7 +177,14 @@ typedef struct thi_column_options {
     const char *classes; /* of the target, in order */
     bool drop_missing, raw;
     bool partial; /* rows without the only target are left out: it is one of several */
+    /*
+     * Categories have one length-scale each, and a level for other values. Levels of fewer rows than `rare` are no
+     * levels; THI_RARE_AUTO: of fewer than five rows that are less than a hundredth of all.
+     */
+    bool one_scale;
+    int64_t rare;
 } thi_column_options;
+enum { THI_RARE_AUTO = -1 };
 
 /* What a likelihood asks of the target columns. A NULL rule stands for standardised numbers (gaussian). */
 typedef struct thi_target_rule {
@@ -185,13 +207,14 @@ typedef struct thi_label {
 } thi_label;
 
 /*
- * Chooses the columns, learns levels, means and standard deviations in one pass (levels and labels in another before
- * it), leaves out constant columns and, unless they were listed, texts that nothing can be learned from (leave_out.c),
- * each with a line to the log, and refuses what cannot be used: an unknown column, text in a column of numbers, missing
- * or infinite values, a text column with more than THI_LEVELS_MAX levels, fewer than two rows, a constant target where
- * the rule standardises, labels where the rule wants numbers, a value that the rule refuses, a third label of two, one
- * label only. A selection of rows knows the labels of the whole table, so that no fold of a cross-validation meets one
- * it never heard of; only where there are two by the rule and the selection has both, others elsewhere do not count.
+ * Chooses the columns, learns levels, means and standard deviations in one pass (levels, dates and labels in another
+ * before it), leaves out constant columns and, unless they were listed, texts that nothing can be learned from
+ * (leave_out.c), each with a line to the log, and refuses what cannot be used: an unknown column, text in a column of
+ * numbers, missing or infinite values, a text column with more than THI_LEVELS_MAX levels, fewer than two rows, a
+ * constant target where the rule standardises, labels where the rule wants numbers, a value that the rule refuses, a
+ * third label of two, one label only. A selection of rows knows the labels of the whole table, so that no fold of a
+ * cross-validation meets one it never heard of; only where there are two by the rule and the selection has both, others
+ * elsewhere do not count.
  */
 enum { THI_LEVELS_MAX = 100, THI_KEYS_MAX = 10000 };
 /* Numbers of blocks are so small in X that whatever looks at distances there, or at sums, does not notice them. */
@@ -201,6 +224,8 @@ enum { THI_LEVELS_MAX = 100, THI_KEYS_MAX = 10000 };
 thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const thiele_table *table,
                                 const thi_column_options *options, const thi_target_rule *rule);
 void thi_encoder_clear(thi_encoder *encoder);
+/* How many dimensions of X an input has. */
+int thi_input_width(const thi_input *input);
 /* "age", "site=north": the name of one dimension of X, appended to text. */
 void thi_encoder_dim_name(const thi_encoder *encoder, int dim, thi_text *text);
 /* As a JSON object and back. A read one is checked as untrusted data. */
@@ -223,7 +248,8 @@ thiele_status thi_count_classes(thiele_context *ctx, const thiele_table *table, 
 /* How a table is read. */
 typedef struct thi_reading {
     bool target;       /* with the target columns */
-    bool unseen_zero;  /* a level that training never saw: all zeros; else an error */
+    bool unseen_zero;  /* a level that training never saw, where there are no others: all zeros; else an error */
+    bool unseen_error; /* an error in any case */
     bool drop_missing; /* leave such rows out; else an error */
     /* Why a target that is a number (units of the data) cannot be, or NULL; may be NULL. */
     const char *(*refuses)(const void *user, double y);
@@ -239,13 +265,15 @@ typedef struct thi_reader {
     thi_reading how;
     int exposure;           /* the table's column of the exposure; -1: none, or not in this table */
     int key;                /* likewise of the partition */
-    int numerics;           /* how many inputs are numeric */
+    bool dates_as_text;     /* dates are read from texts; in a table of numbers alone they are days already */
+    int numerics;           /* how many inputs are read as numbers */
     int *numeric;           /* which ones */
     int targets;            /* how many targets are read as numbers */
     int width;              /* how many numbers are read of a row */
     int *source;            /* their columns: the numeric inputs', the targets', the exposure's */
     int64_t block;          /* rows that are read at a time: those of thi_table_block */
     double *scratch;        /* their numbers */
+    bool *told;             /* of each input: it had a value that training never saw, and a line said so */
     int label_column;       /* the table's column of labels that are read as texts; -1: none */
     int labels;             /* how many labels the target has */
     thi_label *label;       /* sorted by value, or by text where they are texts */
@@ -269,8 +297,9 @@ thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t f
                               double *y, double *offset, int64_t *row, int64_t *kept);
 void thi_reader_close(thi_reader *reader);
 /*
- * One row given as numbers, one per input column (level index for a categorical one) and, where there is a partition,
- * the level index of that (-1: none of them). Error: ARGUMENT (not finite, no such level).
+ * One row given as numbers, one per input column (level index for a categorical one; -1: another value, where it has
+ * others) and, where there is a partition, the level index of that (-1: none of them). Error: ARGUMENT (not finite, no
+ * such level).
  */
 static inline int thi_row_numbers(const thi_encoder *encoder)
 {

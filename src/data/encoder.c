@@ -5,6 +5,7 @@
  */
 #include "data/encoder.h"
 
+#include <math.h>
 #include <string.h>
 
 /* --- making ----------------------------------------------------------------------------------------------------- */
@@ -30,16 +31,22 @@ thiele_status thi_encoder_alloc_targets(thi_encoder *encoder, thiele_context *ct
     return status;
 }
 
+int thi_input_width(const thi_input *input)
+{
+    return input->levels > 0 ? input->levels + input->others : 1;
+}
+
+/* With room for one more dimension of each input: what the rows show of it (set_inputs) may take that. */
 thiele_status thi_encoder_place(thi_encoder *encoder, thiele_context *ctx)
 {
     encoder->dims = 0;
     for (int i = 0; i < encoder->inputs; i++) {
         encoder->input[i].first = encoder->dims;
-        encoder->dims += encoder->input[i].levels > 0 ? encoder->input[i].levels : 1;
+        encoder->dims += thi_input_width(&encoder->input[i]);
     }
     encoder->key.first = encoder->dims;
     encoder->dims += encoder->key.name != NULL;
-    const size_t D = (size_t)encoder->dims;
+    const size_t D = (size_t)encoder->dims + (size_t)encoder->inputs;
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &encoder->center, D, sizeof *encoder->center));
     THI_TRY(thi_alloc(ctx, &encoder->scale, D, sizeof *encoder->scale));
@@ -94,7 +101,8 @@ void thi_encoder_dim_name(const thi_encoder *encoder, int dim, thi_text *text)
     const thi_input *input = &encoder->input[i];
     thi_text_add(text, "%s", input->name);
     if (input->levels > 0) {
-        thi_text_add(text, "=%s", input->level[dim - input->first]);
+        const int l = dim - input->first;
+        thi_text_add(text, "=%s", l < input->levels ? input->level[l] : "(other)");
     }
 }
 
@@ -107,10 +115,8 @@ static thiele_status learn_inputs(thi_encoder *encoder, const thi_choice *c)
     for (int i = 0; i < c->inputs; i++) {
         const int column = c->input[i];
         THI_TRY(thi_choice_name(c, column, &encoder->input[i].name));
-        const bool text = thi_table_is_text(c->table, column);
-        if (text && !c->categorical[column]) {
-            THI_TRY(thi_check_commas(c->ctx, c->table, column));
-        }
+        encoder->input[i].dates = c->dates[column];
+        const bool text = thi_table_is_text(c->table, column) && c->dates[column].form == THI_NO_DATE;
         if (text || c->categorical[column]) {
             THI_TRY(thi_learn_levels(&encoder->input[i], c->ctx, c->table, column, THI_LEVELS_MAX));
         }
@@ -125,11 +131,6 @@ out:
 }
 
 /* --- constant columns -------------------------------------------------------------------------------------------- */
-
-static int width_of(const thi_input *input)
-{
-    return input->levels > 0 ? input->levels : 1;
-}
 
 /* Whether every row has the same in the input whose first dimension in the spread is `from`. */
 static bool is_constant(const thi_column_spread *spread, int from, const thi_input *input)
@@ -155,7 +156,7 @@ static thiele_status check_constant(thi_encoder *encoder, thiele_context *ctx, c
         if (is_constant(spread, from, &encoder->input[i])) {
             name[count++] = encoder->input[i].name;
         }
-        from += width_of(&encoder->input[i]);
+        from += thi_input_width(&encoder->input[i]);
     }
     if (count == encoder->inputs) {
         THI_TRY(thi_fail(ctx, THIELE_ERROR_DATA, "every input column is the same in every row: nothing is left"));
@@ -189,17 +190,54 @@ static thiele_status set_numeric(thi_encoder *encoder, thiele_context *ctx, cons
     return status;
 }
 
-/* Levels that stand only in rows left out are none. */
-static void set_levels(const thi_column_spread *spread, int from, thi_input *input)
+/* How many rows have a level. */
+static int64_t rows_of(const thi_column_spread *spread, int dim)
+{
+    return llround(spread->mean[dim] * (double)spread->count[dim]);
+}
+
+/* Fewer rows than this make a level rare. */
+static int64_t rare_below(const thi_column_options *options, int64_t rows)
+{
+    enum { FEW = 5, SHARE = 100 };
+    return options->rare != THI_RARE_AUTO ? options->rare : rows / SHARE < FEW ? (rows + SHARE - 1) / SHARE : FEW;
+}
+
+static void say_others(thiele_context *ctx, const thi_input *input, int rare, int64_t below)
+{
+    thi_log(ctx, THIELE_LOG_WARNING,
+            "'%s': %d value%s of fewer than %lld rows %s taken together as one, 'other', and so are values that come "
+            "later and are none of the %d that remain (`rare_levels` 0 keeps all)",
+            input->name, rare, rare == 1 ? "" : "s", (long long)below, rare == 1 ? "is" : "are", input->levels);
+}
+
+/* Levels that stand only in rows left out are none; rare ones go together unless all are. */
+static void set_levels(thiele_context *ctx, const thi_column_spread *spread, int from, thi_input *input,
+                       const thi_column_options *options)
 {
     const int levels = input->levels;
+    const int64_t below = rare_below(options, spread->count[from]);
+    int64_t most = 0;
+    int rare = 0;
+    for (int l = 0; l < levels; l++) {
+        most = rows_of(spread, from + l) > most ? rows_of(spread, from + l) : most;
+    }
     input->levels = 0;
     for (int l = 0; l < levels; l++) {
-        if (spread->high[from + l] > 0) {
+        const int64_t rows = rows_of(spread, from + l);
+        const bool own = rows > 0 && (rows >= below || most < below);
+        rare += rows > 0 && !own;
+        if (own) {
             input->level[input->levels++] = input->level[l];
         } else {
             thi_free(input->level[l]);
         }
+    }
+    input->one_scale = options->one_scale;
+    input->others = rare > 0 || options->one_scale;
+    input->rare = rare;
+    if (rare > 0) {
+        say_others(ctx, input, rare, below);
     }
 }
 
@@ -224,7 +262,7 @@ static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const
     encoder->dims = 0;
     for (int i = 0; i < encoder->inputs && status == THIELE_OK; i++) {
         thi_input *input = &encoder->input[i];
-        int width = width_of(input);
+        int width = thi_input_width(input);
         if (!partial && is_constant(spread, from, input)) {
             drop_input(encoder, input);
             from += width;
@@ -232,12 +270,12 @@ static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const
         }
         input->first = encoder->dims;
         if (input->levels > 0) {
-            set_levels(spread, from, input);
+            set_levels(ctx, spread, from, input, options);
         } else {
             status = set_numeric(encoder, ctx, spread, from, input, options->raw);
         }
         from += width;
-        encoder->dims += width_of(input);
+        encoder->dims += thi_input_width(input);
         if (kept < i) {
             encoder->input[kept] = *input;
             *input = (thi_input){0};
@@ -290,9 +328,7 @@ thiele_status thi_encoder_learn(thi_encoder *encoder, thiele_context *ctx, const
     *encoder = (thi_encoder){0};
     THI_TRY(thi_choose_columns(&c, options));
     THI_TRY(thi_learn_targets(encoder, &c, options, rule));
-    if (options->inputs == NULL) {
-        THI_TRY(thi_leave_out_texts(&c));
-    }
+    THI_TRY(thi_judge_texts(&c));
     THI_TRY(learn_inputs(encoder, &c));
     THI_TRY(learn_scales(encoder, &c, options, rule));
     const char *missing = thi_table_missing(table);

@@ -19,8 +19,10 @@ typedef struct thi_choice {
     int *target, targets; /* columns, as listed */
     int exposure, key;    /* -1: none */
     int *input, inputs;
+    bool listed;                 /* the inputs are the user's */
     bool *ignored, *categorical; /* of each column */
     unsigned char *role;         /* of each column */
+    thi_dates *dates;            /* of each column: how its dates are read */
 } thi_choice;
 /* Errors: ARGUMENT, COLUMN, DATA (no inputs left). To be freed in any case. */
 thiele_status thi_choose_columns(thi_choice *choice, const thi_column_options *options);
@@ -28,10 +30,13 @@ void thi_choice_free(thi_choice *choice);
 /* A copy of a column's name. Error: DATA when it is not UTF-8. */
 thiele_status thi_choice_name(const thi_choice *choice, int column, char **out);
 
-/* --- leave_out.c: text columns that nothing can be learned from --------------------------------------------------- */
+/* --- leave_out.c: what text columns are --------------------------------------------------------------------------- */
 
-/* Drops them from the inputs, with a line to the log. Error: DATA when none is left. */
-thiele_status thi_leave_out_texts(thi_choice *choice);
+/*
+ * Finds dates among the inputs, and drops texts that nothing can be learned from unless inputs are listed; with a line
+ * to the log each. Error: DATA when none is left.
+ */
+thiele_status thi_judge_texts(thi_choice *choice);
 
 /* --- levels.c: the distinct texts of a column -------------------------------------------------------------------- */
 

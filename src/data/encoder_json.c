@@ -1,6 +1,9 @@
 /*
  * The encoder as JSON, in the header of a model file:
- *   {"inputs": [{"name": "age", "center": 41.5, "scale": 9.2}, {"name": "site", "levels": ["north", "south"]}],
+ *   {"inputs": [{"name": "age", "center": 41.5, "scale": 9.2}, {"name": "site", "levels": ["north", "south"], "others":
+ * true, "one_scale": true},
+ *               {"name": "day", "center": 180, "scale": 100, "dates": "year-month-day", "from": 19723,
+ *                "since": "2024-01-01"}],
  *    "targets": [{"name": "grade", "center": 0, "scale": 1, "mean": ..., "variance": ..., "labels": ["1", "2"],
  *                 "numeric": true}],
  *    "signs": false, "partial": false, "exposure": "hours", "dropped": ["unit"],
@@ -27,14 +30,38 @@ static json_t *texts_to_json(char *const *text, int count)
     return texts;
 }
 
+/* "since" is for people: "from" has all digits. */
+static json_t *add_dates(json_t *json, const thi_dates *dates)
+{
+    char since[THI_DATE_MAX];
+    thi_date_write(dates->from, dates->form, since);
+    if (json_object_set_new(json, "dates", json_string(thi_date_form_names[dates->form])) != 0 ||
+        json_object_set_new(json, "from", json_real(dates->from)) != 0 ||
+        json_object_set_new(json, "since", json_string(since)) != 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
 static json_t *input_to_json(const thi_encoder *encoder, const thi_input *input)
 {
     if (input->levels == 0) {
-        return json_pack("{s:s, s:f, s:f}", "name", input->name, "center", encoder->center[input->first], "scale",
-                         encoder->scale[input->first]);
+        json_t *json = json_pack("{s:s, s:f, s:f}", "name", input->name, "center", encoder->center[input->first],
+                                 "scale", encoder->scale[input->first]);
+        return json != NULL && input->dates.form != THI_NO_DATE ? add_dates(json, &input->dates) : json;
     }
     json_t *levels = texts_to_json(input->level, input->levels);
-    return levels != NULL ? json_pack("{s:s, s:o}", "name", input->name, "levels", levels) : NULL;
+    json_t *json = levels != NULL ? json_pack("{s:s, s:o}", "name", input->name, "levels", levels) : NULL;
+    int failed = json == NULL;
+    failed = failed || (input->others && json_object_set_new(json, "others", json_true()) != 0);
+    failed = failed || (input->rare > 0 && json_object_set_new(json, "rare", json_integer(input->rare)) != 0);
+    failed = failed || (input->one_scale && json_object_set_new(json, "one_scale", json_true()) != 0);
+    if (failed) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
 }
 
 static json_t *target_to_json(const thi_target *target)
@@ -137,6 +164,42 @@ static thiele_status get_levels(thi_input *input, thiele_context *ctx, const jso
     return status;
 }
 
+static thiele_status get_dates(thi_input *input, thiele_context *ctx, const json_t *json)
+{
+    static const double furthest = 1e7; /* days: the years of four digits are nearer */
+    const char *name = json_string_value(json_object_get(json, "dates"));
+    if (input->levels > 0) {
+        return bad(ctx, "a column has levels and dates");
+    }
+    input->dates.form = name != NULL ? thi_date_form_named(name) : THI_NO_DATE;
+    thiele_status status = get_number(ctx, json, "from", ANY, &input->dates.from);
+    if (status == THIELE_OK && (input->dates.form == THI_NO_DATE || fabs(input->dates.from) > furthest)) {
+        status = bad(ctx, "the dates of a column make no sense");
+    }
+    return status;
+}
+
+/* What came to the levels of a column later: files from before then lack it. */
+static thiele_status get_level_flags(thi_input *input, thiele_context *ctx, const json_t *json)
+{
+    const json_t *others = json_object_get(json, "others"), *one_scale = json_object_get(json, "one_scale");
+    const json_t *rare = json_object_get(json, "rare");
+    if ((others != NULL || one_scale != NULL || rare != NULL) && input->levels == 0) {
+        return bad(ctx, "a column without levels has others");
+    }
+    if ((others != NULL && !json_is_boolean(others)) || (one_scale != NULL && !json_is_boolean(one_scale))) {
+        return bad(ctx, "a yes or no is something else");
+    }
+    if (rare != NULL && (!json_is_true(others) || !(json_integer_value(rare) >= 1) ||
+                         json_integer_value(rare) > THI_LEVELS_MAX - input->levels)) {
+        return bad(ctx, "a column has rare values that make no sense");
+    }
+    input->others = json_is_true(others);
+    input->rare = (int)json_integer_value(rare);
+    input->one_scale = json_is_true(one_scale);
+    return THIELE_OK;
+}
+
 /* key: the partition, or NULL. */
 static thiele_status get_inputs(thi_encoder *encoder, thiele_context *ctx, const json_t *inputs, const json_t *key)
 {
@@ -152,6 +215,10 @@ static thiele_status get_inputs(thi_encoder *encoder, thiele_context *ctx, const
         THI_TRY(get_text(ctx, json_object_get(json, "name"), &encoder->input[i].name));
         if (levels != NULL) {
             THI_TRY(get_levels(&encoder->input[i], ctx, levels, THI_LEVELS_MAX));
+        }
+        THI_TRY(get_level_flags(&encoder->input[i], ctx, json));
+        if (json_object_get(json, "dates") != NULL) {
+            THI_TRY(get_dates(&encoder->input[i], ctx, json));
         }
     }
     if (key != NULL) {

@@ -1,9 +1,11 @@
 /*
- * Text columns that nothing can be learned from as they stand, found in one pass over each: dates, which are numbers
- * in disguise, and texts with a value of its own for nearly every row (names, identifiers). They are left out of the
- * inputs, with a sentence, unless the user listed them. And a target of texts that can be classes.
+ * What text columns are, found in one pass over each: dates, which are numbers in disguise (data/dates.h); texts with a
+ * value of its own for nearly every row (names, identifiers), and dates that could mean several days, which are left
+ * out of the inputs, with a sentence, unless the user listed them; categories. And a target of texts that can be
+ * classes.
  */
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #include "data/encoder.h"
@@ -81,32 +83,72 @@ typedef enum verdict { KEPT, DATES, OWN_VALUES, VERDICTS } verdict;
 typedef struct census {
     thi_input levels; /* the distinct texts so far */
     int64_t present, dates;
-    bool many; /* there are more than an input can have */
+    int64_t read[THI_DATE_FORMS]; /* how many are dates of each form, */
+    double from[THI_DATE_FORMS];  /* and the first of them */
+    bool many;                    /* there are more than an input can have */
 } census;
+
+static void count_dates(census *c, const char *text, size_t length)
+{
+    double days;
+    bool any = is_date(text, length);
+    for (int form = THI_YEAR_FIRST; form < THI_DATE_FORMS; form++) {
+        if (thi_date_read(text, length, (thi_date_form)form, &days)) {
+            c->from[form] = c->read[form]++ == 0 ? days : c->from[form];
+            any = true;
+        }
+    }
+    c->dates += any;
+}
 
 static thiele_status count_cell(census *c, thiele_context *ctx, const char *text, size_t length)
 {
     bool found;
     int place = thi_level_place(c->levels.level, c->levels.levels, text, length, &found);
     c->present++;
-    c->dates += is_date(text, length);
+    count_dates(c, text, length);
     c->many = c->many || (!found && c->levels.levels == THI_LEVELS_MAX);
     return found || c->many ? THIELE_OK : thi_level_insert(&c->levels, ctx, place, text, length);
 }
 
-/* Nearly every row has its own: more than half of them, and more than a few. */
+/* Nearly every row has its own: more than half of them, and more than a few; or all of them, however few rows. */
 static verdict judge(const census *c)
 {
-    enum { FEW = 10 };
+    enum { FEW = 10, LEAST = 6 };
+    const int64_t distinct = c->levels.levels;
     if (2 * c->dates > c->present) {
         return DATES;
     }
-    bool own = c->levels.levels > FEW && 2 * (int64_t)c->levels.levels > c->present;
+    bool own = (distinct > FEW && 2 * distinct > c->present) || (distinct >= LEAST && distinct == c->present);
     return c->many || own ? OWN_VALUES : KEPT;
 }
 
-/* Of a selection the whole table is looked at, as in thi_table_census. *levels: how many texts there are. */
-static thiele_status judge_column(thiele_context *ctx, const thiele_table *table, int column, verdict *out, int *levels)
+/*
+ * The form that most of the dates have. None where they are few, years have two digits, or nothing tells days from
+ * months. A day that is there counts from its beginning, times of day from midnight.
+ */
+static thi_dates choose_form(const census *c)
+{
+    thi_date_form best = THI_YEAR_FIRST;
+    for (int form = THI_DAY_FIRST; form < THI_DATE_FORMS; form++) {
+        best = c->read[form] > c->read[best] ? (thi_date_form)form : best;
+    }
+    bool either = best == THI_DAY_FIRST && c->read[THI_MONTH_FIRST] == c->read[THI_DAY_FIRST];
+    if (2 * c->read[best] <= c->present || either) {
+        return (thi_dates){THI_NO_DATE, 0.0};
+    }
+    return (thi_dates){best, best == THI_TIME_OF_DAY ? 0.0 : floor(c->from[best])};
+}
+
+/* What a column of texts turned out to be. */
+typedef struct finding {
+    verdict is;
+    int levels;      /* distinct texts, at most THI_LEVELS_MAX */
+    thi_dates dates; /* of DATES: how to read them, where that is sure */
+} finding;
+
+/* Of a selection the whole table is looked at, as in thi_table_census. */
+static thiele_status judge_column(thiele_context *ctx, const thiele_table *table, int column, finding *out)
 {
     census c = {0};
     thi_text buffer;
@@ -125,8 +167,10 @@ static thiele_status judge_column(thiele_context *ctx, const thiele_table *table
             status = count_cell(&c, ctx, text, length);
         }
     }
-    *out = judge(&c);
-    *levels = c.levels.levels;
+    *out = (finding){.is = judge(&c), .levels = c.levels.levels};
+    if (out->is == DATES) {
+        out->dates = choose_form(&c);
+    }
     thi_levels_free(c.levels.level, c.levels.levels);
     thi_text_clear(&buffer);
     return status;
@@ -140,8 +184,9 @@ static thiele_status say_left_out(thiele_context *ctx, verdict why, char *const 
     thiele_status status = list.status;
     if (status == THIELE_OK && why == DATES) {
         thi_log(ctx, THIELE_LOG_WARNING,
-                "%s %s dates and %s left out: turn them into numbers to learn from them (or list the column with "
-                "`categorical` to take each for a category)",
+                "%s %s dates that can be read in several ways (days and months in either order, years of two digits) "
+                "and %s left out: write them as 2024-01-31 to learn from them (or list the column with `categorical` "
+                "to take each for a category)",
                 list.data, count == 1 ? "holds" : "hold", count == 1 ? "was" : "were");
     } else if (status == THIELE_OK) {
         thi_log(ctx, THIELE_LOG_WARNING,
@@ -153,9 +198,48 @@ static thiele_status say_left_out(thiele_context *ctx, verdict why, char *const 
     return status;
 }
 
-thiele_status thi_leave_out_texts(thi_choice *choice)
+/* A column of dates is a number from here on. */
+static void take_dates(const thi_choice *choice, int column, thi_dates dates)
 {
-    const thiele_table *table = choice->table;
+    const char *name = choice->table->name[column];
+    char from[THI_DATE_MAX];
+    thi_date_write(dates.from, dates.form, from);
+    choice->dates[column] = dates;
+    if (dates.form == THI_TIME_OF_DAY) {
+        thi_log(choice->ctx, THIELE_LOG_WARNING,
+                "'%s' holds times of day and is taken as a number: days since midnight, so that 0.5 is noon (a daily "
+                "part: `kernel` 'matern52(ard) + periodic(dims=\"%s\", p=1)')",
+                name, name);
+    } else {
+        thi_log(choice->ctx, THIELE_LOG_WARNING,
+                "'%s' holds dates and is taken as a number: days since %s (a yearly part: `kernel` 'matern52(ard) + "
+                "periodic(dims=\"%s\", p=365.25)'; `categorical` makes each date a category)",
+                name, from, name);
+    }
+}
+
+/* Whether an input stays, of text or as dates; counts and names those that do not. */
+static thiele_status judge_input(thi_choice *choice, int column, char **name[VERDICTS], int count[VERDICTS],
+                                 bool *stays)
+{
+    finding found = {KEPT, 0, {THI_NO_DATE, 0.0}};
+    thiele_status status = THIELE_OK;
+    if (thi_table_is_text(choice->table, column) && !choice->categorical[column]) {
+        THI_TRY(thi_check_commas(choice->ctx, choice->table, column));
+        THI_TRY(judge_column(choice->ctx, choice->table, column, &found));
+    }
+    *stays = choice->listed || found.is == KEPT || found.dates.form != THI_NO_DATE;
+    if (found.dates.form != THI_NO_DATE) {
+        take_dates(choice, column, found.dates);
+    } else if (!*stays) {
+        name[found.is][count[found.is]++] = choice->table->name[column];
+    }
+out:
+    return status;
+}
+
+thiele_status thi_judge_texts(thi_choice *choice)
+{
     thiele_context *ctx = choice->ctx;
     char **name[VERDICTS] = {NULL};
     int count[VERDICTS] = {0};
@@ -165,18 +249,10 @@ thiele_status thi_leave_out_texts(thi_choice *choice)
         THI_TRY(thi_alloc(ctx, &name[v], (size_t)choice->inputs, sizeof **name));
     }
     for (int i = 0; i < choice->inputs; i++) {
-        const int column = choice->input[i];
-        verdict why = KEPT;
-        int levels;
-        if (thi_table_is_text(table, column) && !choice->categorical[column]) {
-            THI_TRY(thi_check_commas(ctx, table, column));
-            THI_TRY(judge_column(ctx, table, column, &why, &levels));
-        }
-        if (why == KEPT) {
-            choice->input[kept++] = column;
-        } else {
-            name[why][count[why]++] = table->name[column];
-        }
+        bool stays = false;
+        THI_TRY(judge_input(choice, choice->input[i], name, count, &stays));
+        choice->input[kept] = choice->input[i];
+        kept += stays;
     }
     choice->inputs = kept;
     for (int v = DATES; v < VERDICTS; v++) {
@@ -185,8 +261,9 @@ thiele_status thi_leave_out_texts(thi_choice *choice)
         }
     }
     if (kept == 0) {
-        status = thi_fail(ctx, THIELE_ERROR_DATA, "no input columns are left in %s: the others are %s",
-                          thi_table_source(table), count[DATES] > 0 ? "dates or names" : "names, one for each row");
+        status =
+            thi_fail(ctx, THIELE_ERROR_DATA, "no input columns are left in %s: the others are %s",
+                     thi_table_source(choice->table), count[DATES] > 0 ? "dates or names" : "names, one for each row");
     }
 out:
     for (int v = DATES; v < VERDICTS; v++) {
@@ -197,14 +274,13 @@ out:
 
 thiele_status thi_count_classes(thiele_context *ctx, const thiele_table *table, int column, int *classes)
 {
-    verdict why = DATES;
-    int levels = 0;
+    finding found = {.is = DATES};
     thiele_status status = THIELE_OK;
     if (thi_table_is_text(table, column)) {
         THI_TRY(thi_check_commas(ctx, table, column));
-        THI_TRY(judge_column(ctx, table, column, &why, &levels));
+        THI_TRY(judge_column(ctx, table, column, &found));
     }
-    *classes = why == KEPT && levels > 1 && levels <= THI_CLASSES_MOST ? levels : 0;
+    *classes = found.is == KEPT && found.levels > 1 && found.levels <= THI_CLASSES_MOST ? found.levels : 0;
 out:
     return status;
 }

@@ -87,10 +87,58 @@ static thiele_status encode_level(const thi_reader *reader, thiele_context *ctx,
     }
     bool found;
     int level = thi_level_place(input->level, input->levels, text, length, &found);
-    if (found) {
-        x[input->first + level] = 1;
+    const bool silent = reader->how.unseen_error || reader->how.unseen_zero || reader->told[i];
+    if (!found && input->others && input->rare == 0 && !silent) {
+        reader->told[i] = true;
+        thi_log(
+            ctx, THIELE_LOG_WARNING,
+            "column '%s' has values that training never saw: they are taken as 'other', of which the model has learned "
+            "nothing (`unseen` error refuses them)",
+            input->name);
     }
-    return found || reader->how.unseen_zero ? THIELE_OK : unseen_level(reader, ctx, row, i, text, length);
+    const bool other = !found && input->others && !reader->how.unseen_error;
+    if (found || other) {
+        x[input->first + (found ? level : input->levels)] = 1;
+    }
+    const bool zero = reader->how.unseen_zero && !reader->how.unseen_error;
+    return found || other || zero ? THIELE_OK : unseen_level(reader, ctx, row, i, text, length);
+}
+
+static thiele_status bad_date(const thi_reader *reader, thiele_context *ctx, int64_t row, int i, const char *text,
+                              size_t length)
+{
+    static const char *const like[THI_DATE_FORMS] = {"", "2024-01-31", "31/01/2024 or 2024-01-31",
+                                                     "01/31/2024 or 2024-01-31", "13:05 or 13:05:59"};
+    const thi_input *input = &reader->encoder->input[i];
+    char shown[THI_SHOWN_MAX];
+    thi_show_text(shown, text, length);
+    return thi_fail(
+        ctx, THIELE_ERROR_DATA,
+        "column '%s', row %lld: '%s' is not a %s that can be read (write it like %s, or use `missing` to name "
+        "what means a missing value)",
+        input->name, thi_table_row_number(reader->table, row), shown,
+        input->dates.form == THI_TIME_OF_DAY ? "time" : "date", like[input->dates.form]);
+}
+
+/* Input i, a date, as a number in x. */
+static thiele_status encode_date(const thi_reader *reader, thiele_context *ctx, int64_t row, int i, thi_text *buffer,
+                                 double *x, row_fate *fate)
+{
+    const thi_encoder *encoder = reader->encoder;
+    const thi_input *input = &encoder->input[i];
+    const int d = input->first;
+    const char *text;
+    size_t length;
+    double days;
+    thiele_status status = read_text(reader, ctx, row, reader->column[i], buffer, &text, &length, fate);
+    if (status != THIELE_OK || *fate != ROW_KEPT) {
+        return status;
+    }
+    if (!thi_date_read(text, length, input->dates.form, &days)) {
+        return bad_date(reader, ctx, row, i, text, length);
+    }
+    x[d] = (days - input->dates.from - encoder->center[d]) / encoder->scale[d];
+    return THIELE_OK;
 }
 
 /* The number of the row's block in x; without such a column that of none. */
@@ -141,6 +189,8 @@ static thiele_status encode_inputs(const thi_reader *reader, thiele_context *ctx
     for (int i = 0; i < encoder->inputs && status == THIELE_OK && *fate == ROW_KEPT; i++) {
         if (encoder->input[i].levels > 0) {
             status = encode_level(reader, ctx, row, i, buffer, x, fate);
+        } else if (reader->dates_as_text && encoder->input[i].dates.form != THI_NO_DATE) {
+            status = encode_date(reader, ctx, row, i, buffer, x, fate);
         }
     }
     if (encoder->key.name != NULL && status == THIELE_OK && *fate == ROW_KEPT) {
@@ -369,6 +419,8 @@ thiele_status thi_encode_row(const thi_encoder *encoder, thiele_context *ctx, co
             }
         } else if (x[i] >= 0 && x[i] < input->levels && x[i] == floor(x[i])) {
             X[input->first + (int)x[i]] = 1;
+        } else if (x[i] == -1 && input->others) {
+            X[input->first + input->levels] = 1;
         } else {
             return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "column '%s': no level %g (there are %d, counted from 0)",
                             input->name, x[i], input->levels);

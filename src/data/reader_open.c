@@ -66,10 +66,12 @@ static int match(const thi_reader *reader, const char *name, const char *what, a
 static void match_inputs(thi_reader *reader, absence *absent)
 {
     const thi_encoder *encoder = reader->encoder;
+    reader->dates_as_text = thi_table_is_written(reader->table);
     for (int i = 0; i < encoder->inputs; i++) {
-        int column = match(reader, encoder->input[i].name, "", absent);
+        const thi_input *input = &encoder->input[i];
+        int column = match(reader, input->name, "", absent);
         reader->column[i] = column;
-        if (encoder->input[i].levels == 0) {
+        if (input->levels == 0 && !(reader->dates_as_text && input->dates.form != THI_NO_DATE)) {
             reader->numeric[reader->numerics++] = i;
             reader->source[reader->width++] = column;
         }
@@ -165,6 +167,7 @@ thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi
     }
     THI_TRY(thi_alloc(ctx, &reader->column, inputs, sizeof *reader->column));
     THI_TRY(thi_alloc(ctx, &reader->numeric, inputs, sizeof *reader->numeric));
+    THI_TRY(thi_alloc(ctx, &reader->told, inputs, sizeof *reader->told));
     THI_TRY(thi_alloc(ctx, &reader->source, most, sizeof *reader->source));
     THI_TRY(match_columns(reader, ctx));
     reader->block = thi_table_block(table, reader->width > encoder->dims ? reader->width : encoder->dims);
@@ -183,6 +186,7 @@ void thi_reader_close(thi_reader *reader)
 {
     thi_free(reader->column);
     thi_free(reader->numeric);
+    thi_free(reader->told);
     thi_free(reader->source);
     thi_free(reader->scratch);
     thi_free(reader->label);

@@ -238,6 +238,11 @@ void thi_table_census(const thiele_table *table, int column, int64_t *text, int6
     }
 }
 
+bool thi_table_is_written(const thiele_table *table)
+{
+    return whole_table(table)->ops->written;
+}
+
 bool thi_table_is_text(const thiele_table *table, int column)
 {
     int64_t text, missing;

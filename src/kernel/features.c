@@ -12,7 +12,7 @@
 /* Where the adjoint of the length-scale of the leaf's d-th column goes. */
 static double *lengthscale_bar(const thi_leaf *leaf, int d, double *theta_bar)
 {
-    return theta_bar + (leaf->lengthscales > 1 ? d : 0);
+    return theta_bar + leaf->scale[d];
 }
 
 /* 2 pi x / period up to whole turns; the remainder is exact, so no digits are lost far from the origin. */

@@ -24,12 +24,14 @@ void thiele_kernel_destroy(thiele_kernel *kernel)
     node_destroy(kernel->root);
     for (int leaf = 0; leaf < kernel->leaves; leaf++) {
         thi_free(kernel->leaf[leaf].dim);
+        thi_free(kernel->leaf[leaf].scale);
     }
     for (int p = 0; kernel->parameter != NULL && p < kernel->parameters; p++) {
         thi_free(kernel->parameter[p].name);
     }
     thi_free(kernel->parameter);
     thi_free(kernel->column);
+    thi_free(kernel->joined);
     thi_free(kernel->value);
     thi_free(kernel->log_value);
     thi_free(kernel);
@@ -41,7 +43,8 @@ thiele_status thi_kernel_copy(thiele_kernel **out, thiele_context *ctx, const th
     *out = NULL;
     thiele_status status = thiele_kernel_print(kernel, ctx, 1, &text);
     if (status == THIELE_OK) {
-        thi_columns columns = {kernel->dims, kernel->columns, kernel->column, NULL, NULL};
+        thi_columns columns = {
+            .dims = kernel->dims, .columns = kernel->columns, .column = kernel->column, .joined = kernel->joined};
         status = thi_kernel_parse(out, ctx, text, &columns);
     }
     thi_free(text);
@@ -74,7 +77,8 @@ static bool same_nodes(const thi_node *a, const thi_node *b)
 static bool same_leaves(const thi_leaf *a, const thi_leaf *b)
 {
     return a->kind == b->kind && a->dims == b->dims && a->degree == b->degree && a->lengthscales == b->lengthscales &&
-           a->first == b->first && memcmp(a->dim, b->dim, (size_t)a->dims * sizeof *a->dim) == 0;
+           a->first == b->first && memcmp(a->dim, b->dim, (size_t)a->dims * sizeof *a->dim) == 0 &&
+           memcmp(a->scale, b->scale, (size_t)a->dims * sizeof *a->scale) == 0;
 }
 
 bool thi_kernel_is_same(const thiele_kernel *a, const thiele_kernel *b)
@@ -167,6 +171,15 @@ static void mark_redundant(const thi_node *node, bool redundant, bool *mark)
 }
 
 /* Whether all of a leaf's columns have the same scale. */
+int thi_leaf_dim_of(const thi_leaf *leaf, int own)
+{
+    int d = 0;
+    while (leaf->scale[d] != own) {
+        d++;
+    }
+    return leaf->dim[d];
+}
+
 static bool same_scales(const thi_leaf *leaf, const double *scale)
 {
     for (int d = 1; d < leaf->dims; d++) {
@@ -201,7 +214,7 @@ double thi_kernel_unit(const thiele_kernel *kernel, int parameter, const double 
     if (!length || !thi_kernel_has_unit(kernel, parameter, scale)) {
         return 1.0;
     }
-    return scale[leaf->dim[own < leaf->lengthscales ? own : 0]];
+    return scale[own < leaf->lengthscales ? thi_leaf_dim_of(leaf, own) : leaf->dim[0]];
 }
 
 void thi_kernel_rescale(thiele_kernel *kernel, const double *scale, double target, int direction)

@@ -67,9 +67,10 @@ struct thi_leaf {
     bool ard;
     bool all_dims; /* no dims argument was given */
     int dims, features;
-    int *dim; /* columns of the table, ascending */
+    int *dim;   /* columns of the table, ascending */
+    int *scale; /* dims: which of its length-scales each has; 0 where there is one for all, or none */
     int degree;
-    int lengthscales; /* 0, 1 or dims */
+    int lengthscales; /* 0, 1 or, with ard, at most dims: columns that share one have it once */
     int parameters;
     int first;           /* index of its first parameter in the kernel */
     const double *value; /* points into the kernel's values */
@@ -78,7 +79,7 @@ struct thi_leaf {
 
 static inline double thi_leaf_lengthscale(const thi_leaf *leaf, int dim)
 {
-    return leaf->value[leaf->lengthscales > 1 ? dim : 0];
+    return leaf->value[leaf->scale[dim]];
 }
 static inline double thi_leaf_variance(const thi_leaf *leaf)
 {
@@ -108,6 +109,7 @@ struct thiele_kernel {
     int dims;       /* D */
     int columns;    /* of the user's; a dimension of that number is of none of them */
     int *column;    /* which of the user's columns each dimension belongs to, ascending; texts name columns */
+    bool *joined;   /* of each dimension: it shares the length-scale of the one before it, with ard too */
     thi_node *root; /* nodes and leaves are owned */
     int leaves;
     thi_leaf leaf[THI_KERNEL_NODES_MAX];
@@ -121,13 +123,14 @@ struct thiele_kernel {
 /*
  * The user's columns, where one of them may stand for several dimensions (a text column and its indicators). dims and
  * column_name are counted by columns, names of parameters made from dim_name. A dimension of column number `columns` is
- * of none of them: no kernel sees it.
+ * of none of them: no kernel sees it. Dimensions of one column may share a length-scale, each joined to the one before.
  */
 typedef struct thi_columns {
     int dims, columns;
     const int *column;              /* of each dimension, ascending from 0; NULL: each its own */
     const char *const *column_name; /* NULL: columns have numbers only */
     const char *const *dim_name;    /* NULL likewise */
+    const bool *joined;             /* of each dimension; NULL: none is */
 } thi_columns;
 thiele_status thi_kernel_parse(thiele_kernel **out, thiele_context *ctx, const char *text, const thi_columns *columns);
 
@@ -152,6 +155,8 @@ void thi_kernel_fix_redundant(thiele_kernel *kernel);
 /* Whether they are the same function, to the last bit of every value. */
 bool thi_kernel_is_same(const thiele_kernel *a, const thiele_kernel *b);
 void thi_kernel_set_one(thiele_kernel *kernel, int parameter, double log_theta);
+/* The first column of the table that has this length-scale of a leaf. */
+int thi_leaf_dim_of(const thi_leaf *leaf, int own);
 /* Which leaf a parameter belongs to. */
 const thi_leaf *thi_kernel_leaf_of(const thiele_kernel *kernel, int parameter);
 

@@ -316,7 +316,7 @@ static void pull_scales(const thi_leaf *leaf, const thi_tile *tile, const tile_f
             }
         }
         for (int f = 0; f < count; f++) {
-            theta_bar[leaf->lengthscales > 1 ? first + f : 0] -= sum[f];
+            theta_bar[leaf->scale[first + f]] -= sum[f];
         }
     }
 }

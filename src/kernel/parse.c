@@ -224,6 +224,18 @@ static thiele_status choose_columns(parser *p, thi_leaf *leaf, const leaf_argume
     return status;
 }
 
+/* Which length-scale each column has. */
+static thiele_status share_scales(parser *p, thi_leaf *leaf)
+{
+    thiele_status status = thi_alloc(p->cursor.ctx, &leaf->scale, (size_t)leaf->dims, sizeof *leaf->scale);
+    leaf->lengthscales = leaf->kind->lengthscale;
+    for (int d = 1; status == THIELE_OK && leaf->ard && d < leaf->dims; d++) {
+        leaf->lengthscales += !p->kernel->joined[leaf->dim[d]];
+        leaf->scale[d] = leaf->lengthscales - 1;
+    }
+    return status;
+}
+
 /* Lays out the leaf's parameters and keeps the values given for them. */
 static thiele_status settle(parser *p, thi_leaf *leaf, leaf_arguments *arguments)
 {
@@ -236,11 +248,14 @@ static thiele_status settle(parser *p, thi_leaf *leaf, leaf_arguments *arguments
     if (arguments->list[0].count > 1) {
         leaf->ard = true;
     }
-    leaf->lengthscales = leaf->kind->lengthscale ? (leaf->ard ? leaf->dims : 1) : 0;
+    thiele_status status = share_scales(p, leaf);
+    if (status != THIELE_OK) {
+        return status;
+    }
     leaf->parameters = leaf->lengthscales + 1 + (leaf->kind->extra != NULL);
     leaf->first = p->kernel->parameters;
     struct given *given = &p->given[p->kernel->leaves - 1];
-    thiele_status status = thi_alloc(p->cursor.ctx, &given->value, (size_t)leaf->parameters, sizeof *given->value);
+    status = thi_alloc(p->cursor.ctx, &given->value, (size_t)leaf->parameters, sizeof *given->value);
     if (status == THIELE_OK) {
         status = thi_alloc(p->cursor.ctx, &given->fixed, (size_t)leaf->parameters, sizeof *given->fixed);
     }
@@ -447,9 +462,9 @@ static thiele_status name_parameter(const parser *p, const thi_leaf *leaf, int o
     if (own < leaf->lengthscales) {
         thi_text_add(&text, ".lengthscale");
         if (leaf->ard && p->columns->dim_name != NULL) {
-            thi_text_add(&text, "[%s]", p->columns->dim_name[leaf->dim[own]]);
+            thi_text_add(&text, "[%s]", p->columns->dim_name[thi_leaf_dim_of(leaf, own)]);
         } else if (leaf->ard) {
-            thi_text_add(&text, "[%d]", leaf->dim[own] + 1);
+            thi_text_add(&text, "[%d]", thi_leaf_dim_of(leaf, own) + 1);
         }
     } else {
         thi_text_add(&text, ".%s", own == leaf->lengthscales ? "variance" : leaf->kind->extra);
@@ -498,10 +513,12 @@ thiele_status thi_kernel_parse(thiele_kernel **out, thiele_context *ctx, const c
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &p.kernel, 1, sizeof *p.kernel));
     THI_TRY(thi_alloc(ctx, &p.kernel->column, (size_t)columns->dims, sizeof *p.kernel->column));
+    THI_TRY(thi_alloc(ctx, &p.kernel->joined, (size_t)columns->dims, sizeof *p.kernel->joined));
     p.kernel->dims = columns->dims;
     p.kernel->columns = columns->columns;
     for (int d = 0; d < columns->dims; d++) {
         p.kernel->column[d] = columns->column != NULL ? columns->column[d] : d;
+        p.kernel->joined[d] = columns->joined != NULL && columns->joined[d];
     }
     THI_TRY(parse_joined(&p, &p.kernel->root, THI_NODE_SUM));
     if (thi_cursor_peek(&p.cursor) != '\0') {

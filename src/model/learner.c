@@ -92,7 +92,7 @@ static thiele_status open_readers(learners *all, thiele_context *ctx, const thie
     thiele_status status = thi_alloc(ctx, &all->reader, (size_t)all->count, sizeof *all->reader);
     for (int i = 0; i < all->count && status == THIELE_OK; i++) {
         thiele_learner *l = all->each[i];
-        thi_reading how = thi_model_reading(l->model, true, l->options.unseen_zero != 0, l->options.drop_missing != 0);
+        thi_reading how = thi_model_reading(l->model, true, l->options.unseen_zero, l->options.drop_missing != 0);
         l->driver.ctx = ctx;
         status = thi_reader_open(&all->reader[i], ctx, &l->model->encoder, table, &how);
     }

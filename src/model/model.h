@@ -112,6 +112,7 @@ struct thiele_model {
 typedef struct thi_kernel_columns {
     thi_columns view;
     int *column;
+    bool *joined;
     const char **column_name; /* borrowed names */
     char **dim_name;
 } thi_kernel_columns;
@@ -167,7 +168,7 @@ int thi_model_outputs(const thiele_model *model, bool latent);
 
 /* --- predict.c --- */
 /* How a table is read for this model. */
-thi_reading thi_model_reading(const thiele_model *model, bool with_target, bool unseen_zero, bool drop_missing);
+thi_reading thi_model_reading(const thiele_model *model, bool with_target, int unseen, bool drop_missing);
 /* Scores of all targets (scores: one each) of rows in memory. quick: without coverage where that takes quantiles. */
 thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows, bool quick,
                                    thiele_scores *scores);

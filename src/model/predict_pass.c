@@ -41,11 +41,12 @@ static const char *refuses(const void *lik, double y)
     return thi_likelihood_refuses(lik, y);
 }
 
-thi_reading thi_model_reading(const thiele_model *model, bool with_target, bool unseen_zero, bool drop_missing)
+thi_reading thi_model_reading(const thiele_model *model, bool with_target, int unseen, bool drop_missing)
 {
     bool numbers = with_target && model->lik != NULL && !thi_model_has_classes(model);
     return (thi_reading){.target = with_target,
-                         .unseen_zero = unseen_zero,
+                         .unseen_zero = unseen == THIELE_UNSEEN_ZERO,
+                         .unseen_error = unseen == THIELE_UNSEEN_ERROR,
                          .drop_missing = drop_missing,
                          .likelihood = model->lik != NULL ? thiele_likelihood_name(model->lik) : model->own,
                          .refuses = numbers ? refuses : NULL,
@@ -54,7 +55,7 @@ thi_reading thi_model_reading(const thiele_model *model, bool with_target, bool 
 
 thi_reading thi_predict_reading(const thiele_model *model, const thiele_predict_options *options, bool with_target)
 {
-    return thi_model_reading(model, with_target, options->unseen_zero != 0, options->drop_missing != 0);
+    return thi_model_reading(model, with_target, options->unseen_zero, options->drop_missing != 0);
 }
 
 /* Of PIC: the more rows are together, the more are of one block. */

@@ -149,6 +149,11 @@ static thi_target_rule rule_of(const thi_likelihood_ops *ops, thi_support suppor
                              .exposure = ops->log_link};
 }
 
+static int64_t rare_of(const thiele_fit_options *options)
+{
+    return options->rare_levels == 0 ? THI_RARE_AUTO : options->rare_levels < 0 ? 0 : options->rare_levels;
+}
+
 static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, thi_target_rule *rule)
 {
     if (f->spec.lik != NULL && !rule->labels) {
@@ -156,8 +161,18 @@ static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, th
         rule->user = f->spec.lik;
     }
     const thiele_fit_options *o = f->options;
-    thi_column_options columns = {o->target,    o->inputs,  o->ignore,       o->categorical, o->exposure,
-                                  o->partition, o->classes, o->drop_missing, o->raw,         f->partial};
+    thi_column_options columns = {.target = o->target,
+                                  .inputs = o->inputs,
+                                  .ignore = o->ignore,
+                                  .categorical = o->categorical,
+                                  .exposure = o->exposure,
+                                  .partition = o->partition,
+                                  .classes = o->classes,
+                                  .drop_missing = o->drop_missing != 0,
+                                  .raw = o->raw != 0,
+                                  .partial = f->partial,
+                                  .one_scale = o->level_scales == 0,
+                                  .rare = rare_of(o)};
     thi_watch watch = thi_driver_watch(f->driver, thi_table_source(table));
     thiele_status status = thi_encoder_learn(&f->model->encoder, f->ctx, table, &columns, rule);
     thi_watch_end(f->ctx, watch);

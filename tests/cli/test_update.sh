@@ -149,8 +149,11 @@ check "nothing was learned: the model should stay" cmp base.thiele kept.thiele
 run_from missing.csv update base.thiele - --drop-missing -o bad.thiele --json
 expect_that "$out" 'd["rows"] == 1 and d["skipped"] == 0'
 printf 'x1,x2,site,strength\n1,1,moon,30\n' >unseen.csv
-run_from unseen.csv update base.thiele - -o bad.thiele
+run_from unseen.csv update base.thiele - -o bad.thiele --unseen error
 expect_refusal 1 "'moon'"
+run_from unseen.csv update base.thiele - -o bad.thiele
+expect_status 0
+expect_err "column 'site' has values that training never saw: they are taken as 'other'"
 run_from unseen.csv update base.thiele - -o bad.thiele --unseen zero
 expect_done
 

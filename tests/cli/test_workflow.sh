@@ -146,8 +146,11 @@ expect_that "$out" 'd["model"]["rows"] in (118, 119)'
 # --- categories
 awk -F, -v OFS=, 'NR == 1 {print} NR > 1 {gsub(/north/, "mars"); print}' few.csv >unseen.csv
 cp train.thiele model.thiele
-run predict model.thiele unseen.csv -o bad.csv
+run predict model.thiele unseen.csv -o bad.csv --unseen error
 expect_refusal 1 'mars' 'site' '--unseen zero'
+run predict model.thiele unseen.csv -o other.csv
+expect_status 0
+expect_err "column 'site' has values that training never saw: they are taken as 'other'"
 run predict model.thiele unseen.csv --unseen zero
 expect_done
 

@@ -195,19 +195,19 @@ static void test_levels_limit(void **state)
     thi_text_clear(&text);
 }
 
-static char said[4][THI_MESSAGE_MAX];
+static char said[8][THI_MESSAGE_MAX];
 static int lines;
 
 static void keep_line(thiele_log_level level, const char *line, void *user)
 {
     (void)level, (void)user;
-    if (lines < 4) {
+    if (lines < 8) {
         snprintf(said[lines], sizeof said[lines], "%s", line);
     }
     lines++;
 }
 
-/* Names and dates are left out with a line each, unless they are listed; few levels and near-dates stay. */
+/* Names and doubtful dates are left out with a line each, unless they are listed; dates become numbers; others stay. */
 static void test_leave_out(void **state)
 {
     (void)state;
@@ -231,29 +231,57 @@ static void test_leave_out(void **state)
     ctx->log = keep_line;
     lines = 0;
     thi_encoder encoder = learn(text.data, options);
-    assert_int_equal(encoder.inputs, 2 + NO_DATES);
+    assert_int_equal(encoder.inputs, 2 + DATES - 1 + NO_DATES);
     assert_string_equal(encoder.input[0].name, "site");
-    assert_string_equal(encoder.input[1].name, "n1");
-    assert_int_equal(lines, 2);
-    assert_non_null(strstr(said[0], "'d1', 'd2', 'd3', 'd4', 'd5' hold dates and were left out"));
-    assert_non_null(strstr(said[1], "'name' is text with a value of its own in nearly every row"));
-    assert_non_null(strstr(said[1], "`categorical`"));
+    assert_string_equal(encoder.input[5].name, "n1");
+    assert_int_equal(lines, 4 + 2);
+    assert_non_null(strstr(said[0], "'d1' holds dates and is taken as a number: days since 2024-01-01"));
+    assert_non_null(strstr(said[1], "'d2' holds dates and is taken as a number: days since 2024-02-01"));
+    assert_non_null(strstr(said[4], "'d3' holds dates that can be read in several ways"));
+    assert_non_null(strstr(said[5], "'name' is text with a value of its own in nearly every row"));
+    assert_non_null(strstr(said[5], "`categorical`"));
     thi_encoder_clear(&encoder);
     options.categorical = "name,d1";
     encoder = learn(text.data, options);
-    assert_int_equal(encoder.inputs, 4 + NO_DATES);
+    assert_int_equal(encoder.inputs, 3 + DATES - 1 + NO_DATES);
+    assert_true(encoder.input[2].levels == 8 && encoder.input[2].dates.form == THI_NO_DATE);
     thi_encoder_clear(&encoder);
     options.categorical = NULL;
-    options.inputs = "x,d2,name";
+    options.inputs = "x,d2,d3,name";
     lines = 0;
     encoder = learn(text.data, options);
-    assert_int_equal(encoder.inputs, 3);
-    assert_int_equal(lines, 0);
+    assert_int_equal(encoder.inputs, 4);
+    assert_true(encoder.input[1].dates.form == THI_DAY_FIRST && encoder.input[2].levels == 8);
+    assert_int_equal(lines, 1);
     thi_encoder_clear(&encoder);
     ctx->log = NULL;
     thi_text_clear(&text);
     options = options_for("y");
-    assert_refused("when,y\n2024-01-01,1\n2024-01-02,2\n", options, THIELE_ERROR_DATA, "no input columns are left");
+    assert_refused("when,y\n1/2/24,1\n3/4/24,2\n", options, THIELE_ERROR_DATA, "no input columns are left");
+}
+
+/* A text with a value for every row is an identifier in a table of six rows too; of five rows it may be categories. */
+static void test_identifiers(void **state)
+{
+    (void)state;
+    const char *text = "id,row,site,x,y\na1,1,n,1,1\na2,2,s,4,2\na3,3,n,9,4\na4,4,s,2,3\na5,5,w,7,9\na6,6,w,8,9\n";
+    thi_column_options options = options_for("y");
+    ctx->log = keep_line;
+    lines = 0;
+    thi_encoder encoder = learn(text, options);
+    assert_dims(&encoder, "row site=n site=s site=w x");
+    assert_int_equal(lines, 1);
+    assert_non_null(strstr(said[0], "'id' is text with a value of its own in nearly every row"));
+    thi_encoder_clear(&encoder);
+    ctx->log = NULL;
+    options.categorical = "id";
+    encoder = learn(text, options);
+    assert_int_equal(encoder.input[0].levels, 6);
+    thi_encoder_clear(&encoder);
+    options.categorical = NULL;
+    encoder = learn("id,x,y\na,1,1\nb,2,2\nc,3,5\nd,5,7\ne,8,9\n", options);
+    assert_int_equal(encoder.input[0].levels, 5);
+    thi_encoder_clear(&encoder);
 }
 
 static void test_two_values(void **state)
@@ -583,12 +611,15 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),        cmocka_unit_test(test_choice),       cmocka_unit_test(test_drop_constant),
-        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_leave_out),    cmocka_unit_test(test_two_values),
-        cmocka_unit_test(test_levels_limit), cmocka_unit_test(test_drop_missing), cmocka_unit_test(test_moments),
-        cmocka_unit_test(test_new_table),    cmocka_unit_test(test_unseen),       cmocka_unit_test(test_numeric_levels),
-        cmocka_unit_test(test_row),          cmocka_unit_test(test_selection),    cmocka_unit_test(test_json),
-        cmocka_unit_test(test_bad_json),     cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_small),          cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_drop_constant),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_leave_out),      cmocka_unit_test(test_identifiers),
+        cmocka_unit_test(test_two_values),     cmocka_unit_test(test_levels_limit),
+        cmocka_unit_test(test_drop_missing),   cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_new_table),      cmocka_unit_test(test_unseen),
+        cmocka_unit_test(test_numeric_levels), cmocka_unit_test(test_row),
+        cmocka_unit_test(test_selection),      cmocka_unit_test(test_json),
+        cmocka_unit_test(test_bad_json),       cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

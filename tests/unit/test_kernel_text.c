@@ -9,7 +9,8 @@ static const char *const names[D] = {"age", "site=north", "site=south", "income 
 /* Four dimensions of three columns: a text column has two. */
 static const char *const column_names[] = {"age", "site", "income per head"};
 static const int column_of[D] = {0, 1, 1, 2};
-static const thi_columns columns = {D, 3, column_of, column_names, names};
+static const thi_columns columns = {
+    .dims = D, .columns = 3, .column = column_of, .column_name = column_names, .dim_name = names};
 
 static void test_round_trip(void **state)
 {

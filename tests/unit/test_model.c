@@ -48,6 +48,7 @@ static void test_learns(void **state)
     thiele_table *train = demo(ctx, 400, 1);
     thiele_table *test = demo(ctx, 600, 2);
     thiele_fit_options options = demo_options();
+    options.noise = "gaussian";
     thiele_model *model = fitted(ctx, train, &options);
     thiele_scores scores;
     assert_int_equal(thiele_model_stop(model), THIELE_STOP_CONVERGED);
