@@ -262,6 +262,15 @@ THIELE_API thiele_status thiele_model_score(const thiele_model *model, thiele_co
                                             const thiele_predict_options *options, thiele_scores *scores);
 
 /*
+ * The log predictive density of each row's targets, or the log probability of its label: targets x rows, an entry for
+ * every row of the table. NaN where a target is missing, or the row was left out (drop_missing). Minus their mean is
+ * the NLPD of thiele_model_score. Errors as there.
+ */
+THIELE_API thiele_status thiele_model_log_densities(const thiele_model *model, thiele_context *ctx,
+                                                    const thiele_table *table, const thiele_predict_options *options,
+                                                    double *out);
+
+/*
  * k-fold cross-validation: rows are dealt to folds at random (by the context's seed); each fold is scored by a model
  * fitted to the others. each (folds scores) may be NULL; overall is their mean, each fold with the weight of its rows.
  * Of several targets the mean over them is taken of what has no unit; errors in their units are NaN. Errors as

@@ -376,6 +376,60 @@ out:
     return status;
 }
 
+/* Of one model: densities of its targets, whose first place of row r is out[r * stride]. */
+typedef struct density_sink {
+    thi_scorer scorer;
+    double *out;
+    int64_t stride;
+} density_sink;
+
+static thiele_status collect_densities(void *arg, pass *p, int passes)
+{
+    (void)passes;
+    density_sink *sink = arg;
+    int targets = sink->scorer.outputs.outputs;
+    sink->scorer.rows = 0;
+    thiele_status status = thi_scorer_add(&sink->scorer, p->ctx, p->kept, p->y, p->mu, p->v);
+    for (int64_t i = 0; status == THIELE_OK && i < p->kept * targets; i++) {
+        sink->out[p->row[i / targets] * sink->stride + i % targets] = -thi_scorer_loss(&sink->scorer, i);
+    }
+    return status;
+}
+
+static thiele_status log_densities(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                                   const thiele_predict_options *options, double *out, int64_t stride)
+{
+    pass p = {0};
+    density_sink sink = {.out = out, .stride = stride};
+    thiele_status status;
+    THI_TRY(pass_open(&p, model, ctx, table, options, true));
+    THI_TRY(thi_scorer_open(&sink.scorer, ctx, model, p.block, true));
+    THI_TRY(each_block(&p, 1, collect_densities, &sink));
+out:
+    pass_close(&p);
+    thi_scorer_close(&sink.scorer);
+    return status;
+}
+
+thiele_status thiele_model_log_densities(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                                         const thiele_predict_options *options, double *out)
+{
+    THI_NEED(ctx, model && ctx && table && out);
+    int targets = thiele_model_targets(model);
+    options = options != NULL ? options : &defaults;
+    for (int64_t i = 0; i < table->rows * targets; i++) {
+        out[i] = NAN;
+    }
+    thiele_status status = THIELE_OK;
+    if (model->parts == 0) {
+        return log_densities(model, ctx, table, options, out, targets);
+    }
+    for (int i = 0; i < model->parts && status == THIELE_OK; i++) {
+        status = log_densities(model->part[i], ctx, table, options, out + i, model->parts);
+    }
+    return status;
+}
+
 thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows, bool quick,
                                    thiele_scores *scores)
 {

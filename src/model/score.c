@@ -196,6 +196,15 @@ thiele_status thi_scorer_add(thi_scorer *s, thiele_context *ctx, int64_t n, cons
     return status;
 }
 
+double thi_scorer_loss(const thi_scorer *s, int64_t at)
+{
+    if (s->densities || s->outputs.classes > 0) {
+        return s->loss[at];
+    }
+    double z = s->y[at] - s->mean[at];
+    return 0.5 * (log(2.0 * M_PI * s->variance[at]) + z * z / s->variance[at]);
+}
+
 /* --- all of them -----------------------------------------------------------------------------------------------------
  */
 

@@ -23,6 +23,8 @@ void thi_scorer_close(thi_scorer *scorer);
 /* y is P x n in the units of the model (NaN: missing), mu and v are Q x n x K. */
 thiele_status thi_scorer_add(thi_scorer *scorer, thiele_context *ctx, int64_t n, const double *y, const double *mu,
                              const double *v);
+/* -log p(y) of a target, in the units of the data, at place row * P + target of those added; NaN: it is missing. */
+double thi_scorer_loss(const thi_scorer *scorer, int64_t at);
 /* scores: one of each target. Error: DATA when there are no rows. */
 thiele_status thi_scorer_finish(thi_scorer *scorer, thiele_context *ctx, thiele_scores *scores);
 

@@ -190,6 +190,7 @@ _FUNCTIONS = {
     "thiele_model_predict_probabilities": (c_int, [_HANDLE, _HANDLE, c_int64, c_void_p, c_void_p]),
     "thiele_model_predict_joint": (c_int, [_HANDLE, _HANDLE, _HANDLE, POINTER(PredictOptions), c_void_p, c_void_p]),
     "thiele_model_score": (c_int, [_HANDLE, _HANDLE, _HANDLE, POINTER(PredictOptions), POINTER(Scores)]),
+    "thiele_model_log_densities": (c_int, [_HANDLE, _HANDLE, _HANDLE, POINTER(PredictOptions), c_void_p]),
     "thiele_cross_validate": (c_int, [_HANDLE, _HANDLE, _HANDLE, c_int, POINTER(Scores), POINTER(Scores)]),
     "thiele_model_update": (c_int, [_OUT, _HANDLE, _HANDLE, _HANDLE, POINTER(UpdateOptions)]),
     "thiele_predictor_open": (c_int, [_OUT, _HANDLE, _HANDLE, c_int]),

@@ -275,6 +275,24 @@ class Model:
             )
         return self._by_target(list(scores))
 
+    def log_densities(
+        self, table: TableLike, *, unseen: str = "error", drop_missing: bool = False, threads: Optional[int] = None
+    ) -> Array:
+        """
+        The log predictive density of each row's target, or the log probability of its label: (rows,), or (rows, targets)
+        of several. NaN where a target is missing or the row was left out.
+        """
+        table = Table.of(table)
+        options = _predict_options(False, unseen, drop_missing)
+        made = np.empty((len(table), len(self.targets)))
+        with Context(threads=threads) as context:
+            context.check(
+                lib.thiele_model_log_densities(
+                    self._handle, context.handle, table._handle, ctypes.byref(options), made.ctypes.data
+                )
+            )
+        return made[:, 0] if made.shape[1] == 1 else made
+
     def update(
         self,
         table: TableLike,
