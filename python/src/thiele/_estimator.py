@@ -140,6 +140,10 @@ class GPEstimator(BaseEstimator):
         self.parameters_ = model.parameters
         self.stop_ = model.stop
 
+    def _compactly(self) -> dict[str, Any]:
+        """What partial_fit asks of a fit: a model that can be updated, where the table is not small."""
+        return {"compact": True} if self.method == "auto" else {}
+
     def _keep(self, X: Any, y: NDArray[Any]) -> None:
         """Rows for partial_fit, of models that are made of them and can't be updated otherwise."""
         self._seen = (X.copy(), y.copy()) if self.method_ in _MADE_OF_ROWS and hasattr(X, "copy") else None

@@ -45,21 +45,20 @@ class GPClassifier(ClassifierMixin, GPEstimator):
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: Optional[ArrayLike] = None) -> GPClassifier:
         """
-        Goes on learning from further rows. The first call fits a model of inducing inputs (``compact``), which can, and
-        needs all labels: in y, or listed in ``classes``. After ``fit`` a model that keeps its rows (dense) is fitted
-        again to all of them; where another method cannot go on, the error says what to fit instead.
+        Goes on learning from further rows, as that of GPRegressor. The first call needs all labels: in y, or listed in
+        ``classes``.
         """
         if not hasattr(self, "model_"):
             X = self._check_rows(X, reset=True)
             labels = self._check_labels(X, y)
             known = np.unique(labels if classes is None else np.asarray(classes))
-            return self._fit(X, labels, known, {"compact": True} if self.method == "auto" else {})
+            return self._fit(X, labels, known, self._compactly())
         X = self._check_rows(X, reset=False)
         labels = self._check_labels(X, y)
         if self._seen is not None:
             self._column(labels)  # refuses strange ones
             X, labels = self._with_seen(X, labels)
-            return self._fit(X, labels, self.classes_, {})
+            return self._fit(X, labels, self.classes_, self._compactly())
         self._update(self._table(X, {self.model_.targets[0]: self._column(labels)}))
         return self
 
@@ -73,7 +72,7 @@ class GPClassifier(ClassifierMixin, GPEstimator):
 
     def _fit(self, X: Any, labels: NDArray[Any], known: NDArray[Any], instead: dict[str, Any]) -> GPClassifier:
         if len(known) < 2:
-            raise ValueError(f"a classifier needs at least two classes, and all rows are of class {known[0]!r}")
+            raise ValueError(f"a classifier needs at least two classes, and all rows are of class {known.tolist()[0]!r}")
         self.classes_ = known
         self._texts = _names_of(known)
         if self.likelihood == "auto":
@@ -93,7 +92,7 @@ class GPClassifier(ClassifierMixin, GPEstimator):
         places = np.minimum(places, len(self.classes_) - 1)
         strange = self.classes_[places] != labels
         if np.any(strange):
-            raise ValueError(f"y has the label {labels[strange][0]!r}, which the first fit did not know")
+            raise ValueError(f"y has the label {labels[strange].tolist()[0]!r}, which the first fit did not know")
         texts = np.array(self._texts, dtype=object)
         return texts[places].tolist()
 

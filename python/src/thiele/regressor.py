@@ -42,18 +42,18 @@ class GPRegressor(RegressorMixin, GPEstimator):
 
     def partial_fit(self, X: Any, y: ArrayLike) -> GPRegressor:
         """
-        Goes on learning from further rows. The first call fits a model of inducing inputs (``compact``), which can.
-        After ``fit`` a model that keeps its rows (exact, dense) is fitted again to all of them; where another method
-        cannot go on, the error says what to fit instead.
+        Goes on learning from further rows. Models of inducing inputs, which ``compact`` asks for and which larger tables
+        get by themselves here, are updated; those made of their rows (exact, dense) are fitted again to all of them.
+        Where another method cannot go on, the error says what to fit instead.
         """
         if not hasattr(self, "model_"):
             X = self._check_rows(X, reset=True)
-            return self._fit(X, self._check_targets(X, y), {"compact": True} if self.method == "auto" else {})
+            return self._fit(X, self._check_targets(X, y), self._compactly())
         X = self._check_rows(X, reset=False)
         values = self._check_targets(X, y)
         if self._seen is not None:
             X, values = self._with_seen(X, values)
-            return self._fit(X, values, {})
+            return self._fit(X, values, self._compactly())
         self._update(self._table(X, dict(zip(self.model_.targets, values.T))))
         return self
 
