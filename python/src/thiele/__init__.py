@@ -24,6 +24,7 @@ from .errors import (
     ThieleWarning,
     UnsupportedError,
 )
+from .likelihood import Likelihood
 from .model import CrossValidation, Model, cross_validate, fit
 from .options import Option, options
 from .prediction import Prediction
@@ -47,6 +48,7 @@ __all__ = [
     "FormatError",
     "GPClassifier",
     "GPRegressor",
+    "Likelihood",
     "LimitError",
     "Model",
     "NumericError",

@@ -9,12 +9,15 @@ import sys
 import threading
 import warnings
 from types import FrameType, TracebackType
-from typing import Callable, Optional, Union
+from typing import TYPE_CHECKING, Callable, Optional, Union
 
 from . import _library as c
 from ._library import lib
 from ._progress import ProgressReport, reporter
 from .errors import BY_STATUS, CANCELLED, ThieleWarning
+
+if TYPE_CHECKING:
+    from .likelihood import Likelihood
 
 ProgressLike = Union[bool, None, Callable[[ProgressReport], object]]
 
@@ -30,7 +33,8 @@ def default_threads() -> int:
 class Context:
     """
     Lives for one call, used as a context manager. While it is open on the main thread the first Ctrl-C asks the library
-    to stop at the next safe point, which takes some 0.1 s; it is raised when the library has returned.
+    to stop at the next safe point, which takes some 0.1 s; it is raised when the library has returned. own: a likelihood
+    in Python, whose errors are raised too.
     """
 
     def __init__(
@@ -40,8 +44,10 @@ class Context:
         seed: int = 0,
         memory_limit: int = 0,
         progress: ProgressLike = False,
+        own: Likelihood | None = None,
     ) -> None:
         self.interrupts = 0
+        self._own = own
         self._error: BaseException | None = None
         self._warnings: list[str] = []
         self._old_handler: object = None
@@ -62,6 +68,8 @@ class Context:
         """Raises what a status says, or what was raised in a callback."""
         if self._error is not None:
             raise self._error
+        if self._own is not None:
+            self._own.raise_error()
         if status == 0:
             return
         if status == CANCELLED and self.interrupts > 0:

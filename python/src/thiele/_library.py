@@ -140,6 +140,35 @@ class UpdateOptions(ctypes.Structure):
     ]
 
 
+class LikelihoodParameter(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("initial", c_double), ("positive", c_int)]
+
+
+LIKELIHOOD_VERSION = 2
+_NUMBERS = POINTER(c_double)
+LogDensities = CFUNCTYPE(None, c_int64, _NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS, c_void_p)
+
+
+class LikelihoodSpec(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("version", c_int),
+        ("name", c_char_p),
+        ("outputs", c_int),
+        ("latents", c_int),
+        ("parameters", c_int),
+        ("parameter", POINTER(LikelihoodParameter)),
+        ("log_density", c_void_p),
+        ("moments", c_void_p),
+        ("support", c_int),
+        ("classes", c_int),
+        ("user", c_void_p),
+        ("coefficients", c_void_p),
+        ("log_phi", c_void_p),
+        ("log_densities", LogDensities),
+    ]
+
+
 _HANDLE = c_void_p
 _OUT = POINTER(c_void_p)
 _TEXT_OUT = POINTER(c_void_p)
@@ -167,6 +196,10 @@ _FUNCTIONS = {
     "thiele_fit_options_create": (c_int, [_OUT, _HANDLE]),
     "thiele_fit_options_set": (c_int, [_HANDLE, _HANDLE, c_char_p, c_char_p]),
     "thiele_fit_options_set_own": (c_int, [_HANDLE, _HANDLE, _HANDLE]),
+    "thiele_likelihood_custom": (c_int, [_OUT, _HANDLE, POINTER(LikelihoodSpec)]),
+    "thiele_likelihood_destroy": (None, [_HANDLE]),
+    "thiele_model_attach": (c_int, [_HANDLE, _HANDLE, _HANDLE]),
+    "thiele_model_needs_likelihood": (c_char_p, [_HANDLE]),
     "thiele_model_fit": (c_int, [_OUT, _HANDLE, _HANDLE, _HANDLE]),
     "thiele_model_destroy": (None, [_HANDLE]),
     "thiele_model_save": (c_int, [_HANDLE, _HANDLE, c_char_p]),

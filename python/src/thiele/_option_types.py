@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict, Union
 
+from .likelihood import Likelihood
+
 
 class OptionTypes(TypedDict, total=False):
     """What each option may be; thiele.options() says what it means."""
@@ -17,7 +19,7 @@ class OptionTypes(TypedDict, total=False):
     partition: str
     drop_missing: bool
     raw: bool
-    likelihood: str
+    likelihood: Union[str, Likelihood]
     noise: str
     expectation: str
     method: str

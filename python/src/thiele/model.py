@@ -20,6 +20,7 @@ from . import _library as c
 from ._context import Context, ProgressLike
 from ._library import lib
 from .errors import ArgumentError
+from .likelihood import Likelihood
 from .options import FitOptions, join_list
 from .prediction import Gatherer, Prediction, Shape
 from .row import RowPredictor
@@ -38,10 +39,14 @@ UNSEEN = ("error", "zero")
 
 
 class Owner:
-    """Destroys a model of the library when nothing uses it any more: Model objects, and predictors of rows."""
+    """
+    Destroys a model of the library when nothing uses it any more: Model objects, and predictors of rows. Keeps the
+    likelihood whose functions it calls.
+    """
 
-    def __init__(self, handle: ctypes.c_void_p) -> None:
+    def __init__(self, handle: ctypes.c_void_p, likelihood: Optional[Likelihood]) -> None:
         self.handle = handle
+        self.likelihood = likelihood
         weakref.finalize(self, lib.thiele_model_destroy, handle)
 
 
@@ -51,20 +56,26 @@ class Model:
     :meth:`load`; pickles as the bytes of its file.
     """
 
-    def __init__(self, handle: ctypes.c_void_p) -> None:
-        self._owner = Owner(handle)
+    def __init__(self, handle: ctypes.c_void_p, likelihood: Optional[Likelihood] = None) -> None:
+        self._owner = Owner(handle, likelihood)
         self._handle = handle
         self._local = threading.local()
 
     # --- files -------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def load(cls, path: Union[str, os.PathLike[str]]) -> Model:
-        """A model file, of this package, the command or the C library."""
+    def load(cls, path: Union[str, os.PathLike[str]], likelihood: Optional[Likelihood] = None) -> Model:
+        """
+        A model file, of this package, the command or the C library. likelihood: your own, where it was fitted with one;
+        without it only latent functions are predicted (``needs_likelihood``).
+        """
         handle = ctypes.c_void_p()
         with Context() as context:
             context.check(lib.thiele_model_load(ctypes.byref(handle), context.handle, os.fsencode(path)))
-        return cls(handle)
+            made = cls(handle, likelihood)
+            if likelihood is not None:
+                context.check(lib.thiele_model_attach(handle, context.handle, likelihood._handle))
+        return made
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
         """To one file, which is the old one or the new one at any moment."""
@@ -72,13 +83,13 @@ class Model:
             context.check(lib.thiele_model_save(self._handle, context.handle, os.fsencode(path)))
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Model:
+    def from_bytes(cls, content: bytes, likelihood: Optional[Likelihood] = None) -> Model:
         """From what a model file holds."""
         with tempfile.TemporaryDirectory(prefix="thiele-") as folder:
             path = os.path.join(folder, "model.thiele")
             with open(path, "wb") as file:
                 file.write(content)
-            return cls.load(path)
+            return cls.load(path, likelihood)
 
     def to_bytes(self) -> bytes:
         """What its file would hold."""
@@ -88,8 +99,8 @@ class Model:
             with open(path, "rb") as file:
                 return file.read()
 
-    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        return Model.from_bytes, (self.to_bytes(),)
+    def __reduce__(self) -> tuple[Any, tuple[bytes, Optional[Likelihood]]]:
+        return Model.from_bytes, (self.to_bytes(), self.likelihood)
 
     def __copy__(self) -> Model:
         return self
@@ -125,6 +136,17 @@ class Model:
                 context.check(lib.thiele_model_parameter(self._handle, i, *out))
                 found[(name.value or b"").decode()] = value.value
         return found
+
+    @property
+    def likelihood(self) -> Optional[Likelihood]:
+        """Your own, where it was fitted with one."""
+        return self._owner.likelihood
+
+    @property
+    def needs_likelihood(self) -> Optional[str]:
+        """The name of the likelihood that must be given to ``load``; None: nothing is missing."""
+        name = lib.thiele_model_needs_likelihood(self._handle)
+        return name.decode() if name is not None else None
 
     @property
     def stop(self) -> str:
@@ -186,7 +208,7 @@ class Model:
         options.quantile_count, options.samples = len(levels), samples
         options.blend, options.own_block = blend, own_block
         gatherer = Gatherer(self._shape(self._handle, None, latent, levels, samples), self._parts(latent, levels, samples))
-        with Context(seed=seed, threads=threads, progress=progress) as context:
+        with self._context(seed=seed, threads=threads, progress=progress) as context:
             status = lib.thiele_model_predict(
                 self._handle, context.handle, table._handle, ctypes.byref(options), gatherer.function, None
             )
@@ -206,7 +228,7 @@ class Model:
         rows = self._rows(x)
         outputs = lib.thiele_model_latents(self._handle) if latent else len(self.targets)
         mean, spread = np.empty((len(rows), outputs)), np.empty((len(rows) if variance else 0, outputs))
-        with Context(threads=threads) as context:
+        with self._context(threads=threads) as context:
             context.check(
                 lib.thiele_model_predict_rows(
                     self._handle,
@@ -226,7 +248,7 @@ class Model:
         """The probability of each class, (rows, classes), for rows of numbers as in predict_rows."""
         rows = self._rows(x)
         probability = np.empty((len(rows), len(self.classes)))
-        with Context(threads=threads) as context:
+        with self._context(threads=threads) as context:
             context.check(
                 lib.thiele_model_predict_probabilities(
                     self._handle, context.handle, len(rows), rows.ctypes.data, probability.ctypes.data
@@ -241,7 +263,7 @@ class Model:
         table = Table.of(table)
         options = _predict_options(latent, unseen, False)
         mean, covariance = np.empty(len(table)), np.empty((len(table), len(table)))
-        with Context(threads=threads) as context:
+        with self._context(threads=threads) as context:
             at = (mean.ctypes.data, covariance.ctypes.data)
             context.check(
                 lib.thiele_model_predict_joint(self._handle, context.handle, table._handle, ctypes.byref(options), *at)
@@ -269,7 +291,7 @@ class Model:
         table = Table.of(table)
         options = _predict_options(False, unseen, drop_missing)
         scores = (c.Scores * len(self.targets))()
-        with Context(threads=threads) as context:
+        with self._context(threads=threads) as context:
             context.check(
                 lib.thiele_model_score(self._handle, context.handle, table._handle, ctypes.byref(options), scores)
             )
@@ -285,7 +307,7 @@ class Model:
         table = Table.of(table)
         options = _predict_options(False, unseen, drop_missing)
         made = np.empty((len(table), len(self.targets)))
-        with Context(threads=threads) as context:
+        with self._context(threads=threads) as context:
             context.check(
                 lib.thiele_model_log_densities(
                     self._handle, context.handle, table._handle, ctypes.byref(options), made.ctypes.data
@@ -329,17 +351,20 @@ class Model:
             keep=keep,
         )
         handle = ctypes.c_void_p()
-        with Context(seed=seed, threads=threads, progress=progress) as context:
+        with self._context(seed=seed, threads=threads, progress=progress) as context:
             context.check(
                 lib.thiele_model_update(
                     ctypes.byref(handle), context.handle, self._handle, table._handle, ctypes.byref(options)
                 )
             )
-            made = type(self)(handle)
+            made = type(self)(handle, self.likelihood)
             context.keep_result("interrupted: the model has learned the rows so far, not all of them")
         return made
 
     # --- helpers -----------------------------------------------------------------------------------------------------
+
+    def _context(self, **options: Any) -> Context:
+        return Context(own=self.likelihood, **options)
 
     def _rows(self, x: ArrayLike) -> Array:
         rows = np.ascontiguousarray(x, dtype=np.float64)
@@ -416,11 +441,12 @@ def fit(
     """
     table = Table.of(table)
     handle = ctypes.c_void_p()
-    with Context(threads=threads, seed=seed, memory_limit=memory_limit, progress=progress) as context:
-        with _fit_options(context, table, target, options) as ready:
+    own = _own_likelihood(options)
+    with Context(threads=threads, seed=seed, memory_limit=memory_limit, progress=progress, own=own) as context:
+        with _fit_options(context, table, target, options, own) as ready:
             status = lib.thiele_model_fit(ctypes.byref(handle), context.handle, table._handle, ready.handle)
         context.check(status)
-        made = Model(handle)
+        made = Model(handle, own)
         context.keep_result("interrupted: this is the best model so far")
     return made
 
@@ -439,8 +465,9 @@ def cross_validate(
     """Scores each of ``folds`` parts of the rows by a model that is fitted to the others; options as in :func:`fit`."""
     table = Table.of(table)
     each, overall = (c.Scores * max(1, folds))(), c.Scores()
-    with Context(threads=threads, seed=seed, memory_limit=memory_limit, progress=progress) as context:
-        with _fit_options(context, table, target, options) as ready:
+    own = _own_likelihood(options)
+    with Context(threads=threads, seed=seed, memory_limit=memory_limit, progress=progress, own=own) as context:
+        with _fit_options(context, table, target, options, own) as ready:
             status = lib.thiele_cross_validate(
                 context.handle, table._handle, ready.handle, folds, each, ctypes.byref(overall)
             )
@@ -448,13 +475,22 @@ def cross_validate(
     return CrossValidation(Scores(overall), [Scores(one) for one in each])
 
 
-def _fit_options(context: Context, table: Table, target: Target, options: Any) -> FitOptions:
+def _own_likelihood(options: Any) -> Optional[Likelihood]:
+    own = options.get("likelihood")
+    return own if isinstance(own, Likelihood) else None
+
+
+def _fit_options(
+    context: Context, table: Table, target: Target, options: Any, own: Optional[Likelihood]
+) -> FitOptions:
     values = {"target": target if isinstance(target, str) else join_list(target), **options}
     if table.categories and not isinstance(values.get("categorical"), str):
         inputs = [name for name in table.categories if name not in ([target] if isinstance(target, str) else target)]
         listed = [*(values.get("categorical") or ()), *inputs]
         values["categorical"] = list(dict.fromkeys(listed)) or None
-    return FitOptions(context, values)
+    if own is not None:
+        values["likelihood"] = None
+    return FitOptions(context, values, own)
 
 
 def _predict_options(latent: bool, unseen: str, drop_missing: bool) -> c.PredictOptions:

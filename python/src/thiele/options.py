@@ -115,7 +115,7 @@ def option_text(value: Any) -> str:
 class FitOptions:
     """A thiele_fit_options of the library, and the texts that it borrows."""
 
-    def __init__(self, context: Context, values: Mapping[str, Any], own: Optional[Likelihood] = None) -> None:
+    def __init__(self, context: Context, values: Mapping[str, Any], own: Optional[Likelihood]) -> None:
         self.handle = ctypes.c_void_p()
         self._keep: list[Any] = [own]
         context.check(lib.thiele_fit_options_create(ctypes.byref(self.handle), context.handle))
