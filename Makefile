@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 BUILD  ?= build
 
-.PHONY: all setup build test test-cuda demo install check sanitize races fuzz format coverage abi reproducible dist deb docs clean
+.PHONY: all setup build test test-cuda python demo install check sanitize races fuzz format coverage abi reproducible dist deb docs clean
 
 all: setup build
 
@@ -16,6 +16,7 @@ build: setup $(BUILD)/build.ninja
 	@cmake --build $(BUILD)
 
 test: build
+	@scripts/setup python || echo "test: the tests of the Python package are left out" >&2
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel 2
 
 # On a machine with a CUDA card: the tests of what works on it, and docs/results/cuda.md from the figures of bench/cuda.c.
@@ -24,6 +25,12 @@ test-cuda: build
 	@cmake --build $(BUILD) --target bench-cuda
 	@THIELE_CUDA_LIBRARY=$$(ls $(BUILD)/libthiele-cuda.so.*) $(BUILD)/bench-cuda > $(BUILD)/cuda.md
 	@cp $(BUILD)/cuda.md docs/results/cuda.md
+
+# The tests of the Python package alone: make python ARGS='-k frames'
+python: setup $(BUILD)/build.ninja
+	@scripts/setup python
+	@cmake --build $(BUILD) --target thiele thiele_shared
+	@scripts/python-test $(BUILD) $(ARGS)
 
 # The demo runs the command alone: nothing else is built for it.
 demo: setup $(BUILD)/build.ninja

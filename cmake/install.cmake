@@ -2,6 +2,9 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS thiele_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# Into the Python package (python/pyproject.toml), and there alone: one file, without the links of versions.
+install(FILES $<TARGET_FILE:thiele_shared> DESTINATION . RENAME libthiele.so COMPONENT python EXCLUDE_FROM_ALL)
+install(FILES LICENSE DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
 install(TARGETS thiele_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET thiele)
   install(TARGETS thiele RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

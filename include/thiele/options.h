@@ -60,6 +60,14 @@ THIELE_API const char *thiele_fit_option_alias(int index, const char **name);
 THIELE_API thiele_status thiele_fit_options_set(thiele_fit_options *options, thiele_context *ctx, const char *name,
                                                 const char *text);
 
+/*
+ * For other languages, which do not know the struct: options with their defaults, to be freed by thiele_free, and the
+ * likelihood that options->own would be (NULL: none). Errors: MEMORY; ARGUMENT.
+ */
+THIELE_API thiele_status thiele_fit_options_create(thiele_fit_options **out, thiele_context *ctx);
+THIELE_API thiele_status thiele_fit_options_set_own(thiele_fit_options *options, thiele_context *ctx,
+                                                    const thiele_likelihood *own);
+
 #ifdef __cplusplus
 }
 #endif

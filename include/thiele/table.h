@@ -63,6 +63,25 @@ THIELE_API thiele_status thiele_table_open(thiele_table **out, thiele_context *c
 THIELE_API thiele_status thiele_table_from_rows(thiele_table **out, thiele_context *ctx, int64_t rows, int columns,
                                                 const double *values, const char *const *names);
 
+/* One column of a table in the caller's memory: values, or codes with their texts. */
+typedef struct thiele_column {
+    const char *name;         /* copied */
+    const double *values;     /* numbers; NaN is a missing value; NULL: a column of texts */
+    ptrdiff_t stride;         /* bytes from one row's value or code to the next; 0: they are adjacent */
+    const int32_t *codes;     /* the index of each row's text; -1 is a missing value; NULL: a column of numbers */
+    const char *const *texts; /* the different texts, UTF-8; an empty one is a missing value */
+    int32_t text_count;
+} thiele_column;
+
+/*
+ * A table over the caller's columns, which are borrowed and not copied: values, codes and texts must stay as they are
+ * until the table is destroyed. Columns of a row-major matrix differ in where they begin and share its stride. Errors:
+ * ARGUMENT (no name, neither values nor codes or both, an index without a text), DATA (no rows), FORMAT (two columns of
+ * one name), MEMORY.
+ */
+THIELE_API thiele_status thiele_table_from_columns(thiele_table **out, thiele_context *ctx, int64_t rows, int columns,
+                                                   const thiele_column *column);
+
 /*
  * A built-in data set for demonstrations: rows draws of x1, x2 and a level of `site` with
  *   strength = 40 + 12 sin(1.5 x1) + 4 x2 + 3 (site = "north") + noise of sd 0.8 + 0.5 |x1|,

@@ -332,3 +332,21 @@ thiele_status thiele_fit_options_set(thiele_fit_options *options, thiele_context
     }
     return refuse(ctx, "`%s` is not set from text: a program gives it in thiele_fit_options", e->option.name);
 }
+
+thiele_status thiele_fit_options_create(thiele_fit_options **out, thiele_context *ctx)
+{
+    THI_NEED_OUT(out, ctx, ctx);
+    static const thiele_fit_options defaults = THIELE_FIT_OPTIONS_INIT;
+    thiele_status status = thi_alloc(ctx, out, 1, sizeof **out);
+    if (status == THIELE_OK) {
+        **out = defaults;
+    }
+    return status;
+}
+
+thiele_status thiele_fit_options_set_own(thiele_fit_options *options, thiele_context *ctx, const thiele_likelihood *own)
+{
+    THI_NEED(ctx, options);
+    options->own = own;
+    return THIELE_OK;
+}

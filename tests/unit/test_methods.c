@@ -43,6 +43,21 @@ static thiele_fit_options options_for(const thi_method *method)
     return options;
 }
 
+/* What each row's density is is what the score is the mean of. */
+static void check_densities(thiele_context *ctx, const thiele_model *model, const thiele_table *table, double nlpd)
+{
+    int64_t rows = thiele_table_rows(table);
+    double *density = malloc((size_t)rows * sizeof *density);
+    double sum = 0.0;
+    assert_non_null(density);
+    assert_ok(ctx, thiele_model_log_densities(model, ctx, table, NULL, density));
+    for (int64_t i = 0; i < rows; i++) {
+        sum += density[i];
+    }
+    assert_near(-sum / (double)rows, nlpd, 1e-9, 1e-9);
+    free(density);
+}
+
 static void check_predictions(thiele_context *ctx, const thiele_model *model, const thiele_table *table)
 {
     thiele_predict_options options = THIELE_PREDICT_OPTIONS_INIT;
@@ -50,6 +65,7 @@ static void check_predictions(thiele_context *ctx, const thiele_model *model, co
     assert_ok(ctx, thiele_model_score(model, ctx, table, &options, &scores));
     assert_true(scores.smse < 0.5);
     assert_true(isfinite(scores.nlpd));
+    check_densities(ctx, model, table, scores.nlpd);
 }
 
 static void check_file(thiele_context *ctx, const thi_method *method, const thiele_model *model,

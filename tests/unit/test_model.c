@@ -67,6 +67,47 @@ static void test_learns(void **state)
     thiele_context_destroy(ctx);
 }
 
+/* Options that a program makes without knowing the struct, over columns of its own, are those of one that does. */
+static void test_other_languages(void **state)
+{
+    (void)state;
+    enum { N = 60 };
+    thiele_context *ctx = test_context(1);
+    thiele_fit_options known = THIELE_FIT_OPTIONS_INIT, *made;
+    double rows[N][2];
+    const char *const names[] = {"x", "y"};
+    for (int i = 0; i < N; i++) {
+        rows[i][0] = i / 10.0;
+        rows[i][1] = sin(i / 10.0) + 0.1 * cos(17.0 * i);
+    }
+    const thiele_column columns[] = {{.name = "x", .values = &rows[0][0], .stride = sizeof rows[0]},
+                                     {.name = "y", .values = &rows[0][1], .stride = sizeof rows[0]}};
+    thiele_table *copied, *borrowed;
+    known.target = "y";
+    known.kernel = "se";
+    assert_ok(ctx, thiele_fit_options_create(&made, ctx));
+    assert_ok(ctx, thiele_fit_options_set(made, ctx, "target", "y"));
+    assert_ok(ctx, thiele_fit_options_set(made, ctx, "kernel", "se"));
+    assert_ok(ctx, thiele_table_from_rows(&copied, ctx, N, 2, rows[0], names));
+    assert_ok(ctx, thiele_table_from_columns(&borrowed, ctx, N, 2, columns));
+    thiele_model *one = fitted(ctx, copied, &known), *other = fitted(ctx, borrowed, made);
+    double x = 2.5, mean[2];
+    assert_ok(ctx, thiele_model_predict_rows(one, ctx, 1, &x, 0, &mean[0], NULL));
+    assert_ok(ctx, thiele_model_predict_rows(other, ctx, 1, &x, 0, &mean[1], NULL));
+    assert_true(mean[0] == mean[1]);
+    thiele_likelihood *own;
+    assert_ok(ctx, thiele_likelihood_parse(&own, ctx, "laplace", 1, 0));
+    assert_ok(ctx, thiele_fit_options_set_own(made, ctx, own));
+    assert_ptr_equal(made->own, own);
+    thiele_likelihood_destroy(own);
+    thiele_free(made);
+    thiele_model_destroy(one);
+    thiele_model_destroy(other);
+    thiele_table_destroy(copied);
+    thiele_table_destroy(borrowed);
+    thiele_context_destroy(ctx);
+}
+
 /* A model of 3 y + 100 over 10 x is the model of y over x, in other units: parameters and predictions scale. */
 static void test_units(void **state)
 {
@@ -584,19 +625,13 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learns),
-        cmocka_unit_test(test_units),
-        cmocka_unit_test(test_line),
-        cmocka_unit_test(test_as_written),
-        cmocka_unit_test(test_set_and_prior),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_predict_rows),
-        cmocka_unit_test(test_cross_validation),
-        cmocka_unit_test(test_stopping),
-        cmocka_unit_test(test_too_many_rows),
-        cmocka_unit_test(test_odd_targets),
-        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_learns),       cmocka_unit_test(test_other_languages),
+        cmocka_unit_test(test_units),        cmocka_unit_test(test_line),
+        cmocka_unit_test(test_as_written),   cmocka_unit_test(test_set_and_prior),
+        cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_predict_rows), cmocka_unit_test(test_cross_validation),
+        cmocka_unit_test(test_stopping),     cmocka_unit_test(test_too_many_rows),
+        cmocka_unit_test(test_odd_targets),  cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -96,6 +96,7 @@ static thiele_status short_run(thiele_context *ctx, const thiele_fit_options *op
     thiele_model *model = NULL;
     thiele_model *loaded = NULL;
     thiele_scores scores[2];
+    double density[32];
     thiele_predict_options predict_options = THIELE_PREDICT_OPTIONS_INIT;
     predict_options.samples = 2;
     thiele_status status;
@@ -105,6 +106,7 @@ static thiele_status short_run(thiele_context *ctx, const thiele_fit_options *op
     THI_TRY(thiele_model_load(&loaded, ctx, in_folder("g.thiele")));
     THI_TRY(thiele_model_predict_file(loaded, ctx, table, &predict_options, in_folder("g-out.csv")));
     THI_TRY(thiele_model_score(loaded, ctx, table, NULL, scores));
+    THI_TRY(thiele_model_log_densities(loaded, ctx, table, NULL, density));
 out:
     thiele_model_destroy(model);
     thiele_model_destroy(loaded);

@@ -158,6 +158,10 @@ static void test_tables(void **state)
     refused(thiele_table_from_rows(NULL, ctx, 1, 2, values, NULL));
     refused(thiele_table_from_rows(&t, NULL, 1, 2, values, NULL));
     refused(thiele_table_from_rows(&t, ctx, 1, 2, NULL, NULL));
+    const thiele_column one = {.name = "a", .values = values};
+    refused(thiele_table_from_columns(NULL, ctx, 1, 1, &one));
+    refused(thiele_table_from_columns(&t, NULL, 1, 1, &one));
+    refused(thiele_table_from_columns(&t, ctx, 1, 1, NULL));
     refused(thiele_table_generate(NULL, ctx, 2, 0));
     refused(thiele_table_generate(&t, NULL, 2, 0));
     refused(thiele_table_select(NULL, ctx, table, rows, 1));
@@ -264,6 +268,14 @@ static void test_models(void **state)
     refused(thiele_model_score(model, NULL, table, NULL, &scores));
     refused(thiele_model_score(model, ctx, NULL, NULL, &scores));
     refused(thiele_model_score(model, ctx, table, NULL, NULL));
+    refused(thiele_model_log_densities(NULL, ctx, table, NULL, mean));
+    refused(thiele_model_log_densities(model, NULL, table, NULL, mean));
+    refused(thiele_model_log_densities(model, ctx, NULL, NULL, mean));
+    refused(thiele_model_log_densities(model, ctx, table, NULL, NULL));
+    thiele_fit_options *made;
+    refused(thiele_fit_options_create(NULL, ctx));
+    refused(thiele_fit_options_create(&made, NULL));
+    refused(thiele_fit_options_set_own(NULL, ctx, lik));
     refused(thiele_cross_validate(NULL, table, &options, 2, NULL, &scores));
     refused(thiele_cross_validate(ctx, NULL, &options, 2, NULL, &scores));
     refused(thiele_cross_validate(ctx, table, NULL, 2, NULL, &scores));

@@ -1,0 +1,84 @@
+"""
+Gaussian-process inference at scale: fits, predictions with honest uncertainty, one model file for C, command and Python.
+
+``thiele.fit`` and :class:`Model` are for tables and files, ``GPRegressor`` and ``GPClassifier`` have scikit-learn's
+manners (and need it).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._library import lib as _lib
+from .errors import (
+    ArgumentError,
+    CancelledError,
+    ColumnError,
+    DataError,
+    FileError,
+    FormatError,
+    LimitError,
+    NumericError,
+    OutOfMemoryError,
+    ThieleError,
+    ThieleWarning,
+    UnsupportedError,
+)
+from .likelihood import Likelihood
+from .model import CrossValidation, Model, cross_validate, fit
+from .options import Option, options
+from .prediction import Prediction
+from .row import RowPredictor
+from .scores import Scores
+from .table import Table
+
+if TYPE_CHECKING:
+    from .classifier import GPClassifier
+    from .regressor import GPRegressor
+
+__version__: str = _lib.thiele_version().decode()
+
+__all__ = [
+    "ArgumentError",
+    "CancelledError",
+    "ColumnError",
+    "CrossValidation",
+    "DataError",
+    "FileError",
+    "FormatError",
+    "GPClassifier",
+    "GPRegressor",
+    "Likelihood",
+    "LimitError",
+    "Model",
+    "NumericError",
+    "Option",
+    "OutOfMemoryError",
+    "Prediction",
+    "RowPredictor",
+    "Scores",
+    "Table",
+    "ThieleError",
+    "ThieleWarning",
+    "UnsupportedError",
+    "cross_validate",
+    "fit",
+    "options",
+]
+
+# What needs more than NumPy is imported when it is asked for.
+_LAZY = {"GPRegressor": "regressor", "GPClassifier": "classifier"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'thiele' has no attribute '{name}'")
+    from importlib import import_module
+
+    value = getattr(import_module("." + _LAZY[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
