@@ -180,7 +180,7 @@ for form in orthogonal plain; do
         expect_that "$out" 'd["smse"] < 0.5'
     done
     # Sweeps over many functions are long enough to be interrupted; steps of the plain form go on as it is.
-    more='--mean-inducing 16000' delay=4
+    more='--mean-inducing 16000' delay=2
     [ $form = orthogonal ] || more='--mean-inducing 40 --rate 0.01' delay=$((4 * slow))
     # shellcheck disable=SC2086
     stop INT $delay $form --inducing 12 --kernel se --set "$fixed" $more
