@@ -24,13 +24,13 @@ typedef void (*thiele_log_fn)(thiele_log_level level, const char *line, void *us
 
 /* How far a long piece of work has come. */
 typedef struct thiele_progress {
-    const char *phase; /* "read" (a table; done and total in rows or bytes, or 0), "explore" (looking for a start),
-                          "starts" (comparing them), "basis", "partition", "warm" (on some rows), "learn", "fit",
-                          "blocks", "steps", "rate", "sweeps", "end", "burn-in", "sample", "predict", "stream" */
-    int64_t done;      /* evaluations, steps or rows so far */
-    int64_t total;     /* out of at most this many; 0 when not known */
-    double value;      /* the objective: the best so far or, of noisy steps, a running average. NaN: there is none */
-    double seconds;    /* since the work began */
+    const char *phase;   /* "read" (a table; done and total in rows or bytes, or 0), "explore" (looking for a start),
+                            "starts" (comparing them), "basis", "partition", "warm" (on some rows), "learn", "fit",
+                            "blocks", "steps", "rate", "sweeps", "end", "burn-in", "sample", "predict", "stream" */
+    int64_t done;        /* evaluations, steps or rows so far */
+    int64_t total;       /* out of at most this many; 0 when not known */
+    double value;        /* the objective: the best so far or, of noisy steps, a running average. NaN: there is none */
+    double seconds;      /* since the work began */
     double seconds_left; /* estimate; NaN when there is none */
     /* Of a step of a variational method, NaN otherwise: the two parts of its bound, E[log p(y | f)] and the divergence
      * of q from the prior; the length of the step; rows worked on in a second. */
@@ -52,9 +52,9 @@ typedef struct thiele_context_options {
     void *log_user;
     thiele_progress_fn progress; /* NULL: none */
     void *progress_user;
-    const char
-        *device; /* where large matrices are worked on: NULL: "auto", a card where there is one and it is quicker;
-                    "cpu"; "cuda" or "cuda:1", the second card. See device.h. Read by thiele_context_create */
+    /* Where large matrices are worked on: NULL or "auto": a card where there is one and it is quicker; "cpu"; "cuda",
+     * or "cuda:1" for the second card (device.h). Read by thiele_context_create. */
+    const char *device;
 } thiele_context_options;
 
 #define THIELE_CONTEXT_OPTIONS_INIT                                                                                    \
@@ -64,8 +64,7 @@ typedef struct thiele_context_options {
 
 /*
  * options may be NULL for the defaults. Errors: ARGUMENT (negative threads, a device that is none of the words, wrong
- * size field), MEMORY; *out is then
- * NULL and thiele_context_message(NULL) still gives a sentence.
+ * size field), MEMORY; *out is then NULL and thiele_context_message(NULL) still gives a sentence.
  */
 THIELE_API thiele_status thiele_context_create(thiele_context **out, const thiele_context_options *options);
 THIELE_API void thiele_context_destroy(thiele_context *ctx);
