@@ -24,13 +24,13 @@ typedef void (*thiele_log_fn)(thiele_log_level level, const char *line, void *us
 
 /* How far a long piece of work has come. */
 typedef struct thiele_progress {
-    const char *phase; /* "read" (a table; done and total in rows or bytes, or 0), "explore" (looking for a start),
-                          "starts" (comparing them), "basis", "partition", "warm" (on some rows), "learn", "fit",
-                          "blocks", "steps", "rate", "sweeps", "end", "burn-in", "sample", "predict", "stream" */
-    int64_t done;      /* evaluations, steps or rows so far */
-    int64_t total;     /* out of at most this many; 0 when not known */
-    double value;      /* the objective: the best so far or, of noisy steps, a running average. NaN: there is none */
-    double seconds;    /* since the work began */
+    const char *phase;   /* "read" (a table; done and total in rows or bytes, or 0), "explore" (looking for a start),
+                            "starts" (comparing them), "basis", "partition", "warm" (on some rows), "learn", "fit",
+                            "blocks", "steps", "rate", "sweeps", "end", "burn-in", "sample", "predict", "stream" */
+    int64_t done;        /* evaluations, steps or rows so far */
+    int64_t total;       /* out of at most this many; 0 when not known */
+    double value;        /* the objective: the best so far or, of noisy steps, a running average. NaN: there is none */
+    double seconds;      /* since the work began */
     double seconds_left; /* estimate; NaN when there is none */
     /* Of a step of a variational method, NaN otherwise: the two parts of its bound, E[log p(y | f)] and the divergence
      * of q from the prior; the length of the step; rows worked on in a second. */

@@ -155,10 +155,15 @@ static int write_picture(const cli_slice *slice, const char *data, cli_file *fil
     }
     FILE *svg = tmpfile();
     FILE *pixels = tmpfile(); /* what a converter that fails has written stays here */
-    int result = svg != NULL && pixels != NULL ? slice_draw(slice, data, svg)
-                                               : cli_fail("cannot make a temporary file: %s", strerror(errno));
+    int result = CLI_FAILED;
+    if (svg == NULL || pixels == NULL) {
+        cli_fail("cannot make a temporary file: %s", strerror(errno));
+        goto out;
+    }
+    result = slice_draw(slice, data, svg);
     result = result == CLI_DONE ? convert_somehow(svg, pixels) : result;
     result = result == CLI_DONE ? copy(pixels, file->stream) : result;
+out:
     if (svg != NULL) {
         fclose(svg);
     }

@@ -240,7 +240,7 @@ static double score_value(const thiele_scores *scores, int field)
     return value;
 }
 
-/* A score that there is none of, for this kind of target, is left out. */
+/* Scores that are undefined for this kind of target are left out. */
 void cli_json_scores(cli_json *json, const char *key, const thiele_scores *scores)
 {
     cli_json_model_scores(json, key, scores, 0, &(cli_confusion){NULL, NULL});

@@ -188,8 +188,9 @@ static int choose_over(cli_slice *slice)
     if (slice->over < 0) {
         return CLI_MISUSED;
     }
-    return slice->over < inputs ? choose_range(slice)
-                                : cli_misuse("--over: '%s' is the exposure, not an input: give one of the inputs", over);
+    return slice->over < inputs
+               ? choose_range(slice)
+               : cli_misuse("--over: '%s' is the exposure, not an input: give one of the inputs", over);
 }
 
 int slice_open(cli_slice *slice, cli_settings *settings, const thiele_model *model)

@@ -395,10 +395,9 @@ static thiele_status settle(thi_fitting *f)
     few.n = thi_least(few.n, FEW);
     THI_TRY(run_method(f, &few, false, NULL, NULL));
     f->result.stop = THIELE_STOP_FIXED;
-    thi_log(
-        f->ctx, THIELE_LOG_WARNING,
-        "no fit predicts the rows better than a constant, so the model is a constant: targets far from "
-        "all others may be in the way (`likelihood` student-t), or the inputs say nothing of the target");
+    thi_log(f->ctx, THIELE_LOG_WARNING,
+            "no fit predicts the rows better than a constant, so the model is a constant: targets far from "
+            "all others may be in the way (`likelihood` student-t), or the inputs say nothing of the target");
 out:
     return status;
 }

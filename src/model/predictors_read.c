@@ -247,8 +247,7 @@ static thiele_status check_decoupled(const thi_predictor *p, const parts *from, 
         return THIELE_OK;
     }
     if (!thi_functions_may_stretch(p->kernel)) {
-        return thi_fail(from->ctx, THIELE_ERROR_FORMAT,
-                        "its basis functions have length-scales that its kernel lacks");
+        return thi_fail(from->ctx, THIELE_ERROR_FORMAT, "its basis functions have length-scales that its kernel lacks");
     }
     THI_TRY(check_bounded(from, "mean_stretch", 2, mean, THI_STRETCH_MAX, what));
     if (p->n > 0) {
