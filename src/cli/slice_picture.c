@@ -268,7 +268,7 @@ typedef struct one_series {
 static void draw_series(draw_picture *picture, const slice_picture *p, int series)
 {
     const cli_slice *slice = p->slice;
-    one_series s;
+    one_series s = {0};
     int n = slice->law.n, colour = colour_of(slice, series), last = SLICE_QUANTILES - 1;
     int count = last_series(slice) - first_series(slice);
     take(slice, slice->law.mean, series, s.mean);
