@@ -111,7 +111,7 @@ static bool set_value(slice_column *column, const char *text)
     char *end;
     column->value = column->levels != NULL ? slice_level(column->levels, text) : strtod(text, &end);
     if (column->levels != NULL && column->value < 0) {
-        cli_misuse("--at: '%s' is not a level of '%s' that the model knows", text, column->name);
+        cli_misuse("--at: '%s' is no level of '%s' that the model knows", text, column->name);
         return false;
     }
     if (column->levels == NULL && (end == text || *end != '\0' || !isfinite(column->value))) {
@@ -188,9 +188,8 @@ static int choose_over(cli_slice *slice)
     if (slice->over < 0) {
         return CLI_MISUSED;
     }
-    return slice->over < inputs
-               ? choose_range(slice)
-               : cli_misuse("--over: '%s' is the exposure, not an input: give one of the inputs", over);
+    return slice->over < inputs ? choose_range(slice)
+                                : cli_misuse("--over: '%s' is the exposure and no input: give one of the inputs", over);
 }
 
 int slice_open(cli_slice *slice, cli_settings *settings, const thiele_model *model)

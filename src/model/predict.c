@@ -23,7 +23,7 @@ static thiele_status check_options(thiele_context *ctx, const thiele_predict_opt
     }
     if (options->quantile_count < 0 || options->quantile_count > QUANTILES_MAX || options->samples < 0 ||
         options->samples > SAMPLES_MAX) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "there can be at most %d quantiles and %d samples per row",
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "there can be %d quantiles and %d samples a row at most",
                         QUANTILES_MAX, SAMPLES_MAX);
     }
     for (int q = 0; q < options->quantile_count; q++) {

@@ -119,7 +119,7 @@ expect_refusal 2 'NAME=VALUE'
 run plot model.thiele --over x1 --at 'x2=high'
 expect_refusal 2 "'high' is not a number"
 run plot model.thiele --over x1 --at 'site=west'
-expect_refusal 2 "'west' is not a level"
+expect_refusal 2 "'west' is no level"
 for range in 1 2,1 a,b 1,2,3 ,; do
     run plot model.thiele --over x1 --range "$range"
     expect_refusal 2 '--range'
