@@ -85,9 +85,8 @@ dist:
 deb:
 	@scripts/deb
 
-# The site: build-docs/html/index.html.
-docs: setup $(BUILD)/build.ninja
-	@cmake --build $(BUILD) --target thiele
+# The site: build-docs/html/index.html. Nothing is compiled for it.
+docs:
 	@scripts/site
 
 clean:

@@ -77,7 +77,7 @@ static thiele_status reserve(thiele_context *ctx, size_t bytes)
 {
     thi_heap *heap = ctx->heap;
     if (injected_failure(heap)) {
-        return thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory: %zu bytes could not be had", bytes);
+        return thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory: %zu bytes could not be allocated", bytes);
     }
     size_t held = atomic_fetch_add(&heap->held, bytes);
     if (bytes > heap->limit || held > heap->limit - bytes) {
@@ -131,7 +131,7 @@ thiele_status thi_alloc_bare(thiele_context *ctx, void *out, size_t count, size_
     *block = block_new(ctx->heap, bytes);
     if (*block == NULL) {
         atomic_fetch_sub(&ctx->heap->held, ALIGNMENT + bytes);
-        return thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory: %zu bytes could not be had", bytes);
+        return thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory: %zu bytes could not be allocated", bytes);
     }
     return THIELE_OK;
 }

@@ -114,6 +114,8 @@ void cli_settings_clear(cli_settings *settings);
 void *cli_own(cli_settings *settings, size_t bytes);
 /* The index-th group of a command, those of a fit among them; NULL after the last. */
 const cli_group *cli_group_at(const cli_command *command, int index);
+/* Whether a command has the options of a fit. */
+bool cli_takes_fit_options(const cli_command *command);
 /* Whether any command has an option of this name, with underscores for dashes. */
 bool cli_has_option(const char *name, size_t length);
 /* Keeps in *guess (NULL at first) the candidate nearest to a misspelt word, as long as one is near. */
@@ -122,6 +124,10 @@ void cli_guess(const char **guess, const char *word, const char *candidate);
 /* --- help.c ------------------------------------------------------------------------------------------------------- */
 
 void cli_help(const cli_command *command);
+/* More about a group of options or one option, by its name; false: there is none. */
+bool cli_help_about(const char *word);
+/* As cli_guess, over what cli_help_about knows. */
+void cli_guess_topic(const char **guess, const char *word);
 void cli_overview(FILE *stream, const cli_command *const *commands);
 /* The help of all options of a fit. */
 void cli_print_fit_options(void);
@@ -306,7 +312,7 @@ int cli_report(const char *description);
 /* How rows are scored. */
 extern const cli_option cli_score_options[];
 extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_compare, cmd_cv, cmd_info, cmd_plot,
-    cmd_devices, cmd_generate, cmd_options, cmd_completion;
+    cmd_devices, cmd_examples, cmd_generate, cmd_options, cmd_completion;
 /* All of them, to a NULL. */
 extern const cli_command *const cli_commands[];
 

@@ -3,6 +3,7 @@
  * is installed.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,48 +63,112 @@ static bool is_png(const char *path)
     return length > 4 && strcmp(path + length - 4, ".png") == 0;
 }
 
-/* rsvg-convert from one open file to another: its exit status, or -1 when it cannot be started. */
-static int convert(FILE *from, FILE *to)
+/* Programs that read SVG on standard input and write PNG on standard output, the best first. */
+static char *const converters[][8] = {
+    {"rsvg-convert", "--format=png", "--zoom=2", NULL},
+    {"inkscape", "--pipe", "--export-type=png", "--export-filename=-", "--export-dpi=192", NULL},
+    {"magick", "-density", "192", "svg:-", "png:-", NULL},
+    {"convert", "-density", "192", "svg:-", "png:-", NULL},
+};
+enum { CONVERTERS = sizeof converters / sizeof *converters };
+
+typedef enum conversion { CONVERTED, FAILED, ABSENT } conversion;
+
+/* Runs a converter from one open file to another, without what it has to say. */
+static conversion convert(char *const *arguments, FILE *from, FILE *to)
 {
-    static char program[] = "rsvg-convert", format[] = "--format=png", zoom[] = "--zoom=2";
-    char *arguments[] = {program, format, zoom, NULL};
+    enum { NOT_FOUND = 127 };
     posix_spawn_file_actions_t actions;
     pid_t child;
     int ended = -1;
     if (posix_spawn_file_actions_init(&actions) != 0) {
-        return -1;
+        return FAILED;
     }
+    rewind(from);
     posix_spawn_file_actions_adddup2(&actions, fileno(from), STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, fileno(to), STDOUT_FILENO);
-    int failed = posix_spawnp(&child, program, &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    int failed = posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     while (failed == 0 && waitpid(child, &ended, 0) < 0 && errno == EINTR) {
     }
-    return failed == 0 && WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+    if (failed != 0 || (WIFEXITED(ended) && WEXITSTATUS(ended) == NOT_FOUND)) {
+        return ABSENT;
+    }
+    return WIFEXITED(ended) && WEXITSTATUS(ended) == 0 ? CONVERTED : FAILED;
 }
 
-/* The SVG as it is or, for a PNG, through the converter. */
+/* Whether a converter has written a PNG; if not, the file is empty again. */
+static bool has_png(FILE *file)
+{
+    static const unsigned char signature[] = {0x89, 'P', 'N', 'G'};
+    unsigned char start[sizeof signature];
+    int descriptor = fileno(file);
+    bool read = lseek(descriptor, 0, SEEK_SET) == 0 && pread(descriptor, start, sizeof start, 0) == sizeof start;
+    bool there = read && memcmp(start, signature, sizeof start) == 0;
+    if (!there && ftruncate(descriptor, 0) != 0) {
+        return false;
+    }
+    return there;
+}
+
+static int copy(FILE *from, FILE *to)
+{
+    char buffer[1 << 14];
+    size_t count;
+    rewind(from);
+    while ((count = fread(buffer, 1, sizeof buffer, from)) > 0) {
+        if (fwrite(buffer, 1, count, to) != count) {
+            return cli_fail("cannot write the picture: %s", strerror(errno));
+        }
+    }
+    return ferror(from) ? cli_fail("cannot read a temporary file: %s", strerror(errno)) : CLI_DONE;
+}
+
+static int convert_somehow(FILE *svg, FILE *png)
+{
+    const char *failed = NULL;
+    if (fflush(svg) != 0) {
+        return cli_fail("cannot write a temporary file: %s", strerror(errno));
+    }
+    for (int i = 0; i < CONVERTERS; i++) {
+        conversion result = convert(converters[i], svg, png);
+        if (has_png(png) && result == CONVERTED) {
+            return CLI_DONE;
+        }
+        failed = result != ABSENT ? converters[i][0] : failed;
+    }
+    if (failed != NULL) {
+        return cli_fail(
+            "%s could not make a PNG: write .svg, or install rsvg-convert (Debian: apt install librsvg2-bin)", failed);
+    }
+    return cli_fail(
+        "PNG needs a converter, rsvg-convert, inkscape or ImageMagick, and none was found (Debian: apt install "
+        "librsvg2-bin): write .svg, or install one");
+}
+
+/* The SVG as it is or, for a PNG, through a converter. */
 static int write_picture(const cli_slice *slice, const char *data, cli_file *file, bool png)
 {
-    enum { NOT_FOUND = 127 };
     if (!png) {
         return slice_draw(slice, data, file->stream);
     }
     FILE *svg = tmpfile();
-    int result =
-        svg != NULL ? slice_draw(slice, data, svg) : cli_fail("cannot make a temporary file: %s", strerror(errno));
-    if (result == CLI_DONE) {
-        rewind(svg);
-        int status = fflush(svg) == 0 ? convert(svg, file->stream) : -1;
-        if (status == -1 || status == NOT_FOUND) {
-            result = cli_fail("PNG needs the converter rsvg-convert, which was not found (Debian: apt install "
-                              "librsvg2-bin): write .svg, or install it");
-        } else if (status != 0) {
-            result = cli_fail("rsvg-convert could not make a PNG (status %d): write .svg", status);
-        }
+    FILE *pixels = tmpfile(); /* what a converter that fails has written stays here */
+    int result = CLI_FAILED;
+    if (svg == NULL || pixels == NULL) {
+        cli_fail("cannot make a temporary file: %s", strerror(errno));
+        goto out;
     }
+    result = slice_draw(slice, data, svg);
+    result = result == CLI_DONE ? convert_somehow(svg, pixels) : result;
+    result = result == CLI_DONE ? copy(pixels, file->stream) : result;
+out:
     if (svg != NULL) {
         fclose(svg);
+    }
+    if (pixels != NULL) {
+        fclose(pixels);
     }
     return result;
 }
@@ -183,7 +248,8 @@ const cli_command cmd_plot = {
     .summary = "draw what a model learned",
     .about =
         "Draws what a model predicts while one input moves and the others stay, with how sure it is, as SVG (or PNG, "
-        "where rsvg-convert is installed). With DATA, usually the training table, the picture has the rows near the "
+        "where rsvg-convert, inkscape or ImageMagick is installed). With DATA, usually the training table, the picture "
+        "has the rows near the "
         "slice too, and how many rows there are where.",
     .operand = {"MODEL", "DATA"},
     .optional = 1,

@@ -324,8 +324,9 @@ static int predict_joint(cli_settings *settings, const thiele_model *model, cons
     double *mean = malloc(n * sizeof *mean), *covariance = malloc(n * n * sizeof *covariance);
     int result;
     if (mean == NULL || covariance == NULL) {
-        result = cli_fail("--joint: the covariance of %zu rows takes %.1f GB, more than there is: select fewer rows", n,
-                          8e-9 * (double)n * (double)n);
+        result =
+            cli_fail("--joint: the covariance of %zu rows takes %.1f GB, more than this machine has: select fewer rows",
+                     n, 8e-9 * (double)n * (double)n);
     } else {
         thiele_status status =
             thiele_model_predict_joint(model, settings->ctx, table, &settings->predict, mean, covariance);

@@ -7,9 +7,9 @@
 
 #include "cli.h"
 
-const cli_command *const cli_commands[] = {&cmd_fit,     &cmd_update,     &cmd_predict, &cmd_score,   &cmd_compare,
-                                           &cmd_cv,      &cmd_info,       &cmd_plot,    &cmd_devices, &cmd_generate,
-                                           &cmd_options, &cmd_completion, NULL};
+const cli_command *const cli_commands[] = {&cmd_fit,      &cmd_update,  &cmd_predict,    &cmd_score,   &cmd_compare,
+                                           &cmd_cv,       &cmd_info,    &cmd_plot,       &cmd_devices, &cmd_examples,
+                                           &cmd_generate, &cmd_options, &cmd_completion, NULL};
 
 /*
  * A closed standard stream would hand its number to the next file that is opened, and messages would land in it. It is
@@ -24,16 +24,32 @@ static void keep_standard_streams(void)
     }
 }
 
-static const cli_command *find_command(const char *name)
+/* What one may type for a command. */
+static const struct {
+    const char *word, *command;
+} synonyms[] = {
+    {"train", "fit"},     {"learn", "fit"},        {"evaluate", "score"}, {"eval", "score"},        {"test", "score"},
+    {"show", "info"},     {"summary", "info"},     {"describe", "info"},  {"draw", "plot"},         {"picture", "plot"},
+    {"data", "generate"}, {"crossvalidate", "cv"}, {"demo", "examples"},  {"tutorial", "examples"},
+};
+
+/* NULL after a sentence; topics: the name may also be one that help knows. */
+static const cli_command *find_command(const char *name, bool topics)
 {
     const char *guess = NULL;
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++) {
+        guess = strcmp(name, synonyms[i].word) == 0 ? synonyms[i].command : guess;
+    }
     for (int i = 0; cli_commands[i] != NULL; i++) {
         if (strcmp(cli_commands[i]->name, name) == 0) {
             return cli_commands[i];
         }
         cli_guess(&guess, name + strspn(name, "-"), cli_commands[i]->name);
     }
-    const char *kind = *name == '-' ? "option" : "command";
+    const char *kind = *name == '-' ? "option" : topics ? "command, topic or option" : "command";
+    if (topics && guess == NULL) {
+        cli_guess_topic(&guess, name + strspn(name, "-"));
+    }
     if (*name == '-') {
         cli_guess(&guess, name, "--version");
         cli_guess(&guess, name, "--help");
@@ -84,12 +100,17 @@ static int help(int count, char **arguments)
         cli_overview(stdout, cli_commands);
         return CLI_DONE;
     }
-    const cli_command *command = find_command(arguments[0]);
-    if (command == NULL) {
-        return CLI_MISUSED;
+    for (int i = 0; cli_commands[i] != NULL; i++) {
+        if (strcmp(cli_commands[i]->name, arguments[0]) == 0) {
+            cli_help(cli_commands[i]);
+            return CLI_DONE;
+        }
     }
-    cli_help(command);
-    return CLI_DONE;
+    if (cli_help_about(arguments[0])) {
+        return CLI_DONE;
+    }
+    find_command(arguments[0], true);
+    return CLI_MISUSED;
 }
 
 static int dispatch(int count, char **arguments)
@@ -106,7 +127,7 @@ static int dispatch(int count, char **arguments)
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
         return help(count - 1, arguments + 1);
     }
-    const cli_command *command = find_command(word);
+    const cli_command *command = find_command(word, false);
     return command != NULL ? run_command(command, count - 1, arguments + 1) : CLI_MISUSED;
 }
 

@@ -85,7 +85,7 @@ static const cli_option *group_options(const cli_command *command, int index, bo
     return *last ? help_options : group->options;
 }
 
-static bool takes_fit_options(const cli_command *command)
+bool cli_takes_fit_options(const cli_command *command)
 {
     for (const cli_group *group = command->groups; group->title != NULL; group++) {
         if (group->options == NULL) {
@@ -106,7 +106,7 @@ static const cli_option *find_option(const cli_command *command, const char *nam
             }
         }
     }
-    return letter == 0 && takes_fit_options(command) ? cli_fit_alias(name, length) : NULL;
+    return letter == 0 && cli_takes_fit_options(command) ? cli_fit_alias(name, length) : NULL;
 }
 
 /* Names are told apart by their letters alone. */

@@ -219,14 +219,14 @@ static const struct {
     {"rmse", "RMSE", "root of the mean squared error", offsetof(thiele_scores, rmse), true},
     {"mae", "MAE", "mean absolute error", offsetof(thiele_scores, mae), false},
     {"smse", "SMSE", "1 is no better than the mean of the targets", offsetof(thiele_scores, smse), false},
-    {"nlpd", "NLPD", "nats a row; lower is better", offsetof(thiele_scores, nlpd), true},
+    {"nlpd", "NLPD", "nats per row; lower is better", offsetof(thiele_scores, nlpd), true},
     {"msll", "MSLL", "below 0 beats a Gaussian guess", offsetof(thiele_scores, msll), false},
     {"crps", "CRPS", "in the units of the target", offsetof(thiele_scores, crps), true},
     {"coverage50", "in 50%", "fraction inside the central 50% interval", offsetof(thiele_scores, coverage50), false},
     {"coverage90", "in 90%", "should be near 0.9", offsetof(thiele_scores, coverage90), true},
     {"coverage95", "in 95%", "should be near 0.95", offsetof(thiele_scores, coverage95), false},
     {"error_rate", "error rate", "fraction of wrong labels", offsetof(thiele_scores, error_rate), true},
-    {"nlp", "NLP", "nats a row; lower is better", offsetof(thiele_scores, nlp), true},
+    {"nlp", "NLP", "nats per row; lower is better", offsetof(thiele_scores, nlp), true},
     {"brier", "Brier score", "from 0 to 2; lower is better", offsetof(thiele_scores, brier), true},
     {"auc", "AUC", "how well labels are ranked: 0.5 by chance, 1 at best", offsetof(thiele_scores, auc), true},
 };
@@ -241,7 +241,7 @@ static double score_value(const thiele_scores *scores, int field)
     return value;
 }
 
-/* A score that there is none of, for this kind of target, is left out. */
+/* Scores that are undefined for this kind of target are left out. */
 void cli_json_scores(cli_json *json, const char *key, const thiele_scores *scores)
 {
     cli_json_model_scores(json, key, scores, 0, &(cli_confusion){NULL, NULL});

@@ -133,7 +133,7 @@ static void print_made_with(const json_t *json)
     double scale = json_number_value(json_object_get(target, "scale"));
     double noise = json_number_value(json_object_get(latent, "noise")) * scale * scale;
     if (noise > 0.0 && json_array_size(json_object_get(json, "latents")) == 1) {
-        cli_row(NULL, "that is the noise of predictions, with %.3g of the variances of f; the bound's is %.5g",
+        cli_row(NULL, "for predictions, which take the variances of f times %.3g; the bound has noise %.5g",
                 json_number_value(json_object_get(latent, "tau")), noise);
     }
 }
@@ -162,7 +162,7 @@ static const char *stop_words(const char *stop, bool sampled)
         {"iterations", "stopped at the iteration limit"},
         {"deadline", "stopped at the deadline"},
         {"cancelled", "cancelled: stopped before it had converged"},
-        {"fixed", "none: values were given or chosen before, or first guesses kept"},
+        {"fixed", "none: values were given, chosen before, or kept at their first guesses"},
     };
     if (sampled && strcmp(stop, "cancelled") == 0) {
         return "cancelled: stopped before all draws were taken";
@@ -211,8 +211,8 @@ static void print_evidence(const json_t *json)
         const char *field, *words;
     } kinds[] = {
         {"log_marginal_likelihood", "log marginal likelihood"},
-        {"approximate_log_evidence", "log marginal likelihood of the approximate model (no bound)"},
-        {"bound", "at least (a lower bound of its log)"},
+        {"approximate_log_evidence", "log marginal likelihood of the approximate model (not a bound)"},
+        {"bound", "log marginal likelihood at least (a lower bound)"},
     };
     const json_t *blocks = json_object_get(json, "blocks");
     long long rows = count_of(blocks, "evidence_rows");
@@ -240,7 +240,7 @@ static void print_worst(const json_t *worst)
         const json_t *entry = json_array_get(worst, i);
         double z = json_number_value(json_object_get(entry, "z"));
         if (fabs(z) > FAR) {
-            cli_row(label, "row %lld, by %.1f standard deviations %s", count_of(entry, "row"), fabs(z),
+            cli_row(label, "row %lld, %.1f standard deviations %s its prediction", count_of(entry, "row"), fabs(z),
                     z > 0 ? "above" : "below");
             label = NULL;
         }
@@ -278,10 +278,11 @@ static void print_tails(const json_t *json)
         if (json_array_size(tails) > 1) {
             snprintf(name, sizeof name, "%.100s: ", text_of(json_array_get(targets, p), "name"));
         }
-        cli_row("heavy tails", "%s%lld of %lld residuals are beyond 3 robust standard deviations, not some %s", name,
+        cli_row("heavy tails",
+                "%s%lld of %lld residuals are beyond 3 robust standard deviations, where about %s are expected", name,
                 count_of(own, "beyond"), count_of(own, "rows"), number_of(own, "expected", number));
         if (gaussian || !calibrated) {
-            cli_row(NULL, "(the model expects fewer than it finds: try %s%s%s)",
+            cli_row(NULL, "(more than the noise of the model explains: try %s%s%s)",
                     gaussian ? "--likelihood student-t" : "", gaussian && !calibrated ? ", or " : "",
                     calibrated ? "" : "--calibrate");
         }
@@ -358,12 +359,12 @@ static void print_sparse(const json_t *sparse)
 {
     char number[CLI_NUMBER_MAX];
     if (sparse != NULL) {
-        cli_row("sparse", "%lld inducing inputs, posterior %s, optimizer %s", count_of(sparse, "inducing"),
+        cli_row("sparse", "%lld inducing inputs, posterior %s, optimiser %s", count_of(sparse, "inducing"),
                 text_of(sparse, "posterior"), text_of(sparse, "optimizer"));
         if (count_of(sparse, "mean_inducing") > count_of(sparse, "inducing")) {
             cli_row(NULL, "%lld basis functions of the mean", count_of(sparse, "mean_inducing"));
         }
-        cli_row(NULL, "%lld rows a step, %s epochs", count_of(sparse, "batch"), number_of(sparse, "epochs", number));
+        cli_row(NULL, "%lld rows per step, %s epochs", count_of(sparse, "batch"), number_of(sparse, "epochs", number));
     }
 }
 
@@ -374,9 +375,11 @@ static void print_blocks(const json_t *blocks)
         return;
     }
     const char *column = json_string_value(json_object_get(blocks, "partition"));
-    cli_row("blocks", "%lld inducing inputs, %lld blocks of at most %lld rows, %s passes over them%s",
+    bool once = json_number_value(json_object_get(blocks, "passes")) == 1.0;
+    cli_row("blocks", "%lld inducing inputs, %lld blocks of at most %lld rows, %s pass%s over them%s",
             count_of(blocks, "inducing"), count_of(blocks, "blocks"), count_of(blocks, "largest"),
-            number_of(blocks, "passes", number), json_is_true(json_object_get(blocks, "anytime")) ? " (anytime)" : "");
+            number_of(blocks, "passes", number), once ? "" : "es",
+            json_is_true(json_object_get(blocks, "anytime")) ? " (anytime)" : "");
     if (column != NULL) {
         cli_row(NULL, "one block for each value of '%s'", column);
     }
@@ -448,8 +451,7 @@ static void print_sampling(const json_t *sampling)
                 100.0 * unmixed);
     }
     if (count_of(sampling, "divergences") > 0) {
-        cli_row("warning", "%lld steps of hmc lost their energy: take a smaller --step",
-                count_of(sampling, "divergences"));
+        cli_row("warning", "%lld moves of hmc diverged: take a smaller --step", count_of(sampling, "divergences"));
     }
 }
 

@@ -304,7 +304,7 @@ static thiele_status open_dataset(thi_hdf5_table *hdf5, thiele_context *ctx, hid
     hdf5->datasets = 1;
     THI_TRY(check_storage(hdf5, ctx, object, path, name));
     if (!get_shape(&hdf5->api, object, &extent)) {
-        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "%s: '%s' is no dataset of numbers in one or two dimensions",
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "%s: '%s' is not a dataset of numbers in one or two dimensions",
                         path, name);
     }
     THI_TRY(check_size(hdf5, ctx, path, name, &extent));

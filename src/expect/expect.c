@@ -110,12 +110,12 @@ static thiele_status refuse(const thi_expect *expect, thiele_context *ctx)
     const thiele_likelihood *lik = expect->lik;
     if (expect->provider == THI_CLOSED && lik->ops->expectation == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "likelihood '%s' has no expectation in closed form: use %s, or leave the choice to us",
+                        "likelihood '%s' has no expectation in closed form: use %s, or leave the choice to the fit",
                         thiele_likelihood_name(lik), thiele_likelihood_best_method(lik));
     }
     if (expect->provider == THI_AUGMENTED && !thi_is_augmented(lik)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "likelihood '%s' has no augmentation: use %s, or leave the choice to us",
+                        "likelihood '%s' has no augmentation: use %s, or leave the choice to the fit",
                         thiele_likelihood_name(lik), thiele_likelihood_best_method(lik));
     }
     if (expect->provider == THI_QUADRATURE && lik->latents > 3) {

@@ -116,8 +116,8 @@ thiele_status thi_space_spread(thi_space *space, thiele_context *ctx, int64_t n,
 {
     for (int64_t i = 0; i < n * space->Q; i++) {
         if (!isfinite(mu[i]) || !(v[i] >= 0.0) || isinf(v[i])) {
-            return thi_fail(ctx, THIELE_ERROR_NUMERIC, "a marginal with mean %g and variance %g is no Gaussian", mu[i],
-                            v[i]);
+            return thi_fail(ctx, THIELE_ERROR_NUMERIC, "a marginal with mean %g and variance %g is not a Gaussian",
+                            mu[i], v[i]);
         }
         space->sd[i] = sqrt(v[i]);
     }

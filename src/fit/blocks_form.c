@@ -74,7 +74,7 @@ static thiele_status add_term(thi_blocks_form *form, thiele_context *ctx, const 
     int i;
     if (!read_term(term, length, &weight, &i)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "'%.*s' is no part of a sparse method: write sor, dtc, fitc, fic, pitc or pic, or a sum such "
+                        "'%.*s' is not part of a sparse method: write sor, dtc, fitc, fic, pitc or pic, or a sum such "
                         "as '0.3 fitc + 0.7 dtc'",
                         (int)length, term);
     }

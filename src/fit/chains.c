@@ -69,7 +69,7 @@ static thiele_status check(thiele_context *ctx, const thi_chains_settings *s, co
 {
     const int64_t most = (int64_t)1 << 31;
     if (sampler == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "'%.40s' is no sampler%s: %s", s->sampler,
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "'%.40s' is not a sampler%s: %s", s->sampler,
                         s->basis.Z != NULL ? " of inducing inputs" : "",
                         s->basis.Z != NULL ? "gibbs" : "gibbs, ess, hmc or mh");
     }

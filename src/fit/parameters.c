@@ -320,7 +320,7 @@ static thiele_status prior_one(void *arg, const char *part, size_t length)
     if (!read_prior(part + at, length - at, &kind, &a, &b)) {
         return thi_fail(
             reader->ctx, THIELE_ERROR_ARGUMENT,
-            "'%.*s' is no prior: write 'name lognormal(mean of log, sd of log)' or 'name gamma(shape, rate)'",
+            "'%.*s' is not a prior: write 'name lognormal(mean of log, sd of log)' or 'name gamma(shape, rate)'",
             (int)length, part);
     }
     bool found = false;

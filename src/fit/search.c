@@ -59,7 +59,7 @@ static thiele_status objective(void *arg, const double *x, double *value, double
     ascent *p = arg;
     thi_hypers_unpack(p->hypers, x);
     if (!thi_hypers_in_bounds(p->hypers, p->base)) {
-        return thi_fail(p->ctx, THIELE_ERROR_NUMERIC, "the search ran away from its first guesses");
+        return thi_fail(p->ctx, THIELE_ERROR_NUMERIC, "the search diverged from its first guesses");
     }
     double log_p, begun = thi_seconds();
     thiele_status status = log_posterior(p, true, &log_p);

@@ -52,7 +52,7 @@ static thiele_status find_optimizer(thiele_context *ctx, const char *name, int *
     }
     return thi_fail(
         ctx, THIELE_ERROR_ARGUMENT,
-        "there is no optimizer '%.40s': there are auto, natural, lbfgs, alternate, adam, adadelta, momentum", name);
+        "there is no optimiser '%.40s': there are auto, natural, lbfgs, alternate, adam, adadelta, momentum", name);
 }
 
 static bool is_one_gaussian(const thi_variational_settings *s)

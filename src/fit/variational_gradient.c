@@ -169,7 +169,7 @@ static thiele_status climb_open(climb *c, thi_vfit *fit)
     *c = (climb){.fit = fit, .best_value = -INFINITY};
     if (size > INT_MAX) {
         return thi_fail(fit->problem.ctx, THIELE_ERROR_LIMIT,
-                        "%zu numbers are too many for L-BFGS: use fewer inducing inputs or another optimizer", size);
+                        "%zu numbers are too many for L-BFGS: use fewer inducing inputs or another optimiser", size);
     }
     thiele_status status;
     THI_TRY(thi_alloc(fit->problem.ctx, &c->x, size, sizeof *c->x));

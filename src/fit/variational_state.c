@@ -183,7 +183,7 @@ static thiele_status apply(thi_vfit *fit)
     if (kernel < Z) {
         thi_hypers_unpack(fit->problem.hypers, fit->vector.x + kernel);
         if (!thi_hypers_in_bounds(fit->problem.hypers, fit->vector.base)) {
-            return thi_fail(fit->problem.ctx, THIELE_ERROR_NUMERIC, "the search ran away from its first guesses");
+            return thi_fail(fit->problem.ctx, THIELE_ERROR_NUMERIC, "the search diverged from its first guesses");
         }
         thiele_status status = thi_hypers_apply(fit->problem.hypers, fit->problem.ctx, fit->problem.spec);
         if (status != THIELE_OK) {

@@ -139,10 +139,11 @@ static thiele_status add_parameter(thiele_likelihood *lik, thiele_context *ctx,
                         lik->parameters + 1, lik->spec->name);
     }
     if (!is_word(parameter->name)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "likelihood '%.100s': the name of parameter %d, '%.60s', is no word of a-z, 0-9, _ and - that "
-                        "begins with a letter",
-                        lik->spec->name, lik->parameters + 1, parameter->name);
+        return thi_fail(
+            ctx, THIELE_ERROR_ARGUMENT,
+            "likelihood '%.100s': the name of parameter %d, '%.60s', is not a word of a-z, 0-9, _ and - that "
+            "begins with a letter",
+            lik->spec->name, lik->parameters + 1, parameter->name);
     }
     for (int i = 0; i < lik->parameters; i++) {
         if (strcmp(lik->phi[i].name, parameter->name) == 0) {

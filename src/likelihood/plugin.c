@@ -92,7 +92,7 @@ static thiele_status open_library(thiele_context *ctx, const char *path, void **
                         THIELE_LIKELIHOOD_PLUGIN_SYMBOL);
     }
     return *spec != NULL ? THIELE_OK
-                         : thi_fail(ctx, THIELE_ERROR_FORMAT, "plug-in '%.300s' gives no likelihood (NULL)", path);
+                         : thi_fail(ctx, THIELE_ERROR_FORMAT, "plug-in '%.300s' returned no likelihood (NULL)", path);
 }
 
 thiele_status thiele_likelihood_load(thiele_likelihood **out, thiele_context *ctx, const char *path)

@@ -60,7 +60,7 @@ thiele_status thi_held_rows(thi_fitting *f, bool exact)
                         holdout);
     }
     if (calibrate && n < RESIDUALS_LEAST) {
-        return thi_fail(f->ctx, THIELE_ERROR_DATA, "%lld rows are too few for `calibrate`: it needs %d at least",
+        return thi_fail(f->ctx, THIELE_ERROR_DATA, "%lld rows are too few for `calibrate`: it needs at least %d",
                         (long long)n, RESIDUALS_LEAST);
     }
     if (calibrate && !exact) {

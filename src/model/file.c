@@ -78,7 +78,7 @@ out:
     thi_tensors_clear(&tensors);
     thiele_model_destroy(model);
     return status == THIELE_ERROR_FORMAT || status == THIELE_ERROR_ARGUMENT
-               ? thi_fail_in(ctx, THIELE_ERROR_FORMAT, "the model was not saved, because nobody could load it")
+               ? thi_fail_in(ctx, THIELE_ERROR_FORMAT, "the model was not saved, because it could not be loaded again")
                : status;
 }
 
@@ -218,7 +218,7 @@ static thiele_status read_latents(thiele_model *model, thiele_context *ctx, thi_
     thi_latents latents = {0};
     thiele_status status;
     if (mean == NULL || model->encoder.dims < 1 || (int)json_array_size(list) != model->latents) {
-        return thi_fail(ctx, THIELE_ERROR_FORMAT, "it describes no model that this version knows");
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "it describes a model that this version does not know");
     }
     THI_TRY(thi_kernel_columns_make(&columns, ctx, &model->encoder));
     THI_TRY(thi_latents_make(&latents, ctx, model->kernel, mean, &columns.view, model->latents, model->groups == 1));

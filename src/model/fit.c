@@ -236,7 +236,7 @@ thiele_status thi_report(const thi_fitting *f, const thi_fit_result *result, thi
     if (status == THIELE_OK && !isfinite(model->value)) {
         status =
             thi_fail(f->ctx, THIELE_ERROR_NUMERIC,
-                     "the fit ended with an evidence that is no finite number: the targets or the values that were "
+                     "the fit ended with an evidence that is not a finite number: the targets or the values that were "
                      "set are out of all proportion");
     }
     for (int i = 0; status == THIELE_OK && i < f->hypers.count; i++) {
@@ -395,10 +395,9 @@ static thiele_status settle(thi_fitting *f)
     few.n = thi_least(few.n, FEW);
     THI_TRY(run_method(f, &few, false, NULL, NULL));
     f->result.stop = THIELE_STOP_FIXED;
-    thi_log(
-        f->ctx, THIELE_LOG_WARNING,
-        "nothing was found that predicts the rows better than a constant does, and the model is one: targets far from "
-        "all others may be in the way (`likelihood` student-t), or the inputs say nothing of the target");
+    thi_log(f->ctx, THIELE_LOG_WARNING,
+            "no fit predicts the rows better than a constant, so the model is a constant: targets far from "
+            "all others may be in the way (`likelihood` student-t), or the inputs say nothing of the target");
 out:
     return status;
 }

@@ -31,7 +31,7 @@ static thiele_status check_options(thiele_context *ctx, const thiele_update_opti
     }
     if (!(o->forget == 0.0 || (o->forget >= 1.0 && isfinite(o->forget)))) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "the rows that are not forgotten must be 1 at least, or 0 to forget nothing");
+                        "the number of rows to remember must be at least 1, or 0 to forget nothing");
     }
     return THIELE_OK;
 }

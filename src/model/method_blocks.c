@@ -33,7 +33,7 @@ static thiele_status read_schedule(thi_fitting *f)
     if (commas != 2 || thi_split_list(text, read_number, &next) != THIELE_OK || value[0] > 1.0 || value[2] > 1.0) {
         return thi_fail(
             f->ctx, THIELE_ERROR_ARGUMENT,
-            "'%s' is no schedule: give rho_0, tau, kappa such as '1, 1, 0.7', all positive, rho_0 and kappa "
+            "'%s' is not a schedule: give rho_0, tau, kappa such as '1, 1, 0.7', all positive, rho_0 and kappa "
             "at most 1",
             text);
     }
@@ -85,7 +85,7 @@ static thiele_status configure(thi_fitting *f)
                                .snapshot = thi_fitting_snapshot(f, snapshot)};
     if (o->optimizer != NULL && !gradient && strcmp(o->optimizer, "natural") != 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "method '%s' has no optimizer '%s': its steps are natural or, for comparison, gradient", method,
+                        "method '%s' has no optimiser '%s': its steps are natural or, for comparison, gradient", method,
                         o->optimizer);
     }
     if (!s->anytime && (gradient || o->schedule != NULL || o->step_blocks > 0 || o->snapshot != NULL)) {
@@ -98,7 +98,7 @@ static thiele_status configure(thi_fitting *f)
                         o->partition);
     }
     if (o->blocks < 0 || o->step_blocks < 0) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "blocks and blocks a step must not be negative");
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "blocks and blocks per step must not be negative");
     }
     f->goes_on = s->anytime;
     thiele_status status = thi_blocks_form_parse(&s->form, f->ctx, method);

@@ -16,7 +16,7 @@ static thiele_status read_form(thi_fitting *f, thi_decoupled_form *form)
     *form = plain ? THI_DECOUPLED_PLAIN : THI_DECOUPLED_ORTHOGONAL;
     if (text != NULL && !plain && strcmp(text, "orthogonal") != 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "'%s' is no form of decoupled bases: there are plain and orthogonal", text);
+                        "'%s' is not a form of decoupled bases: there are plain and orthogonal", text);
     }
     return THIELE_OK;
 }

@@ -42,7 +42,7 @@ static thiele_status read_posterior(thi_fitting *f)
     }
     return thi_fail(
         f->ctx, THIELE_ERROR_ARGUMENT,
-        "'%s' is no posterior: there are full, diag, mixture:K (of diagonal Gaussians) and mixture-full:K, K "
+        "'%s' is not a posterior: there are full, diag, mixture:K (of diagonal Gaussians) and mixture-full:K, K "
         "from 1 to %d",
         text, COMPONENTS_MAX);
 }
@@ -53,7 +53,7 @@ static thiele_status read_entropy(thi_fitting *f)
     f->settings.jensen = text != NULL && strcmp(text, "jensen") == 0;
     if (text != NULL && !f->settings.jensen && strcmp(text, "pairwise") != 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "'%s' is no bound on the entropy of a mixture: there are pairwise and jensen", text);
+                        "'%s' is not a bound on the entropy of a mixture: there are pairwise and jensen", text);
     }
     if (text != NULL && f->settings.components == 1) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
@@ -71,7 +71,7 @@ static thiele_status configure(thi_fitting *f)
     f->goes_on = !f->settings.collapsed;
     if (f->options->rate > 0.0 && searches) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "optimizer '%s' has no steps of a given length: the rate is for adam, adadelta and momentum",
+                        "optimiser '%s' has no steps of a given length: the rate is for adam, adadelta and momentum",
                         optimizer);
     }
     thiele_status status = read_posterior(f);

@@ -20,7 +20,7 @@ static const struct {
     {THI_TAKES_BASIS, "inducing inputs", "their number, origin and whether they stay are"},
     {THI_TAKES_FAMILY, "posterior families", "they are"},
     {THI_TAKES_BATCHES, "batches", "they are"},
-    {THI_TAKES_OPTIMIZER, "choice of optimizer", "it is"},
+    {THI_TAKES_OPTIMIZER, "choice of optimiser", "it is"},
     {THI_TAKES_EPOCHS, "epochs", "they are"},
     {THI_TAKES_RATE, "steps of a given length", "the rate is"},
     {THI_TAKES_EXPECTATION, "expectations to compute", "a choice of them is"},
@@ -254,7 +254,7 @@ static thiele_status check_augmented(const thi_fitting *f)
     const char *name = f->method->name, *way = f->method->steps;
     if (way != NULL && !thi_is_augmented(f->spec.lik)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "method '%s' needs a likelihood with an augmentation, and '%s' has none: use %s", name,
+                        "method '%s' needs a likelihood with auxiliary variables, and '%s' has none: use %s", name,
                         thiele_likelihood_name(f->spec.lik),
                         f->method->sampler != NULL ? "`method` ess or hmc" : "`method` dense or variational");
     }
@@ -406,7 +406,7 @@ static thiele_status give_reason(thi_fitting *f, int64_t n, bool asked, const pa
 {
     const thiele_fit_options *o = f->options;
     bool together = has_gaussian_noise(f) && o->shared_kernel && f->spec.lik->outputs > 1;
-    const char *why = asked                          ? "it was asked for"
+    const char *why = asked                          ? "requested"
                       : (asked_for(o) & SPARSE) != 0 ? "options of sparse methods were given"
                       : together                     ? "targets that share a kernel are fitted together"
                                                      : f->method->why;

@@ -91,7 +91,7 @@ thiele_status thi_parts_gather(thiele_model *model, thiele_context *ctx)
         const thiele_model *part = model->part[p];
         const thi_stream_report *own = &part->stream;
         if (part->encoder.targets != 1) {
-            return thi_fail(ctx, THIELE_ERROR_FORMAT, "a part of it has not one target");
+            return thi_fail(ctx, THIELE_ERROR_FORMAT, "one of its parts does not have exactly one target");
         }
         model->stop = worse(model->stop, part->stop);
         model->latents += part->latents;

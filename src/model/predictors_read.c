@@ -247,8 +247,7 @@ static thiele_status check_decoupled(const thi_predictor *p, const parts *from, 
         return THIELE_OK;
     }
     if (!thi_functions_may_stretch(p->kernel)) {
-        return thi_fail(from->ctx, THIELE_ERROR_FORMAT,
-                        "its basis functions have length-scales that its kernel has not");
+        return thi_fail(from->ctx, THIELE_ERROR_FORMAT, "its basis functions have length-scales that its kernel lacks");
     }
     THI_TRY(check_bounded(from, "mean_stretch", 2, mean, THI_STRETCH_MAX, what));
     if (p->n > 0) {
@@ -364,7 +363,7 @@ static thiele_status take_local(thi_predictor *p, const thi_predictor *first, co
     if (!from->shared[THI_SHARED_LOCAL]) {
         THI_TRY(take_rows(p, from, json, N, noise));
     } else if (first->local == NULL) {
-        return thi_fail(from->ctx, THIELE_ERROR_FORMAT, "its field 'shared' has rows that the first function has not");
+        return thi_fail(from->ctx, THIELE_ERROR_FORMAT, "its field 'shared' has rows that the first function lacks");
     } else {
         THI_TRY(thi_local_share(&p->local, from->ctx, first->local));
         thi_local_renew(p->local, noise);

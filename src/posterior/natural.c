@@ -317,7 +317,7 @@ thiele_status thi_natural_tree_unpack(thi_natural_tree *tree, thiele_context *ct
         memcpy(&sum, bytes + length - TAIL, TAIL);
     }
     if (length < HEAD + TAIL || memcmp(bytes, MAGIC, 8) != 0 || sum != checksum(bytes, length - TAIL)) {
-        return thi_fail(ctx, THIELE_ERROR_FORMAT, "these are no sums over rows, or they are damaged");
+        return thi_fail(ctx, THIELE_ERROR_FORMAT, "these are not sums over rows, or they are damaged");
     }
     if (M != tree->M || basis != tree->basis) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "sums over rows are of another basis than those before them");

@@ -42,15 +42,15 @@ done
 
 # --- the words are those of what the number is
 fit --method fitc
-expect_out 'evidence +log marginal likelihood of the approximate model \(no bound\) -[0-9.]+$'
+expect_out 'evidence +log marginal likelihood of the approximate model \(not a bound\) -[0-9.]+$'
 fit --method dtc --json
 expect_that "$out" 'd["model"]["bound"] < 0 and "approximate_log_evidence" not in d["model"]'
 fit --method pic --json
 expect_that "$out" 'd["model"]["approximate_log_evidence"] < 0 and "bound" not in d["model"]'
 fit --method dtc
-expect_out 'evidence +at least'
+expect_out 'evidence +log marginal likelihood at least'
 fit --method pic --anytime
-expect_out 'approximate model \(no bound\) -[0-9.]+, of the 2[0-9]{3} rows that were learned from'
+expect_out 'approximate model \(not a bound\) -[0-9.]+, of the 2[0-9]{3} rows that were learned from'
 expect_out 'RMSE .* on rows held out of some blocks'
 fit --method fitc --anytime --schedule 1,1,0.7 --blocks 20
 expect_done
@@ -297,7 +297,7 @@ expect_refusal 2 "'pic' has no batches"
 run fit train.csv --target row --inputs x1,x2 --method dtc --likelihood poisson -o m.thiele
 expect_refusal 2 "'dtc' is for Gaussian noise"
 fit --method fitc --optimizer adam
-expect_refusal 2 "no optimizer 'adam'"
+expect_refusal 2 "no optimiser 'adam'"
 fit --method fitc --draws 10
 expect_refusal 2 'has no chains'
 fit --method '0.5 fitc + 0.6 dtc'
@@ -316,7 +316,7 @@ fit --method fitc --blocks 0
 expect_refusal 2 '--blocks: 0 is out of range'
 for schedule in 1 1,1 1,1,1,1 1,1,0 2,1,1 1,1,2 1,x,1 nan,1,1 ,,; do
     fit --method fitc --anytime --schedule "$schedule"
-    expect_refusal 2 'is no schedule'
+    expect_refusal 2 'is not a schedule'
 done
 fit --method fitc --anytime --snapshot 0
 expect_refusal 2 '--snapshot: 0 is out of range'

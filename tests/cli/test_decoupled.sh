@@ -61,7 +61,7 @@ for kind in gaussian bernoulli poisson; do
     expect_that "$out" '-1000 < d["model"]["bound"] < 1000'
     run info m.thiele
     expect_done
-    expect_out '^sparse +12 inducing inputs, posterior decoupled, optimizer natural$'
+    expect_out '^sparse +12 inducing inputs, posterior decoupled, optimiser natural$'
     expect_out '^ +52 basis functions of the mean$'
     run info m.thiele --json
     expect_done
@@ -110,7 +110,7 @@ expect_that "$out" 'd["rmse"] < 0.15 and d["nlpd"] < 0'
 run fit gaussian.csv --target y --method decoupled --mean-inducing 60 --inducing 0 -o m.thiele
 expect_done
 run info m.thiele
-expect_out '^ +that is the noise of predictions, with [0-9.e-]+ of the variances of f; the bound.s is [0-9.]+$'
+expect_out '^ +for predictions, which take the variances of f times [0-9.e-]+; the bound has noise [0-9.]+$'
 run score m.thiele gaussian.test.csv --json
 expect_that "$out" 'd["rmse"] < 0.15 and d["nlpd"] < 0'
 run update m.thiele gaussian.test.csv -o no.thiele
@@ -248,11 +248,11 @@ for option in '--growth 4' '--mean-inducing 4' '--decoupled plain' --own-scales;
     done
 done
 fit gaussian.csv --decoupled nonsense
-expect_refusal 2 "^thiele: 'nonsense' is no form of decoupled bases: there are plain and orthogonal$"
+expect_refusal 2 "^thiele: 'nonsense' is not a form of decoupled bases: there are plain and orthogonal$"
 fit gaussian.csv --posterior diag
 expect_refusal 2 "method 'decoupled' has no posterior families"
 fit gaussian.csv --optimizer adam
-expect_refusal 2 "method 'decoupled' has no choice of optimizer"
+expect_refusal 2 "method 'decoupled' has no choice of optimiser"
 fit gaussian.csv --epochs 3
 expect_refusal 2 "method 'decoupled' has no epochs"
 fit gaussian.csv --rate 0.1

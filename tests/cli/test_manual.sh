@@ -3,7 +3,16 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-for command in fit update predict score compare cv info plot devices generate options completion; do
+run --help
+commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' "$out")
+check "there are commands" test "$(echo "$commands" | wc -l)" -ge 11
+last="thiele.1 against the list of commands"
+sed 's/\\-/-/g' "$SOURCE/docs/man/thiele.1" >thiele.txt
+for command in $commands; do
+    check "thiele.1 says what $command does" grep -qE "^\.B[RI]* $command( |\$)" thiele.txt
+    check "thiele.1 leads to thiele-$command" grep -q "^\.BR thiele-$command (1)" thiele.txt
+done
+for command in $commands; do
     page=$SOURCE/docs/man/thiele-$command.1
     check "$page is there" test -s "$page"
     sed 's/\\-/-/g' "$page" >page.txt

@@ -78,17 +78,33 @@ done
 
 # A picture of pixels where there is a converter, else a sentence.
 run plot model.thiele train.csv --over x1 -o slice.png
-if command -v rsvg-convert >/dev/null; then
-    expect_done
+if [ "$status" -eq 0 ]; then
     check "it is PNG" test "$(head -c 4 slice.png | tail -c 3)" = PNG
 else
     expect_refusal 1 'rsvg-convert' 'write .svg'
     expect_no_file slice.png
 fi
+# The converters are tried in turn; what a broken one has written is no part of the picture.
+mkdir converters
+printf '#!/bin/sh\necho half a picture\nexit 3\n' >converters/rsvg-convert
+# shellcheck disable=SC2016
+printf '#!/bin/sh\nread -r first\ncase $first in "<svg"*) printf "\\211PNG and so on" ;; esac\n' >converters/inkscape
+chmod +x converters/*
+last="plot with a broken rsvg-convert and an inkscape"
+PATH=$PWD/converters "$THIELE" plot model.thiele --over x1 -o second.png >"$out" 2>"$err"
+status=$?
+expect_done
+check "the second one's picture is kept" test "$(tail -c +2 second.png)" = "PNG and so on"
+rm converters/inkscape
+last="plot with a broken converter"
+PATH=$PWD/converters "$THIELE" plot model.thiele --over x1 -o broken.png >"$out" 2>"$err"
+status=$?
+expect_refusal 1 'rsvg-convert could not make a PNG' 'write .svg'
+expect_no_file broken.png
 last="plot with no converter on the path"
 PATH=/nonexistent "$THIELE" plot model.thiele --over x1 -o none.png >"$out" 2>"$err"
 status=$?
-expect_refusal 1 'rsvg-convert, which was not found' 'write .svg'
+expect_refusal 1 'rsvg-convert, inkscape or ImageMagick, and none was found' 'write .svg'
 expect_no_file none.png
 
 # Refusals.

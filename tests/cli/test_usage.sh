@@ -15,7 +15,7 @@ run
 expect_status 2
 expect_err '^Usage:'
 
-for command in fit update predict score compare cv info plot devices generate options completion; do
+for command in fit update predict score compare cv info plot devices examples generate options completion; do
     run "$command" --help
     expect_done
     expect_out "^Usage: thiele $command "
@@ -37,6 +37,36 @@ run --verison
 expect_refusal 2 "did you mean '--version'"
 run xyzzy
 expect_refusal 2 "no command 'xyzzy'"
+run train data.csv
+expect_refusal 2 "no command 'train'" "did you mean 'fit'"
+
+# Help on a group of options, on one, on what is nearly one.
+run help inducing
+expect_done
+expect_out '^Inducing inputs$'
+expect_out '^  --fix-inducing$'
+expect_out 'different rows'
+run help deadline
+expect_done
+expect_out '^An option of thiele fit, update, cv$'
+expect_out '^  --deadline SECONDS$'
+run help --quantiles
+expect_done
+expect_out '^An option of thiele predict$'
+run help optimizer
+expect_done
+expect_out '^  --optimiser NAME$'
+run help kernl
+expect_refusal 2 "no command, topic or option 'kernl'" "did you mean 'kernel'"
+run --help
+topics=$(tr -d '\n' <"$out" | sed 's/.*group of options of a fit: *\(.*[a-z]\)  thiele --version.*/\1/; s/, */ /g')
+check "there are topics" test "$(echo "$topics" | wc -w)" -ge 12
+for topic in $topics; do
+    run help "$topic"
+    expect_done
+    check "help on $topic has options" grep -q '^  -' "$out"
+    check "and fits 80 columns" test -z "$(grep -E '^.{80}' "$out")"
+done
 run fit data.csv --taget y
 expect_refusal 2 'no option --taget' 'did you mean --target'
 run predict m.thiele d.csv --quantile=0.5

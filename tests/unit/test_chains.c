@@ -353,7 +353,7 @@ static void refusals(void **state)
         thiele_status status;
         const char *part;
     } cases[] = {
-        {{.sampler = "nuts"}, THIELE_ERROR_ARGUMENT, "'nuts' is no sampler"},
+        {{.sampler = "nuts"}, THIELE_ERROR_ARGUMENT, "'nuts' is not a sampler"},
         {{.sampler = "gibbs"}, THIELE_ERROR_UNSUPPORTED, "'poisson' has no auxiliary variables"},
         {{.sampler = "ess", .chains = 65}, THIELE_ERROR_ARGUMENT, "1 to 64"},
         {{.sampler = "ess", .draws = -1}, THIELE_ERROR_ARGUMENT, "must be positive"},

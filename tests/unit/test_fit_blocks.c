@@ -61,14 +61,14 @@ static void test_no_forms(void **state)
         {"1.5 fitc + -0.5 dtc", "weight 1.5"},
         {"-0.5 fitc + 1.5 dtc", "weight -0.5"},
         {"nan fitc + 0.5 dtc", "weight nan"},
-        {"0.5 fitc +", "'' is no part"},
-        {"+", "'' is no part"},
-        {"", "'' is no part"},
-        {"0.5 fitc + 0.5 nonsense", "' 0.5 nonsense' is no part"},
-        {"half fitc + 0.5 dtc", "'half fitc ' is no part"},
-        {"0.5fitc + 0.5dtc", "'0.5fitc ' is no part"},
-        {"fitc dtc", "'fitc dtc' is no part"},
-        {"FITC", "'FITC' is no part"},
+        {"0.5 fitc +", "'' is not part"},
+        {"+", "'' is not part"},
+        {"", "'' is not part"},
+        {"0.5 fitc + 0.5 nonsense", "' 0.5 nonsense' is not part"},
+        {"half fitc + 0.5 dtc", "'half fitc ' is not part"},
+        {"0.5fitc + 0.5dtc", "'0.5fitc ' is not part"},
+        {"fitc dtc", "'fitc dtc' is not part"},
+        {"FITC", "'FITC' is not part"},
     };
     thi_blocks_form form;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

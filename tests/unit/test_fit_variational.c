@@ -510,7 +510,7 @@ static void test_refused(void **state)
     setting s;
     open_setting(&s, ctx, "bernoulli", "se", 50, guessed);
     thi_variational_settings bad = {.optimizer = "newton"};
-    assert_fails(ctx, try_fit(&s, &bad, 0.0), THIELE_ERROR_ARGUMENT, "no optimizer 'newton'");
+    assert_fails(ctx, try_fit(&s, &bad, 0.0), THIELE_ERROR_ARGUMENT, "no optimiser 'newton'");
     bad = (thi_variational_settings){.collapsed = true};
     assert_fails(ctx, try_fit(&s, &bad, 0.0), THIELE_ERROR_ARGUMENT, "Gaussian noise");
     bad = (thi_variational_settings){.basis = "nearest"};

@@ -143,7 +143,7 @@ static void test_choice(void **state)
     add_and_close(file, "cube", h5.real, 3, 2, 3, data);
     h5.H5Fclose(file);
     assert_fails(ctx, open_dataset(&table, NULL), THIELE_ERROR_FORMAT, "not all of the same length");
-    assert_fails(ctx, open_dataset(&table, "cube"), THIELE_ERROR_UNSUPPORTED, "'cube' is no dataset of numbers");
+    assert_fails(ctx, open_dataset(&table, "cube"), THIELE_ERROR_UNSUPPORTED, "'cube' is not a dataset of numbers");
 }
 
 /* Cut short anywhere: an error. */

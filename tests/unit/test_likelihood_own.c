@@ -341,10 +341,10 @@ static void names_of_parameters(void **state)
     } cases[] = {{{"scale", "rate"}, NULL},
                  {{"decay-rate", "a_2"}, NULL},
                  {{"scale", "scale"}, "two parameters called 'scale'"},
-                 {{"Scale", "rate"}, "'Scale', is no word"},
-                 {{"scale", ""}, "parameter 2, '', is no word"},
-                 {{"2nd", "rate"}, "'2nd', is no word"},
-                 {{"scale", "b=1"}, "'b=1', is no word"}};
+                 {{"Scale", "rate"}, "'Scale', is not a word"},
+                 {{"scale", ""}, "parameter 2, '', is not a word"},
+                 {{"2nd", "rate"}, "'2nd', is not a word"},
+                 {{"scale", "b=1"}, "'b=1', is not a word"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         thiele_likelihood_parameter own[] = {{cases[i].names[0], 1, 1}, {cases[i].names[1], 1, 1}};
         thiele_likelihood_spec spec = logistic_spec(&calls);
@@ -638,7 +638,7 @@ static void loading_may_crash(void **state)
         {"#include <unistd.h>\nconst void *thiele_likelihood_plugin(void) { _exit(3); }",
          "loading it ended the process"},
         {"const void *thiele_likelihood_plugin(void) { return (const void *)8; }", "loading it crashed with"},
-        {"const void *thiele_likelihood_plugin(void) { return 0; }", "gives no likelihood (NULL)"},
+        {"const void *thiele_likelihood_plugin(void) { return 0; }", "returned no likelihood (NULL)"},
     };
     char folder[] = "/tmp/thiele-plugin-XXXXXX", command[400], source[64], library[64];
     assert_non_null(mkdtemp(folder));
