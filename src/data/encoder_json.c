@@ -3,7 +3,7 @@
  *   {"inputs": [{"name": "age", "center": 41.5, "scale": 9.2}, {"name": "site", "levels": ["north", "south"], "others":
  * true, "one_scale": true},
  *               {"name": "day", "center": 180, "scale": 100, "dates": "year-month-day", "from": 19723,
- *                "since": "2024-01-01"}],
+ *                "since": "2024-01-01"}, {"name": "weight", "center": 70, "scale": 9, "fill": 70}],
  *    "targets": [{"name": "grade", "center": 0, "scale": 1, "mean": ..., "variance": ..., "labels": ["1", "2"],
  *                 "numeric": true}],
  *    "signs": false, "partial": false, "exposure": "hours", "dropped": ["unit"],
@@ -44,11 +44,22 @@ static json_t *add_dates(json_t *json, const thi_dates *dates)
     return json;
 }
 
+/* Of a category there is nothing to fill in. */
+static json_t *add_fill(json_t *json, json_t *fill)
+{
+    if (json_object_set_new(json, "fill", fill) != 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
 static json_t *input_to_json(const thi_encoder *encoder, const thi_input *input)
 {
     if (input->levels == 0) {
         json_t *json = json_pack("{s:s, s:f, s:f}", "name", input->name, "center", encoder->center[input->first],
                                  "scale", encoder->scale[input->first]);
+        json = json != NULL && input->fills ? add_fill(json, json_real(input->fill)) : json;
         return json != NULL && input->dates.form != THI_NO_DATE ? add_dates(json, &input->dates) : json;
     }
     json_t *levels = texts_to_json(input->level, input->levels);
@@ -61,7 +72,7 @@ static json_t *input_to_json(const thi_encoder *encoder, const thi_input *input)
         json_decref(json);
         return NULL;
     }
-    return json;
+    return input->fills ? add_fill(json, json_true()) : json;
 }
 
 static json_t *target_to_json(const thi_target *target)
@@ -179,6 +190,24 @@ static thiele_status get_dates(thi_input *input, thiele_context *ctx, const json
     return status;
 }
 
+/* What stands for missing values: files from before there was such a thing lack it. */
+static thiele_status get_fill(thi_input *input, thiele_context *ctx, const json_t *json)
+{
+    const json_t *fill = json_object_get(json, "fill");
+    input->fills = fill != NULL;
+    if (input->levels > 0) {
+        return fill == NULL || json_is_true(fill) ? THIELE_OK : bad(ctx, "a category is filled in by something");
+    }
+    return fill == NULL ? THIELE_OK : get_number(ctx, json, "fill", ANY, &input->fill);
+}
+
+/* What fills in a column must be an input like others. */
+static thiele_status check_fill(const thi_encoder *encoder, thiele_context *ctx, const thi_input *input)
+{
+    double x = (input->fill - encoder->center[input->first]) / encoder->scale[input->first];
+    return !input->fills || fabs(x) <= THI_INPUT_MAX ? THIELE_OK : bad(ctx, "what fills in a column is too large");
+}
+
 /* What came to the levels of a column later: files from before then lack it. */
 static thiele_status get_level_flags(thi_input *input, thiele_context *ctx, const json_t *json)
 {
@@ -217,6 +246,7 @@ static thiele_status get_inputs(thi_encoder *encoder, thiele_context *ctx, const
             THI_TRY(get_levels(&encoder->input[i], ctx, levels, THI_LEVELS_MAX));
         }
         THI_TRY(get_level_flags(&encoder->input[i], ctx, json));
+        THI_TRY(get_fill(&encoder->input[i], ctx, json));
         if (json_object_get(json, "dates") != NULL) {
             THI_TRY(get_dates(&encoder->input[i], ctx, json));
         }
@@ -232,6 +262,7 @@ static thiele_status get_inputs(thi_encoder *encoder, thiele_context *ctx, const
             const json_t *json = json_array_get(inputs, i);
             THI_TRY(get_number(ctx, json, "center", ANY, &encoder->center[input->first]));
             THI_TRY(get_number(ctx, json, "scale", POSITIVE, &encoder->scale[input->first]));
+            THI_TRY(check_fill(encoder, ctx, input));
         }
     }
 out:

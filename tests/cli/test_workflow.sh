@@ -137,8 +137,19 @@ expect_done
 
 # --- missing values
 awk -F, -v OFS=, 'NR == 3 {$1 = "?"} NR == 7 {$2 = "?"} {print}' train.csv >holes.csv
-run fit holes.csv --target strength --ignore row --missing '?' -o h.thiele
+run fit holes.csv --target strength --ignore row --missing '?' --missing-inputs refuse -o h.thiele
 expect_refusal 1 'missing' '--drop-missing'
+run fit holes.csv --target strength --ignore row --missing '?' --iterations 3 -o filled.thiele
+expect_status 0
+expect_err "'x1' lacks values in some rows: the column's mean stands there .*--missing-inputs"
+run predict filled.thiele holes.csv -o filled.csv
+expect_done
+check 'every row is predicted' test "$(wc -l <filled.csv)" -eq 121
+run cv holes.csv --target strength --ignore row --missing '?' --folds 3 --iterations 3
+expect_status 0
+run fit holes.csv --target strength --ignore row --missing '?' --missing-inputs drop --iterations 3 -o h.thiele --json
+expect_status 0
+expect_that "$out" 'd["model"]["rows"] in (118, 119)'
 run fit holes.csv --target strength --ignore row --missing '?' --drop-missing --iterations 3 -o h.thiele --json
 expect_status 0
 expect_that "$out" 'd["model"]["rows"] in (118, 119)'
