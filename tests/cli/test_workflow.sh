@@ -135,6 +135,13 @@ expect_status 0
 run predict bare.thiele bare.csv --header no
 expect_done
 
+# --- which inputs matter
+run info train.thiele
+expect_out '^relevance +matters most: x1 \('
+expect_out 'share of how far predictions move with it, over [0-9]+ pairs of training rows'
+run info train.thiele --json
+expect_that "$out" 'abs(sum(i["share"] for i in d["relevance"]["inputs"]) - 1) < 1e-9 and d["relevance"]["inputs"][0]["matters"] == "most"'
+
 # --- missing values
 awk -F, -v OFS=, 'NR == 3 {$1 = "?"} NR == 7 {$2 = "?"} {print}' train.csv >holes.csv
 run fit holes.csv --target strength --ignore row --missing '?' --missing-inputs refuse -o h.thiele
