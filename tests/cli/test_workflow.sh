@@ -27,7 +27,8 @@ expect_done
 expect_out 'se'
 run fit train.csv --target -1 --inputs x1 --iterations 0 -o last.thiele
 expect_status 0
-run fit train.csv --target strength --ignore row --deadline 0.000001 -o late.thiele
+run generate -n 1200 -o many.csv
+run fit many.csv --target strength --ignore row --deadline 0.000001 -o late.thiele
 expect_status 0
 expect_out 'deadline'
 run fit train.csv --target strength --ignore row --iterations 1 -o short.thiele
