@@ -12,8 +12,8 @@
  * over pairs of different rows x, x' that the model holds: kept rows, training rows or, where it has none of them,
  * basis inputs. g: the predicted means (standard deviation s_o of the target), or the probabilities of classes (s_o =
  * 1); of a model whose own likelihood is not attached the means of its latent functions. V_i is how far predictions
- * move when one input takes the value it has in another row: the total effect of Sobol (M. J. W. Jansen, "Analysis of
- * variance designs for model output", 1999), but for a factor. The pairs are always the same ones.
+ * move when one input takes the value it has in another row: the total effect of Sobol
+ * (Jansen 1999), but for a factor. The pairs are always the same ones.
  *
  * share: one of each input; *pairs: how many there were. 0 of them: it would take too long, or the model holds fewer
  * than two rows or predictions that are not finite, and nothing is known; shares that are all 0: predictions never
