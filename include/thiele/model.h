@@ -32,7 +32,7 @@ typedef struct thiele_fit_options {
                                 value of its own in nearly every row (with a warning) */
     const char *ignore;      /* comma-separated columns that are not inputs */
     const char *categorical; /* comma-separated columns to one-hot encode though they look like numbers */
-    int drop_missing;        /* 1: leave out rows with missing values; 0: refuse them */
+    int drop_missing;        /* 1: leave out rows with missing values; 0: refuse them, but see missing_inputs */
     int drop_constant;       /* no longer needed: inputs that are the same in every row are left out, with a warning */
     int raw;                 /* 1: do not standardise inputs and target */
     const char *method;      /* NULL: "auto"; "exact", "dense", "collapsed", "variational", "augmented";
@@ -100,12 +100,14 @@ typedef struct thiele_fit_options {
     int level_scales; /* 1: a length-scale for each level of a category; 0: one for all levels of a column */
     int64_t rare_levels; /* levels of fewer rows are taken together as others; 0: of fewer than 5 rows that are less
                             than a hundredth of all; -1: none */
+    const char *missing_inputs; /* NULL: "mean", of the column, with an indicator of which rows lack the value;
+                                   "refuse"; "drop" such rows */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0     \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0  \
     }
 
 /*
@@ -194,7 +196,7 @@ typedef struct thiele_predict_options {
     size_t size;
     int latent;              /* 1: the function; 0: an observation, noise included */
     int unseen_zero;         /* a value of a categorical column that is none of its levels: one of thiele_unseen */
-    int drop_missing;        /* 1: leave out rows with missing inputs; 0: refuse them */
+    int drop_missing;        /* 1: leave out rows with missing inputs; 0: refuse them where training lacked none */
     const double *quantiles; /* each in (0, 1) */
     int quantile_count;
     int samples;    /* independent draws for each row */

@@ -37,12 +37,13 @@ THIELE_API int thiele_predictor_outputs(const thiele_predictor *predictor);
 /*
  * Mean and, unless variance is NULL, variance of each output at x, in the units of the data. x: one number per input
  * column in the model's order (thiele_model_input_name), in the units of the data; a categorical column takes the index
- * of its level, or -1 for a value that is none of them, one of dates the days since the model's first. The numbers are
- * those of thiele_model_predict_rows but for rounding: variances agree to 1e-9 of that of the function before any row
- * was seen. Without variance a Gaussian target or latent function takes a tenth of the time. Nothing is allocated, but
- * for models that are not made of points: "pic", and "decoupled" with length-scales of its own; an expectation that
- * needs more nodes of quadrature than any before makes them once. Errors: ARGUMENT (missing, infinite, no such level),
- * UNSUPPORTED for a class target unless its latent functions are predicted.
+ * of its level, or -1 for a value that is none of them, one of dates the days since the model's first, and one that
+ * training lacked in some rows may be NaN. The numbers are those of thiele_model_predict_rows but for rounding:
+ * variances agree to 1e-9 of that of the function before any row was seen. Without variance a Gaussian target or latent
+ * function takes a tenth of the time. Nothing is allocated, but for models that are not made of points: "pic", and
+ * "decoupled" with length-scales of its own; an expectation that needs more nodes of quadrature than any before makes
+ * them once. Errors: ARGUMENT (missing, infinite, no such level), UNSUPPORTED for a class target unless its latent
+ * functions are predicted.
  */
 THIELE_API thiele_status thiele_predictor_row(thiele_predictor *predictor, const double *x, double *mean,
                                               double *variance);

@@ -95,6 +95,54 @@ static void print_columns(const json_t *columns)
     print_targets(json_object_get(columns, "targets"));
 }
 
+/* "a (12%), b (11%)", of the inputs that matter so much; cut where the line is full. */
+static void list_matters(const json_t *inputs, const char *word, char *text, size_t capacity)
+{
+    enum { FULL = 48 };
+    size_t length = 0, more = 0;
+    char number[CLI_NUMBER_MAX];
+    *text = '\0';
+    for (size_t i = 0; i < json_array_size(inputs); i++) {
+        const json_t *input = json_array_get(inputs, i);
+        double percent = 100.0 * json_number_value(json_object_get(input, "share"));
+        if (strcmp(text_of(input, "matters"), word) != 0) {
+            continue;
+        }
+        if (length > FULL) {
+            more++;
+            continue;
+        }
+        cli_short(percent < 0.05 ? 0.0 : percent < 10.0 ? round(10.0 * percent) / 10.0 : round(percent), number);
+        length += (size_t)snprintf(text + length, capacity - length, "%s%.60s (%s%%)", length > 0 ? ", " : "",
+                                   text_of(input, "name"), number);
+    }
+    if (more > 0) {
+        snprintf(text + length, capacity - length, " and %zu more", more);
+    }
+}
+
+/* Which inputs predictions go with, in words and numbers. */
+static void print_relevance(const json_t *relevance)
+{
+    static const struct {
+        const char *word, *said;
+    } ranks[] = {
+        {"most", "matters most"}, {"much", "matters"}, {"little", "matters little"}, {"hardly", "hardly matters"}};
+    const char *label = "relevance";
+    char text[512];
+    for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++) {
+        list_matters(json_object_get(relevance, "inputs"), ranks[r].word, text, sizeof text);
+        if (*text != '\0') {
+            cli_row(label, "%s: %s", ranks[r].said, text);
+            label = NULL;
+        }
+    }
+    if (label == NULL) {
+        cli_row(NULL, "(share of how far predictions move with it, over %lld pairs of %s)",
+                count_of(relevance, "pairs"), text_of(relevance, "of"));
+    }
+}
+
 static void print_parameters(const json_t *parameters)
 {
     enum { WIDEST = 48 };
@@ -480,6 +528,7 @@ static void report_one(const json_t *json)
     print_stream(json_object_get(json, "stream"), json_object_get(json_object_get(json, "columns"), "targets"));
     print_sampling(json_object_get(json, "sampling"));
     print_columns(json_object_get(json, "columns"));
+    print_relevance(json_object_get(json, "relevance"));
     print_parameters(json_object_get(json, "parameters"));
     print_made_with(json);
     print_origin(json);

@@ -79,6 +79,8 @@ thiele_status thi_table_parse_csv(thiele_table **out, thiele_context *ctx, const
 void thi_table_census(const thiele_table *table, int column, int64_t *text, int64_t *missing);
 thiele_status thi_table_cell(const thiele_table *table, thiele_context *ctx, int64_t row, int column, thi_text *buffer,
                              const char **text, size_t *length);
+/* Whether a column (of a selection: of the whole table) has missing values: one pass where no census was taken. */
+thiele_status thi_table_lacks(const thiele_table *table, thiele_context *ctx, int column, bool *lacks);
 /* Whether cells are texts as somebody wrote them, dates among them. */
 bool thi_table_is_written(const thiele_table *table);
 /* Whether more than half of what is there in a column is no number. */
@@ -125,7 +127,9 @@ typedef struct thi_dates {
 
 /*
  * One input column. A categorical one with L levels becomes L indicator dimensions and, where it has others, one for
- * all values that are none of its levels (rare in training, or never seen); a numeric one a single dimension.
+ * all values that are none of its levels (rare in training, or never seen); a numeric one a single dimension. Of a
+ * column that lacked values in training the last dimension says where: there a number is `fill` and a category no
+ * level.
  */
 typedef struct thi_input {
     char *name;
@@ -135,6 +139,8 @@ typedef struct thi_input {
     int rare;        /* how many values of training are such */
     bool one_scale;  /* its dimensions share a length-scale where inputs have their own */
     thi_dates dates; /* of a numeric one that is written as dates */
+    bool fills;      /* missing values are filled in, and its last dimension is 1 there */
+    double fill;     /* by this number: the mean of the others */
     int first;       /* its first dimension in X */
 } thi_input;
 
@@ -171,6 +177,9 @@ typedef struct thi_encoder {
     char **dropped_name;
 } thi_encoder;
 
+/* What becomes of rows whose inputs lack values: filled in, where the column has learned how. */
+typedef enum thi_missing { THI_MISSING_REFUSE, THI_MISSING_MEAN, THI_MISSING_DROP } thi_missing;
+
 /* Which columns play which part, and how they are taken: lists of names as in thiele_fit_options; NULL: not said. */
 typedef struct thi_column_options {
     const char *target, *inputs, *ignore, *categorical, *exposure, *partition;
@@ -183,6 +192,7 @@ typedef struct thi_column_options {
      */
     bool one_scale;
     int64_t rare;
+    thi_missing missing; /* inputs that have no value */
 } thi_column_options;
 enum { THI_RARE_AUTO = -1 };
 
@@ -250,7 +260,9 @@ typedef struct thi_reading {
     bool target;       /* with the target columns */
     bool unseen_zero;  /* a level that training never saw, where there are no others: all zeros; else an error */
     bool unseen_error; /* an error in any case */
-    bool drop_missing; /* leave such rows out; else an error */
+    bool drop_missing; /* leave out rows with missing values; else an error, but for inputs that can be filled in */
+    bool drop_inputs;  /* leave out those with missing inputs */
+    bool keep_missing; /* missing inputs are NaN in X, in their first dimension */
     /* Why a target that is a number (units of the data) cannot be, or NULL; may be NULL. */
     const char *(*refuses)(const void *user, double y);
     const void *user;

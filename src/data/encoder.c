@@ -33,10 +33,10 @@ thiele_status thi_encoder_alloc_targets(thi_encoder *encoder, thiele_context *ct
 
 int thi_input_width(const thi_input *input)
 {
-    return input->levels > 0 ? input->levels + input->others : 1;
+    return (input->levels > 0 ? input->levels + input->others : 1) + input->fills;
 }
 
-/* With room for one more dimension of each input: what the rows show of it (set_inputs) may take that. */
+/* With room for two more dimensions of each input: what the rows show of it (set_inputs) may take them. */
 thiele_status thi_encoder_place(thi_encoder *encoder, thiele_context *ctx)
 {
     encoder->dims = 0;
@@ -46,7 +46,7 @@ thiele_status thi_encoder_place(thi_encoder *encoder, thiele_context *ctx)
     }
     encoder->key.first = encoder->dims;
     encoder->dims += encoder->key.name != NULL;
-    const size_t D = (size_t)encoder->dims + (size_t)encoder->inputs;
+    const size_t D = (size_t)encoder->dims + 2 * (size_t)encoder->inputs;
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &encoder->center, D, sizeof *encoder->center));
     THI_TRY(thi_alloc(ctx, &encoder->scale, D, sizeof *encoder->scale));
@@ -100,9 +100,11 @@ void thi_encoder_dim_name(const thi_encoder *encoder, int dim, thi_text *text)
     }
     const thi_input *input = &encoder->input[i];
     thi_text_add(text, "%s", input->name);
-    if (input->levels > 0) {
-        const int l = dim - input->first;
-        thi_text_add(text, "=%s", l < input->levels ? input->level[l] : "(other)");
+    const int own = dim - input->first;
+    if (input->fills && own == thi_input_width(input) - 1) {
+        thi_text_add(text, "=(missing)");
+    } else if (input->levels > 0) {
+        thi_text_add(text, "=%s", own < input->levels ? input->level[own] : "(other)");
     }
 }
 
@@ -130,16 +132,30 @@ out:
     return status;
 }
 
+/* How many dimensions an input has in the pass over the rows, which has no others and no indicators of missing values.
+ */
+static int read_width(const thi_input *input)
+{
+    return input->levels > 0 ? input->levels : 1;
+}
+
 /* --- constant columns -------------------------------------------------------------------------------------------- */
 
-/* Whether every row has the same in the input whose first dimension in the spread is `from`. */
+/* Whether no row has a value in the input whose first dimension in the spread is `from`. */
+static bool is_empty(const thi_column_spread *spread, int from)
+{
+    return spread->count[from] == 0;
+}
+
+/* Whether every row has the same there. */
 static bool is_constant(const thi_column_spread *spread, int from, const thi_input *input)
 {
     int present = 0;
     for (int l = 0; l < input->levels; l++) {
         present += spread->high[from + l] > 0;
     }
-    return input->levels > 0 ? present < 2 : spread->low[from] == spread->high[from];
+    bool same = input->levels > 0 ? present < 2 : spread->low[from] == spread->high[from];
+    return is_empty(spread, from) || (same && !input->fills);
 }
 
 /* Says which they are, and makes room for their names; when all are, there is nothing to learn from. */
@@ -156,7 +172,7 @@ static thiele_status check_constant(thi_encoder *encoder, thiele_context *ctx, c
         if (is_constant(spread, from, &encoder->input[i])) {
             name[count++] = encoder->input[i].name;
         }
-        from += thi_input_width(&encoder->input[i]);
+        from += read_width(&encoder->input[i]);
     }
     if (count == encoder->inputs) {
         THI_TRY(thi_fail(ctx, THIELE_ERROR_DATA, "every input column is the same in every row: nothing is left"));
@@ -178,15 +194,16 @@ out:
 
 /* What dimension `from` of the spread says becomes dimension input->first. */
 static thiele_status set_numeric(thi_encoder *encoder, thiele_context *ctx, const thi_column_spread *spread, int from,
-                                 const thi_input *input, bool raw)
+                                 thi_input *input, bool raw)
 {
-    double mean = spread->low[from];
+    double mean = is_empty(spread, from) ? 0 : spread->low[from];
     double deviation = 1;
-    /* Constant in these rows only: harmless here, and the other rows may need it. */
-    bool constant = is_constant(spread, from, input);
+    /* Constant in these rows only, or wherever it is there: harmless here, and the other rows may need it. */
+    bool constant = is_empty(spread, from) || spread->low[from] == spread->high[from];
     thiele_status status = constant ? THIELE_OK : thi_find_spread(spread, ctx, from, input->name, &mean, &deviation);
     encoder->center[input->first] = raw ? 0 : mean;
     encoder->scale[input->first] = raw ? 1 : deviation;
+    input->fill = input->fills ? mean : 0;
     return status;
 }
 
@@ -262,7 +279,7 @@ static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const
     encoder->dims = 0;
     for (int i = 0; i < encoder->inputs && status == THIELE_OK; i++) {
         thi_input *input = &encoder->input[i];
-        int width = thi_input_width(input);
+        int width = read_width(input);
         if (!partial && is_constant(spread, from, input)) {
             drop_input(encoder, input);
             from += width;
@@ -291,11 +308,64 @@ static thiele_status set_inputs(thi_encoder *encoder, thiele_context *ctx, const
     return status;
 }
 
+/* --- missing values ---------------------------------------------------------------------------------------------- */
+
+static thiele_status say_filled(thiele_context *ctx, char *const *name, int count)
+{
+    thi_text list;
+    thi_text_init(&list, ctx);
+    thi_text_add_names(&list, name, count);
+    thiele_status status = list.status;
+    if (status == THIELE_OK) {
+        thi_log(
+            ctx, THIELE_LOG_WARNING,
+            "%s lack%s values in some rows: the column's mean stands there (none of the levels of a category), with an "
+            "indicator beside it (`missing_inputs` refuse or drop does something else)",
+            list.data, count == 1 ? "s" : "");
+    }
+    thi_text_clear(&list);
+    return status;
+}
+
+/*
+ * Which inputs lacked values in the rows that were kept. A selection fills in what the whole table lacks: the other
+ * rows may need it.
+ */
+static thiele_status find_missing(thi_encoder *encoder, const thi_choice *c, const thi_moments *moments)
+{
+    const bool partial = c->table->whole != NULL;
+    char **name = NULL;
+    int count = 0, from = 0;
+    thiele_status status;
+    THI_TRY(thi_alloc(c->ctx, &name, (size_t)encoder->inputs, sizeof *name));
+    for (int i = 0; i < encoder->inputs; i++) {
+        thi_input *input = &encoder->input[i];
+        bool lacks = moments->inputs.count[from] < moments->rows;
+        if (!lacks && partial) {
+            THI_TRY(thi_table_lacks(c->table, c->ctx, c->input[i], &lacks));
+        }
+        if (lacks && (partial || !is_empty(&moments->inputs, from))) {
+            name[count++] = input->name;
+        }
+        from += read_width(input);
+        input->fills = lacks;
+    }
+    if (count > 0) {
+        THI_TRY(say_filled(c->ctx, name, count));
+    }
+out:
+    thi_free(name);
+    return status;
+}
+
 static thiele_status learn_scales(thi_encoder *encoder, const thi_choice *c, const thi_column_options *options,
                                   const thi_target_rule *rule)
 {
+    const bool fills = options->missing == THI_MISSING_MEAN && !options->drop_missing;
     const thi_reading how = {.target = true,
                              .drop_missing = options->drop_missing,
+                             .drop_inputs = options->missing == THI_MISSING_DROP,
+                             .keep_missing = fills,
                              .refuses = rule->refuses,
                              .user = rule->user,
                              .likelihood = rule->likelihood};
@@ -310,6 +380,9 @@ static thiele_status learn_scales(thi_encoder *encoder, const thi_choice *c, con
                           moments.rows < c->table->rows ? " without missing values" : "");
     } else {
         status = thi_set_targets(encoder, c, &moments, options, rule);
+    }
+    if (status == THIELE_OK && fills) {
+        status = find_missing(encoder, c, &moments);
     }
     if (status == THIELE_OK) {
         status = set_inputs(encoder, c->ctx, &moments.inputs, options, c->table->whole != NULL);

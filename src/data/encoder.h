@@ -11,6 +11,11 @@ thiele_status thi_encoder_alloc_targets(thi_encoder *encoder, thiele_context *ct
 /* Places the inputs' dimensions one behind the other, and makes center 0 and scale 1 for each. */
 thiele_status thi_encoder_place(thi_encoder *encoder, thiele_context *ctx);
 
+/* --- encode_row.c ------------------------------------------------------------------------------------------------- */
+
+/* What stands for a missing value of an input that fills in, in a column of X that is zero there. */
+void thi_encode_missing(const thi_encoder *encoder, const thi_input *input, double *x);
+
 /* --- choose.c: which columns are what ---------------------------------------------------------------------------- */
 
 typedef struct thi_choice {

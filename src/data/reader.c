@@ -13,15 +13,34 @@
 /* What became of a row. */
 typedef enum row_fate { ROW_KEPT, ROW_DROPPED } row_fate;
 
-static thiele_status no_value(const thi_reader *reader, thiele_context *ctx, int64_t row, int column, row_fate *fate)
+/* input: of an input that cannot be filled in. */
+static thiele_status no_value(const thi_reader *reader, thiele_context *ctx, int64_t row, int column, bool input,
+                              row_fate *fate)
 {
-    if (reader->how.drop_missing) {
+    if (reader->how.drop_missing || (input && reader->how.drop_inputs)) {
         *fate = ROW_DROPPED;
         return THIELE_OK;
     }
     return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "column '%s', row %lld: no value (fill it in, or use `drop_missing` to leave such rows out)",
-                    reader->table->name[column], thi_table_row_number(reader->table, row));
+                    "column '%s', row %lld: no value (fill it in, or use `drop_missing` to leave such rows out)%s",
+                    reader->table->name[column], thi_table_row_number(reader->table, row),
+                    input ? "; a model fills in only what its training table lacked in some rows too" : "");
+}
+
+/* Whether the value that input i lacks is filled in; x is zero there. */
+static bool fill_in(const thi_reader *reader, int i, double *x)
+{
+    const thi_encoder *encoder = reader->encoder;
+    const thi_input *input = &encoder->input[i];
+    if (reader->how.keep_missing) {
+        x[input->first] = NAN;
+        return true;
+    }
+    if (!input->fills || reader->how.drop_missing || reader->how.drop_inputs) {
+        return false;
+    }
+    thi_encode_missing(encoder, input, x);
+    return true;
 }
 
 /* A number that is not finite: missing or too large. */
@@ -29,7 +48,7 @@ static thiele_status bad_number(const thi_reader *reader, thiele_context *ctx, i
                                 row_fate *fate)
 {
     if (isnan(value)) {
-        return no_value(reader, ctx, row, column, fate);
+        return no_value(reader, ctx, row, column, false, fate);
     }
     return thi_fail(
         ctx, THIELE_ERROR_DATA,
@@ -71,7 +90,20 @@ static thiele_status read_text(const thi_reader *reader, thiele_context *ctx, in
         *fate = ROW_DROPPED; /* other targets may have a value */
         return THIELE_OK;
     }
-    return *length > 0 ? THIELE_OK : no_value(reader, ctx, row, column, fate);
+    return *length > 0 ? THIELE_OK : no_value(reader, ctx, row, column, false, fate);
+}
+
+/* The same of input i; where it has none and that is all right, *length is 0. */
+static thiele_status read_input(const thi_reader *reader, thiele_context *ctx, int64_t row, int i, thi_text *buffer,
+                                const char **text, size_t *length, double *x, row_fate *fate)
+{
+    const int column = reader->column[i];
+    thiele_status status = thi_table_cell(reader->table, ctx, row, column, buffer, text, length);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    thi_trim(text, length);
+    return *length > 0 || fill_in(reader, i, x) ? THIELE_OK : no_value(reader, ctx, row, column, true, fate);
 }
 
 /* Sets the indicators of input i in x, a column of X that is zero there. */
@@ -81,8 +113,8 @@ static thiele_status encode_level(const thi_reader *reader, thiele_context *ctx,
     const thi_input *input = &reader->encoder->input[i];
     const char *text;
     size_t length;
-    thiele_status status = read_text(reader, ctx, row, reader->column[i], buffer, &text, &length, fate);
-    if (status != THIELE_OK || *fate != ROW_KEPT) {
+    thiele_status status = read_input(reader, ctx, row, i, buffer, &text, &length, x, fate);
+    if (status != THIELE_OK || *fate != ROW_KEPT || length == 0) {
         return status;
     }
     bool found;
@@ -130,8 +162,8 @@ static thiele_status encode_date(const thi_reader *reader, thiele_context *ctx, 
     const char *text;
     size_t length;
     double days;
-    thiele_status status = read_text(reader, ctx, row, reader->column[i], buffer, &text, &length, fate);
-    if (status != THIELE_OK || *fate != ROW_KEPT) {
+    thiele_status status = read_input(reader, ctx, row, i, buffer, &text, &length, x, fate);
+    if (status != THIELE_OK || *fate != ROW_KEPT || length == 0) {
         return status;
     }
     if (!thi_date_read(text, length, input->dates.form, &days)) {
@@ -177,6 +209,12 @@ static thiele_status encode_inputs(const thi_reader *reader, thiele_context *ctx
     thiele_status status = THIELE_OK;
     memset(x, 0, (size_t)encoder->dims * sizeof *x);
     for (int j = 0; j < reader->numerics; j++) {
+        if (isnan(number[j])) {
+            if (fill_in(reader, reader->numeric[j], x)) {
+                continue;
+            }
+            return no_value(reader, ctx, row, reader->source[j], true, fate);
+        }
         if (!isfinite(number[j])) {
             return bad_number(reader, ctx, row, reader->source[j], number[j], fate);
         }
@@ -400,41 +438,4 @@ thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t f
     }
     *kept = out.kept;
     return status;
-}
-
-thiele_status thi_encode_row(const thi_encoder *encoder, thiele_context *ctx, const double *x, double *X)
-{
-    memset(X, 0, (size_t)encoder->dims * sizeof *X);
-    for (int i = 0; i < encoder->inputs; i++) {
-        const thi_input *input = &encoder->input[i];
-        if (!isfinite(x[i])) {
-            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "column '%s': a value that is missing or infinite",
-                            input->name);
-        }
-        if (input->levels == 0) {
-            X[input->first] = (x[i] - encoder->center[input->first]) / encoder->scale[input->first];
-            if (!(fabs(X[input->first]) <= THI_INPUT_MAX)) {
-                return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "column '%s': %g is too large to work with", input->name,
-                                x[i]);
-            }
-        } else if (x[i] >= 0 && x[i] < input->levels && x[i] == floor(x[i])) {
-            X[input->first + (int)x[i]] = 1;
-        } else if (x[i] == -1 && input->others) {
-            X[input->first + input->levels] = 1;
-        } else {
-            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "column '%s': no level %g (there are %d, counted from 0)",
-                            input->name, x[i], input->levels);
-        }
-    }
-    const thi_input *key = &encoder->key;
-    if (key->name != NULL) {
-        double level = x[encoder->inputs];
-        if (!(level >= -1 && level < key->levels && level == floor(level))) {
-            return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                            "column '%s': no level %g (there are %d, counted from 0; -1 is none of them)", key->name,
-                            level, key->levels);
-        }
-        X[key->first] = level / encoder->scale[key->first];
-    }
-    return THIELE_OK;
 }

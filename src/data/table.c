@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -236,6 +237,26 @@ void thi_table_census(const thiele_table *table, int column, int64_t *text, int6
     if (table->ops->census != NULL) {
         table->ops->census(table, column, text, missing);
     }
+}
+
+thiele_status thi_table_lacks(const thiele_table *table, thiele_context *ctx, int column, bool *lacks)
+{
+    double value[THI_TABLE_BLOCK];
+    int64_t texts, missing;
+    thiele_status status = THIELE_OK;
+    table = whole_table(table);
+    thi_table_census(table, column, &texts, &missing);
+    *lacks = missing > 0;
+    for (int64_t first = 0; table->ops->census == NULL && first < table->rows && !*lacks && status == THIELE_OK;
+         first += THI_TABLE_BLOCK) {
+        int64_t count = table->rows - first < THI_TABLE_BLOCK ? table->rows - first : THI_TABLE_BLOCK;
+        status = table->ops->numbers(table, ctx, first, count, &column, 1, value);
+        for (int64_t i = 0; i < count && status == THIELE_OK; i++) {
+            *lacks = *lacks || isnan(value[i]);
+        }
+        status = status == THIELE_OK ? thi_look_up(ctx, first, table->rows) : status;
+    }
+    return status;
 }
 
 bool thi_table_is_written(const thiele_table *table)

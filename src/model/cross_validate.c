@@ -55,7 +55,7 @@ static thiele_status run_fold(folding *f, int fold, int folds, thiele_scores *sc
     size_t before = (size_t)begin;
     size_t after = (size_t)(f->n - end);
     thiele_predict_options predict = THIELE_PREDICT_OPTIONS_INIT;
-    predict.drop_missing = f->options->drop_missing;
+    predict.drop_missing = f->options->drop_missing || thi_missing_of(f->options) == THI_MISSING_DROP;
     predict.unseen_zero = 1;
     thiele_status status;
     memcpy(f->rows, f->order, before * sizeof *f->rows);

@@ -3,6 +3,7 @@
 
 #include "model/describe.h"
 #include "model/json.h"
+#include "model/relevance.h"
 #include "model/units.h"
 
 /* One learned kernel in the units of the data, appended. */
@@ -85,6 +86,7 @@ static thiele_status describe_one(const thiele_model *model, thiele_context *ctx
         json_object_set_new(*out, "learned_kernel", json_string(kernel)) != 0) {
         status = out_of_memory(ctx);
     }
+    status = status == THIELE_OK ? thi_relevance_to_json(model, ctx, *out) : status;
     thi_free(kernel);
     return status;
 }

@@ -62,6 +62,18 @@ static thiele_status check_settings_once(thiele_context *ctx, const thiele_fit_o
     return status == THIELE_OK ? thi_split_list(prior.list, check_once, &prior) : status;
 }
 
+int thi_missing_of(const thiele_fit_options *options)
+{
+    static const char *const names[] = {
+        [THI_MISSING_REFUSE] = "refuse", [THI_MISSING_MEAN] = "mean", [THI_MISSING_DROP] = "drop"};
+    for (size_t how = 0; options->missing_inputs != NULL && how < sizeof names / sizeof *names; how++) {
+        if (strcmp(options->missing_inputs, names[how]) == 0) {
+            return (int)how;
+        }
+    }
+    return options->missing_inputs == NULL ? THI_MISSING_MEAN : -1;
+}
+
 double thi_effort(const char *name)
 {
     static const struct {
@@ -109,6 +121,10 @@ thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *tab
     }
     if (thi_effort(options->effort) == 0.0) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no effort '%s': it is low, normal or high", options->effort);
+    }
+    if (thi_missing_of(options) < 0) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "`missing_inputs`: '%s' is none of mean, refuse and drop",
+                        options->missing_inputs);
     }
     return check_settings_once(ctx, options);
 }
@@ -172,7 +188,8 @@ static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, th
                                   .raw = o->raw != 0,
                                   .partial = f->partial,
                                   .one_scale = o->level_scales == 0,
-                                  .rare = rare_of(o)};
+                                  .rare = rare_of(o),
+                                  .missing = thi_missing_of(o)};
     thi_watch watch = thi_driver_watch(f->driver, thi_table_source(table));
     thiele_status status = thi_encoder_learn(&f->model->encoder, f->ctx, table, &columns, rule);
     thi_watch_end(f->ctx, watch);
@@ -226,6 +243,7 @@ static thi_reading reading_of(const thi_fitting *f)
 {
     return (thi_reading){.target = true,
                          .drop_missing = f->options->drop_missing != 0,
+                         .drop_inputs = thi_missing_of(f->options) == THI_MISSING_DROP,
                          .likelihood = thiele_likelihood_name(f->spec.lik),
                          .refuses = thi_model_has_classes(f->model) ? NULL : refuses,
                          .user = f->spec.lik};

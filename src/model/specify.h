@@ -107,6 +107,8 @@ thiele_status thi_check_each(thi_fitting *f);
 /* --- specify.c --- */
 /* Whether an option is left to the fit. */
 bool thi_is_auto(const char *option);
+/* What becomes of missing inputs, a thi_missing; -1: there is no such thing. */
+int thi_missing_of(const thiele_fit_options *options);
 /* How much work is worth it without a deadline, beside the normal; 0: no such effort. */
 double thi_effort(const char *name);
 /* Refuses fit options that make no sense. */

@@ -13,7 +13,7 @@ cell() { awk -F, -v OFS=, -v line="$1" -v column="$2" -v text="$3" 'NR == line {
 refused() { # DATA STATUS PATTERNS...
     local data=$1 code=$2
     shift 2
-    run fit "$data" --target strength --ignore row -o bad.thiele
+    run fit "$data" --target strength --ignore row --missing-inputs refuse -o bad.thiele
     expect_refusal "$code" "$@"
     expect_no_file bad.thiele
 }

@@ -27,7 +27,8 @@ expect_done
 expect_out 'se'
 run fit train.csv --target -1 --inputs x1 --iterations 0 -o last.thiele
 expect_status 0
-run fit train.csv --target strength --ignore row --deadline 0.000001 -o late.thiele
+run generate -n 1200 -o many.csv
+run fit many.csv --target strength --ignore row --deadline 0.000001 -o late.thiele
 expect_status 0
 expect_out 'deadline'
 run fit train.csv --target strength --ignore row --iterations 1 -o short.thiele
@@ -135,10 +136,28 @@ expect_status 0
 run predict bare.thiele bare.csv --header no
 expect_done
 
+# --- which inputs matter
+run info train.thiele
+expect_out '^relevance +matters most: x1 \('
+expect_out 'share of how far predictions move with it, over [0-9]+ pairs of training rows'
+run info train.thiele --json
+expect_that "$out" 'abs(sum(i["share"] for i in d["relevance"]["inputs"]) - 1) < 1e-9 and d["relevance"]["inputs"][0]["matters"] == "most"'
+
 # --- missing values
 awk -F, -v OFS=, 'NR == 3 {$1 = "?"} NR == 7 {$2 = "?"} {print}' train.csv >holes.csv
-run fit holes.csv --target strength --ignore row --missing '?' -o h.thiele
+run fit holes.csv --target strength --ignore row --missing '?' --missing-inputs refuse -o h.thiele
 expect_refusal 1 'missing' '--drop-missing'
+run fit holes.csv --target strength --ignore row --missing '?' --iterations 3 -o filled.thiele
+expect_status 0
+expect_err "'x1' lacks values in some rows: the column's mean stands there .*--missing-inputs"
+run predict filled.thiele holes.csv -o filled.csv
+expect_done
+check 'every row is predicted' test "$(wc -l <filled.csv)" -eq 121
+run cv holes.csv --target strength --ignore row --missing '?' --folds 3 --iterations 3
+expect_status 0
+run fit holes.csv --target strength --ignore row --missing '?' --missing-inputs drop --iterations 3 -o h.thiele --json
+expect_status 0
+expect_that "$out" 'd["model"]["rows"] in (118, 119)'
 run fit holes.csv --target strength --ignore row --missing '?' --drop-missing --iterations 3 -o h.thiele --json
 expect_status 0
 expect_that "$out" 'd["model"]["rows"] in (118, 119)'

@@ -187,7 +187,7 @@ static void test_column(void **state)
     assert_ok(ctx, thi_encoder_from_json(&again, ctx, json));
     json_decref(json);
     assert_memory_equal(&again.input[0].dates.from, &encoder.input[0].dates.from, sizeof(double));
-    check_days(&again, "z,when\n1,2024-02-02\n2,\n3,1 Feb 2024\n", 2, (const double[]){2, 1});
+    check_days(&again, "z,when\n1,2024-02-02\n2,\n3,01-Feb-2024\n", 2, (const double[]){2, 1});
     refused(&again, "when\n2024-02-02\n2024-02-31\n",
             "column 'when', row 2: '2024-02-31' is not a date that can be read (write it like 2024-01-31");
     refused(&again, "when\n12\n", "column 'when', row 1: '12' is not a date");
