@@ -204,8 +204,8 @@ def _read_column(name: str, values: Any) -> Read:
         return _numbers(array), None, None
     if array.dtype.kind == "c":
         raise DataError(f"column '{name}' holds complex numbers: give their parts as columns of their own")
-    if array.dtype.kind in "mM":
-        array = np.where(np.isnat(array), None, np.datetime_as_string(array)) if array.dtype.kind == "M" else array
+    if array.dtype.kind == "M":
+        return _texts(None if np.isnat(day) else np.datetime_as_string(day) for day in array)
     return _texts(array.tolist())
 
 
