@@ -1,5 +1,6 @@
 """
-Gaussian-process inference at scale: fits, predictions with honest uncertainty, one model file for C, command and Python.
+Gaussian-process inference at scale: fits, predictions with honest uncertainty, one model file for C, command and
+Python.
 
 ``thiele.fit`` and :class:`Model` are for tables and files, ``GPRegressor`` and ``GPClassifier`` have scikit-learn's
 manners (and need it).

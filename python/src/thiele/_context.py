@@ -33,8 +33,8 @@ def default_threads() -> int:
 class Context:
     """
     Lives for one call, used as a context manager. While it is open on the main thread the first Ctrl-C asks the library
-    to stop at the next safe point, which takes some 0.1 s; it is raised when the library has returned. own: a likelihood
-    in Python, whose errors are raised too.
+    to stop at the next safe point, which takes some 0.1 s; it is raised when the library has returned. own: a
+    likelihood in Python, whose errors are raised too.
     """
 
     def __init__(

@@ -260,8 +260,8 @@ def _open() -> ctypes.CDLL:
             getattr(library, function).argtypes = arguments
     except (OSError, AttributeError) as error:
         raise ImportError(
-            f"the library of thiele could not be loaded ({error}): install the package with pip, or let the environment "
-            "variable THIELE_LIBRARY name a libthiele.so of the same version"
+            f"the library of thiele could not be loaded ({error}): install the package with pip, or let the "
+            "environment variable THIELE_LIBRARY name a libthiele.so of the same version"
         ) from error
     return library
 

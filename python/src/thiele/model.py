@@ -298,8 +298,8 @@ class Model:
         self, table: TableLike, *, unseen: str = "error", drop_missing: bool = False, threads: Optional[int] = None
     ) -> Array:
         """
-        The log predictive density of each row's target, or the log probability of its label: (rows,), or (rows, targets)
-        of several. NaN where a target is missing or the row was left out.
+        The log predictive density of each row's target, or the log probability of its label: (rows,), or
+        (rows, targets) of several. NaN where a target is missing or the row was left out.
         """
         table = Table.of(table)
         options = _predict_options(False, unseen, drop_missing)

@@ -42,9 +42,9 @@ class GPRegressor(RegressorMixin, GPEstimator):
 
     def partial_fit(self, X: Any, y: ArrayLike) -> GPRegressor:
         """
-        Goes on learning from further rows. Models of inducing inputs, which ``compact`` asks for and which larger tables
-        get by themselves here, are updated; those made of their rows (exact, dense) are fitted again to all of them.
-        Where another method cannot go on, the error says what to fit instead.
+        Goes on learning from further rows. Models of inducing inputs, which ``compact`` asks for and which larger
+        tables get by themselves here, are updated; those made of their rows (exact, dense) are fitted again to all of
+        them. Where another method cannot go on, the error says what to fit instead.
         """
         if not hasattr(self, "model_"):
             X = self._check_rows(X, reset=True)
