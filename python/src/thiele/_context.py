@@ -43,6 +43,7 @@ class Context:
         threads: int | None = None,
         seed: int = 0,
         memory_limit: int = 0,
+        device: str | None = None,
         progress: ProgressLike = False,
         own: Likelihood | None = None,
     ) -> None:
@@ -60,6 +61,7 @@ class Context:
             memory_limit=memory_limit,
             log=self._callbacks[0],
             progress=self._callbacks[1],
+            device=device.encode() if device is not None else None,
         )
         self.handle = ctypes.c_void_p()
         self.check(lib.thiele_context_create(ctypes.byref(self.handle), ctypes.byref(options)))

@@ -51,6 +51,7 @@ class ContextOptions(ctypes.Structure):
         ("log_user", c_void_p),
         ("progress", ProgressFunction),
         ("progress_user", c_void_p),
+        ("device", c_char_p),
     ]
 
 
@@ -131,7 +132,7 @@ class Scores(ctypes.Structure):
         (name, c_double)
         for name in (
             "rmse", "mae", "smse", "nlpd", "msll", "crps", "coverage50", "coverage90", "coverage95",
-            "error_rate", "nlp", "brier",
+            "error_rate", "nlp", "brier", "auc",
         )
     ]  # fmt: skip
 

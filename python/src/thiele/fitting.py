@@ -37,6 +37,7 @@ def fit(
     seed: int = 0,
     threads: Optional[int] = None,
     memory_limit: int = 0,
+    device: Optional[str] = None,
     progress: ProgressLike = None,
     **options: Unpack[OptionTypes],
 ) -> Model:
@@ -45,13 +46,17 @@ def fit(
 
     target is a column, or several. The options are those of the command, with the same names and defaults:
     ``thiele.options()`` has them as data. Ctrl-C ends the fit with the best model so far, and a warning; two raise
-    KeyboardInterrupt. progress: a function that is told how far the fit is and ends it by returning something true;
-    True: a bar (with tqdm); None: a bar on a terminal.
+    KeyboardInterrupt. device: "cpu", "cuda" or "cuda:1"; None: a card where there is one and it is quicker.
+
+    progress: a function that is told how far the fit is and ends it by returning something true; True: a bar (with
+    tqdm); None: a bar on a terminal.
     """
     table = Table.of(table)
     handle = ctypes.c_void_p()
     own = _own_likelihood(options)
-    with Context(threads=threads, seed=seed, memory_limit=memory_limit, progress=progress, own=own) as context:
+    with Context(
+        threads=threads, seed=seed, memory_limit=memory_limit, device=device, progress=progress, own=own
+    ) as context:
         with _fit_options(context, table, target, options, own) as ready:
             status = lib.thiele_model_fit(ctypes.byref(handle), context.handle, table._handle, ready.handle)
         context.check(status)
@@ -68,6 +73,7 @@ def cross_validate(
     seed: int = 0,
     threads: Optional[int] = None,
     memory_limit: int = 0,
+    device: Optional[str] = None,
     progress: ProgressLike = None,
     **options: Unpack[OptionTypes],
 ) -> CrossValidation:
@@ -75,7 +81,9 @@ def cross_validate(
     table = Table.of(table)
     each, overall = (c.Scores * max(1, folds))(), c.Scores()
     own = _own_likelihood(options)
-    with Context(threads=threads, seed=seed, memory_limit=memory_limit, progress=progress, own=own) as context:
+    with Context(
+        threads=threads, seed=seed, memory_limit=memory_limit, device=device, progress=progress, own=own
+    ) as context:
         with _fit_options(context, table, target, options, own) as ready:
             status = lib.thiele_cross_validate(
                 context.handle, table._handle, ready.handle, folds, each, ctypes.byref(overall)

@@ -28,7 +28,7 @@ from .table import Table, TableLike
 
 Array = NDArray[np.float64]
 STOPS = ("converged", "iterations", "deadline", "cancelled", "fixed")
-UNSEEN = ("error", "zero")
+UNSEEN = ("other", "zero", "error")
 
 
 class Owner:
@@ -183,7 +183,7 @@ class Model:
         latent: bool = False,
         quantiles: Sequence[float] = (),
         samples: int = 0,
-        unseen: str = "error",
+        unseen: str = "other",
         drop_missing: bool = False,
         blend: bool = False,
         own_block: bool = False,
@@ -193,8 +193,9 @@ class Model:
     ) -> Prediction:
         """
         Means, variances and what else is asked for, or probabilities of classes, for the rows of a table, whose columns
-        are matched by name. latent: of the functions, not of observations. unseen: what a level that training never
-        saw means, "error" or "zero". blend, own_block: of a model by pic.
+        are matched by name. latent: of the functions, not of observations. unseen: what becomes of a value of a
+        category that training never saw: "other" (one of the rare ones, with a warning), "zero" (none of the levels,
+        where there are no rare ones) or "error". blend, own_block: of a model by pic.
         """
         table = Table.of(table)
         levels = np.ascontiguousarray(quantiles, dtype=np.float64)
@@ -254,7 +255,7 @@ class Model:
         return probability
 
     def predict_joint(
-        self, table: TableLike, *, latent: bool = False, unseen: str = "error", threads: Optional[int] = None
+        self, table: TableLike, *, latent: bool = False, unseen: str = "other", threads: Optional[int] = None
     ) -> tuple[Array, Array]:
         """The joint distribution of all rows of a table: mean (rows,) and covariance (rows, rows)."""
         table = Table.of(table)
@@ -282,7 +283,7 @@ class Model:
     # --- scores and more rows ----------------------------------------------------------------------------------------
 
     def score(
-        self, table: TableLike, *, unseen: str = "error", drop_missing: bool = False, threads: Optional[int] = None
+        self, table: TableLike, *, unseen: str = "other", drop_missing: bool = False, threads: Optional[int] = None
     ) -> Union[Scores, dict[str, Scores]]:
         """Scores on a table that has the target too; of several targets a dict of them."""
         table = Table.of(table)
@@ -295,7 +296,7 @@ class Model:
         return self._by_target(list(scores))
 
     def log_densities(
-        self, table: TableLike, *, unseen: str = "error", drop_missing: bool = False, threads: Optional[int] = None
+        self, table: TableLike, *, unseen: str = "other", drop_missing: bool = False, threads: Optional[int] = None
     ) -> Array:
         """
         The log predictive density of each row's target, or the log probability of its label: (rows,), or
@@ -319,7 +320,7 @@ class Model:
         batch: int = 0,
         forget: float = 0.0,
         window: int = 0,
-        unseen: str = "error",
+        unseen: str = "other",
         drop_missing: bool = False,
         skip_bad: bool = False,
         deadline: float = 0.0,
@@ -419,7 +420,7 @@ def _predict_options(latent: bool, unseen: str, drop_missing: bool) -> c.Predict
 
 def _unseen(unseen: str) -> int:
     if unseen not in UNSEEN:
-        raise ArgumentError(f"unseen: '{unseen}' is neither of {' and '.join(UNSEEN)}")
+        raise ArgumentError(f"unseen: '{unseen}' is none of {', '.join(UNSEEN)}")
     return UNSEEN.index(unseen)
 
 
