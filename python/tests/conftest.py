@@ -6,6 +6,10 @@ import pytest
 import thiele
 
 
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="scikit-learn's checks of read-only memory and other types too")
+
+
 @pytest.fixture(scope="session")
 def rows():
     """Two inputs in [-3, 3] and a smooth function of them with noise."""

@@ -103,7 +103,9 @@ def test_two_values_stay_numbers(rows):
     assert model.model_.classes == []
 
 
-@pytest.mark.parametrize("names", [["low", "mid", "high"], [10, 9, -1], [2.0, 1.0, 1e9], [True, False], ["1", "1.0", "b"]])
+@pytest.mark.parametrize(
+    "names", [["low", "mid", "high"], [10, 9, -1], [2.0, 1.0, 1e9], [True, False], ["1", "1.0", "b"]]
+)
 def test_labels(rows, names):
     x, y = rows
     labels = np.array(names)[np.digitize(y, [-0.5, 0.5] if len(names) == 3 else [0.0])]
@@ -131,7 +133,9 @@ def test_partial_fit_goes_on(rows):
     before = model.score(x, y)
     assert model.partial_fit(x[40:], y[40:]).score(x, y) > before
     labels = np.where(y > 0, "high", "low")
-    classifier = GPClassifier(kernel="se", inducing=15, epochs=30).partial_fit(x[:40], labels[:40], classes=["high", "low"])
+    classifier = GPClassifier(kernel="se", inducing=15, epochs=30).partial_fit(
+        x[:40], labels[:40], classes=["high", "low"]
+    )
     assert classifier.partial_fit(x[40:], labels[40:]).score(x, labels) > 0.85
     with pytest.raises(ValueError, match="label 'odd'"):
         classifier.partial_fit(x[:2], ["odd", "low"])

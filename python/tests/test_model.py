@@ -89,7 +89,7 @@ def test_scores_and_densities(model, frame):
     assert -np.mean(densities) == pytest.approx(scores["nlpd"])
     assert "nlp" not in scores and dict(scores)["rows"] == 80
     with pytest.raises(AttributeError):
-        scores.nlp
+        _ = scores.nlp
 
 
 def test_classes(frame):
@@ -141,7 +141,9 @@ def test_updates(frame):
 def test_cross_validation(frame):
     made = thiele.cross_validate(frame, "y", folds=3, method="exact", kernel="se", inputs=["a", "b"])
     assert len(made.folds) == 3 and made.overall.rows == 80
-    assert made.overall.nlpd == pytest.approx(np.average([f.nlpd for f in made.folds], weights=[f.rows for f in made.folds]))
+    assert made.overall.nlpd == pytest.approx(
+        np.average([f.nlpd for f in made.folds], weights=[f.rows for f in made.folds])
+    )
 
 
 def test_warnings_are_python_warnings(frame):

@@ -22,5 +22,6 @@ def test_names_are_there():
 
 
 def test_a_library_that_is_not_there_is_explained():
-    code = "import os; os.environ['THIELE_LIBRARY'] = '/absent.so'\ntry:\n import thiele\nexcept ImportError as e: print(e)"
+    code = "import os; os.environ['THIELE_LIBRARY'] = '/absent.so'\n"
+    code += "try:\n import thiele\nexcept ImportError as error: print(error)"
     assert "install the package with pip" in run(code)

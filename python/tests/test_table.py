@@ -71,6 +71,21 @@ def test_pandas_types(tmp_path):
     assert written(frame, tmp_path / "t.csv").splitlines()[1:] == ["1,1,a,7", ",,,9", "3,0,b,"]
 
 
+def test_arrow(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    texts = arrow.chunked_array([["x", "y", None], ["z", "x"]])
+    table = thiele.Table(arrow.table({"kind": texts.dictionary_encode(), "text": texts, "n": [1, None, 3, 4, 5]}))
+    assert table.categories == ("kind",)
+    table.write(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text().splitlines()[1:] == ["x,x,1", "y,y,", ",,3", "z,z,4", "x,x,5"]
+
+
+def test_polars(tmp_path):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": [1.0, None], "s": ["x", None]})
+    assert written(frame, tmp_path / "t.csv") == "a,s\n1,x\n,\n"
+
+
 def test_structured_arrays_and_names(tmp_path):
     array = np.array([(1.0, "u"), (2.0, "v")], dtype=[("a", float), ("b", "U1")])
     assert written(array, tmp_path / "t.csv") == "a,b\n1,u\n2,v\n"

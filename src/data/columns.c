@@ -29,15 +29,20 @@ static const borrowed_column *column_of(const thiele_table *table, int column)
     return &((const columns_table *)table)->column[column];
 }
 
+/* Any stride is allowed, also one after which a number does not lie where the processor likes it: hence the copies. */
 static double value_at(const borrowed_column *c, int64_t row)
 {
-    return *(const double *)((const char *)c->borrowed.values + row * c->borrowed.stride);
+    double value;
+    memcpy(&value, (const char *)c->borrowed.values + row * c->borrowed.stride, sizeof value);
+    return value;
 }
 
 /* The index of a row's text, -1 where it is missing. */
 static int32_t code_at(const borrowed_column *c, int64_t row)
 {
-    return *(const int32_t *)((const char *)c->borrowed.codes + row * c->borrowed.stride);
+    int32_t code;
+    memcpy(&code, (const char *)c->borrowed.codes + row * c->borrowed.stride, sizeof code);
+    return code;
 }
 
 /* --- operations ------------------------------------------------------------------------------------------------------

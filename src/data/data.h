@@ -1,8 +1,8 @@
 /*
  * Tables behind the public API, and the encoder that turns a table's columns into the numbers a model sees.
  *
- * A table is reached through a short table of operations, one file per kind (csv.c, npy.c, hdf5.c, memory.c, select.c,
- * apart.c); nothing above this folder knows which kind it has. Rows are counted from 0 here and from 1 in messages.
+ * A table is reached through a short table of operations, one file per kind (csv.c, npy.c, hdf5.c, memory.c, columns.c,
+ * select.c, apart.c); nothing above this folder knows which kind it has. Rows count from 0 here and from 1 in messages.
  */
 #ifndef THI_DATA_H
 #define THI_DATA_H

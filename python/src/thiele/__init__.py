@@ -1,5 +1,6 @@
 """
-Gaussian-process inference at scale: fits, predictions with honest uncertainty, one model file for C, command and Python.
+Gaussian-process inference at scale: fits, predictions with honest uncertainty, one model file for C, command and
+Python.
 
 ``thiele.fit`` and :class:`Model` are for tables and files, ``GPRegressor`` and ``GPClassifier`` have scikit-learn's
 manners (and need it).
@@ -24,8 +25,9 @@ from .errors import (
     ThieleWarning,
     UnsupportedError,
 )
+from .fitting import CrossValidation, cross_validate, fit
 from .likelihood import Likelihood
-from .model import CrossValidation, Model, cross_validate, fit
+from .model import Model
 from .options import Option, options
 from .prediction import Prediction
 from .row import RowPredictor
@@ -75,7 +77,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'thiele' has no attribute '{name}'")
     from importlib import import_module
 
-    value = getattr(import_module("." + _LAZY[name], __name__), name)
+    try:
+        value = getattr(import_module("." + _LAZY[name], __name__), name)
+    except ImportError as error:
+        if not (error.name or "").startswith("sklearn"):
+            raise
+        raise ImportError(
+            f"thiele.{name} needs scikit-learn 1.6 or later ({error}): pip install scikit-learn"
+        ) from error
     globals()[name] = value
     return value
 

@@ -33,8 +33,8 @@ def default_threads() -> int:
 class Context:
     """
     Lives for one call, used as a context manager. While it is open on the main thread the first Ctrl-C asks the library
-    to stop at the next safe point, which takes some 0.1 s; it is raised when the library has returned. own: a likelihood
-    in Python, whose errors are raised too.
+    to stop at the next safe point, which takes some 0.1 s; it is raised when the library has returned. own: a
+    likelihood in Python, whose errors are raised too.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class Context:
         threads: int | None = None,
         seed: int = 0,
         memory_limit: int = 0,
+        device: str | None = None,
         progress: ProgressLike = False,
         own: Likelihood | None = None,
     ) -> None:
@@ -60,6 +61,7 @@ class Context:
             memory_limit=memory_limit,
             log=self._callbacks[0],
             progress=self._callbacks[1],
+            device=device.encode() if device is not None else None,
         )
         self.handle = ctypes.c_void_p()
         self.check(lib.thiele_context_create(ctypes.byref(self.handle), ctypes.byref(options)))

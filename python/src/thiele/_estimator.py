@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any, Optional, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-try:
-    from sklearn.base import BaseEstimator
-    from sklearn.utils import check_random_state
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError as error:
-    raise ImportError(f"the estimators need scikit-learn 1.6 or later ({error}): pip install scikit-learn") from error
-
-from .model import Model, fit
+from .fitting import fit
+from .model import Model
 from .options import describe_options, options
 from .table import Table
 

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_ssize_t, c_uint64, c_void_p
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    c_char,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_ssize_t,
+    c_uint64,
+    c_void_p,
+)
 from pathlib import Path
 
 
@@ -38,6 +51,7 @@ class ContextOptions(ctypes.Structure):
         ("log_user", c_void_p),
         ("progress", ProgressFunction),
         ("progress_user", c_void_p),
+        ("device", c_char_p),
     ]
 
 
@@ -118,7 +132,7 @@ class Scores(ctypes.Structure):
         (name, c_double)
         for name in (
             "rmse", "mae", "smse", "nlpd", "msll", "crps", "coverage50", "coverage90", "coverage95",
-            "error_rate", "nlp", "brier",
+            "error_rate", "nlp", "brier", "auc",
         )
     ]  # fmt: skip
 
@@ -247,8 +261,8 @@ def _open() -> ctypes.CDLL:
             getattr(library, function).argtypes = arguments
     except (OSError, AttributeError) as error:
         raise ImportError(
-            f"the library of thiele could not be loaded ({error}): install the package with pip, or let the environment "
-            "variable THIELE_LIBRARY name a libthiele.so of the same version"
+            f"the library of thiele could not be loaded ({error}): install the package with pip, or let the "
+            "environment variable THIELE_LIBRARY name a libthiele.so of the same version"
         ) from error
     return library
 

@@ -14,6 +14,8 @@ class OptionTypes(TypedDict, total=False):
     inputs: Union[str, Sequence[str]]
     ignore: Union[str, Sequence[str]]
     categorical: Union[str, Sequence[str]]
+    level_scales: bool
+    rare_levels: Union[int, Literal["auto"]]
     classes: Union[str, Sequence[str]]
     exposure: str
     partition: str

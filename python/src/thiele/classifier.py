@@ -72,7 +72,9 @@ class GPClassifier(ClassifierMixin, GPEstimator):
 
     def _fit(self, X: Any, labels: NDArray[Any], known: NDArray[Any], instead: dict[str, Any]) -> GPClassifier:
         if len(known) < 2:
-            raise ValueError(f"a classifier needs at least two classes, and all rows are of class {known.tolist()[0]!r}")
+            raise ValueError(
+                f"a classifier needs at least two classes, and all rows are of class {known.tolist()[0]!r}"
+            )
         self.classes_ = known
         self._texts = _names_of(known)
         if self.likelihood == "auto":

@@ -14,6 +14,7 @@ from ._context import Context
 from ._library import lib
 from .errors import ArgumentError
 
+_POINTER_TYPE: Any = c.LogDensities.__mro__[1]  # of functions of every type
 SUPPORTS = ("real", "positive", "unit", "count", "binary", "class")
 
 
@@ -53,7 +54,7 @@ class Likelihood:
         strange = set(unbounded) - set(parameters)
         if strange:
             raise ArgumentError(f"unbounded: '{sorted(strange)[0]}' is no parameter")
-        self.logp = logp
+        self.logp: Any = logp
         self.name = name or getattr(logp, "__name__", "own").strip("_<>").lower() or "own"
         self.error: Optional[BaseException] = None
         self._arguments = (logp, parameters, tuple(unbounded), self.name, outputs, latents, support, classes)
@@ -85,7 +86,7 @@ class Likelihood:
     def _compiled(self, logp: Any) -> Any:
         """A pointer to log_densities, with what must live as long."""
         address = logp if isinstance(logp, int) else getattr(logp, "address", None)
-        if address is None and isinstance(logp, ctypes._CFuncPtr):
+        if address is None and isinstance(logp, _POINTER_TYPE):
             address = ctypes.cast(logp, ctypes.c_void_p).value
         if address is not None:
             return c.LogDensities(address)
@@ -134,7 +135,7 @@ def _call(own: Optional[Likelihood], n: int, y: Any, f: Any, phi: Any, out: Any,
 
 def _array(pointer: Any, shape: tuple[int, ...]) -> Any:
     count = int(np.prod(shape))
-    return np.frombuffer((ctypes.c_double * count).from_address(ctypes.addressof(pointer.contents))).reshape(shape)
+    return np.ctypeslib.as_array(pointer, (count,)).reshape(shape)
 
 
 def _restore(

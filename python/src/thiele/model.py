@@ -1,4 +1,4 @@
-"""Fitting a model to a table, and what a model can do."""
+"""What a fitted model can do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,21 +21,14 @@ from ._context import Context, ProgressLike
 from ._library import lib
 from .errors import ArgumentError
 from .likelihood import Likelihood
-from .options import FitOptions, join_list
 from .prediction import Gatherer, Prediction, Shape
 from .row import RowPredictor
 from .scores import Scores
 from .table import Table, TableLike
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._option_types import OptionTypes
-
 Array = NDArray[np.float64]
-Target = Union[str, Sequence[str]]
 STOPS = ("converged", "iterations", "deadline", "cancelled", "fixed")
-UNSEEN = ("error", "zero")
+UNSEEN = ("other", "zero", "error")
 
 
 class Owner:
@@ -52,8 +45,8 @@ class Owner:
 
 class Model:
     """
-    A fitted model. Immutable: threads may share one, and ``update`` makes another. Comes from :func:`fit` and
-    :meth:`load`; pickles as the bytes of its file.
+    A fitted model. Immutable: threads may share one, and ``update`` makes another. Comes from :func:`thiele.fit`
+    and :meth:`load`; pickles as the bytes of its file.
     """
 
     def __init__(self, handle: ctypes.c_void_p, likelihood: Optional[Likelihood] = None) -> None:
@@ -113,7 +106,9 @@ class Model:
     @functools.cached_property
     def targets(self) -> list[str]:
         """Names of the target columns."""
-        return [lib.thiele_model_target(self._handle, i).decode() for i in range(lib.thiele_model_targets(self._handle))]
+        return [
+            lib.thiele_model_target(self._handle, i).decode() for i in range(lib.thiele_model_targets(self._handle))
+        ]
 
     @functools.cached_property
     def inputs(self) -> list[str]:
@@ -188,7 +183,7 @@ class Model:
         latent: bool = False,
         quantiles: Sequence[float] = (),
         samples: int = 0,
-        unseen: str = "error",
+        unseen: str = "other",
         drop_missing: bool = False,
         blend: bool = False,
         own_block: bool = False,
@@ -198,8 +193,9 @@ class Model:
     ) -> Prediction:
         """
         Means, variances and what else is asked for, or probabilities of classes, for the rows of a table, whose columns
-        are matched by name. latent: of the functions, not of observations. unseen: what a level that training never
-        saw means, "error" or "zero". blend, own_block: of a model by pic.
+        are matched by name. latent: of the functions, not of observations. unseen: what becomes of a value of a
+        category that training never saw: "other" (one of the rare ones, with a warning), "zero" (none of the levels,
+        where there are no rare ones) or "error". blend, own_block: of a model by pic.
         """
         table = Table.of(table)
         levels = np.ascontiguousarray(quantiles, dtype=np.float64)
@@ -207,7 +203,9 @@ class Model:
         options.quantiles = levels.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
         options.quantile_count, options.samples = len(levels), samples
         options.blend, options.own_block = blend, own_block
-        gatherer = Gatherer(self._shape(self._handle, None, latent, levels, samples), self._parts(latent, levels, samples))
+        gatherer = Gatherer(
+            self._shape(self._handle, None, latent, levels, samples), self._parts(latent, levels, samples)
+        )
         with self._context(seed=seed, threads=threads, progress=progress) as context:
             status = lib.thiele_model_predict(
                 self._handle, context.handle, table._handle, ctypes.byref(options), gatherer.function, None
@@ -257,7 +255,7 @@ class Model:
         return probability
 
     def predict_joint(
-        self, table: TableLike, *, latent: bool = False, unseen: str = "error", threads: Optional[int] = None
+        self, table: TableLike, *, latent: bool = False, unseen: str = "other", threads: Optional[int] = None
     ) -> tuple[Array, Array]:
         """The joint distribution of all rows of a table: mean (rows,) and covariance (rows, rows)."""
         table = Table.of(table)
@@ -285,7 +283,7 @@ class Model:
     # --- scores and more rows ----------------------------------------------------------------------------------------
 
     def score(
-        self, table: TableLike, *, unseen: str = "error", drop_missing: bool = False, threads: Optional[int] = None
+        self, table: TableLike, *, unseen: str = "other", drop_missing: bool = False, threads: Optional[int] = None
     ) -> Union[Scores, dict[str, Scores]]:
         """Scores on a table that has the target too; of several targets a dict of them."""
         table = Table.of(table)
@@ -298,11 +296,11 @@ class Model:
         return self._by_target(list(scores))
 
     def log_densities(
-        self, table: TableLike, *, unseen: str = "error", drop_missing: bool = False, threads: Optional[int] = None
+        self, table: TableLike, *, unseen: str = "other", drop_missing: bool = False, threads: Optional[int] = None
     ) -> Array:
         """
-        The log predictive density of each row's target, or the log probability of its label: (rows,), or (rows, targets)
-        of several. NaN where a target is missing or the row was left out.
+        The log predictive density of each row's target, or the log probability of its label: (rows,), or
+        (rows, targets) of several. NaN where a target is missing or the row was left out.
         """
         table = Table.of(table)
         options = _predict_options(False, unseen, drop_missing)
@@ -322,7 +320,7 @@ class Model:
         batch: int = 0,
         forget: float = 0.0,
         window: int = 0,
-        unseen: str = "error",
+        unseen: str = "other",
         drop_missing: bool = False,
         skip_bad: bool = False,
         deadline: float = 0.0,
@@ -385,7 +383,7 @@ class Model:
         names = [target] if target is not None else self.targets
         if latent:
             names = [f"f{i + 1}" for i in range(lib.thiele_model_latents(handle))]
-        return Shape(names, np.array(_classes(handle)), levels, samples)
+        return Shape(names, np.array(_classes(handle)), levels.tolist(), samples)
 
     def _parts(self, latent: bool, levels: Array, samples: int) -> dict[str, Shape]:
         found = {}
@@ -397,7 +395,7 @@ class Model:
 
     def _summary(self) -> list[tuple[str, str]]:
         about = self.describe()
-        lines = [(name, str(about[name])) for name in ("method", "kernel", "rows", "stop") if name in about]
+        lines = [(str(name), str(about[name])) for name in ("method", "kernel", "rows", "stop") if name in about]
         lines.insert(0, ("target", ", ".join(self.targets)))
         return lines + [(name, f"{value:.5g}") for name, value in self.parameters.items()]
 
@@ -414,85 +412,6 @@ class Model:
         return f"<table>{rows}</table>"
 
 
-class CrossValidation(NamedTuple):
-    """Scores by folds."""
-
-    overall: Scores
-    folds: list[Scores]
-
-
-def fit(
-    table: TableLike,
-    target: Target,
-    *,
-    seed: int = 0,
-    threads: Optional[int] = None,
-    memory_limit: int = 0,
-    progress: ProgressLike = None,
-    **options: Unpack[OptionTypes],
-) -> Model:
-    """
-    Fits a model to a table: anything that :class:`Table` takes, or the name of a file.
-
-    target is a column, or several. The options are those of the command, with the same names and defaults:
-    ``thiele.options()`` has them as data. Ctrl-C ends the fit with the best model so far, and a warning; two raise
-    KeyboardInterrupt. progress: a function that is told how far the fit is and ends it by returning something true;
-    True: a bar (with tqdm); None: a bar on a terminal.
-    """
-    table = Table.of(table)
-    handle = ctypes.c_void_p()
-    own = _own_likelihood(options)
-    with Context(threads=threads, seed=seed, memory_limit=memory_limit, progress=progress, own=own) as context:
-        with _fit_options(context, table, target, options, own) as ready:
-            status = lib.thiele_model_fit(ctypes.byref(handle), context.handle, table._handle, ready.handle)
-        context.check(status)
-        made = Model(handle, own)
-        context.keep_result("interrupted: this is the best model so far")
-    return made
-
-
-def cross_validate(
-    table: TableLike,
-    target: Target,
-    *,
-    folds: int = 5,
-    seed: int = 0,
-    threads: Optional[int] = None,
-    memory_limit: int = 0,
-    progress: ProgressLike = None,
-    **options: Unpack[OptionTypes],
-) -> CrossValidation:
-    """Scores each of ``folds`` parts of the rows by a model that is fitted to the others; options as in :func:`fit`."""
-    table = Table.of(table)
-    each, overall = (c.Scores * max(1, folds))(), c.Scores()
-    own = _own_likelihood(options)
-    with Context(threads=threads, seed=seed, memory_limit=memory_limit, progress=progress, own=own) as context:
-        with _fit_options(context, table, target, options, own) as ready:
-            status = lib.thiele_cross_validate(
-                context.handle, table._handle, ready.handle, folds, each, ctypes.byref(overall)
-            )
-        context.check(status)
-    return CrossValidation(Scores(overall), [Scores(one) for one in each])
-
-
-def _own_likelihood(options: Any) -> Optional[Likelihood]:
-    own = options.get("likelihood")
-    return own if isinstance(own, Likelihood) else None
-
-
-def _fit_options(
-    context: Context, table: Table, target: Target, options: Any, own: Optional[Likelihood]
-) -> FitOptions:
-    values = {"target": target if isinstance(target, str) else join_list(target), **options}
-    if table.categories and not isinstance(values.get("categorical"), str):
-        inputs = [name for name in table.categories if name not in ([target] if isinstance(target, str) else target)]
-        listed = [*(values.get("categorical") or ()), *inputs]
-        values["categorical"] = list(dict.fromkeys(listed)) or None
-    if own is not None:
-        values["likelihood"] = None
-    return FitOptions(context, values, own)
-
-
 def _predict_options(latent: bool, unseen: str, drop_missing: bool) -> c.PredictOptions:
     return c.PredictOptions(
         size=ctypes.sizeof(c.PredictOptions), latent=latent, unseen_zero=_unseen(unseen), drop_missing=drop_missing
@@ -501,7 +420,7 @@ def _predict_options(latent: bool, unseen: str, drop_missing: bool) -> c.Predict
 
 def _unseen(unseen: str) -> int:
     if unseen not in UNSEEN:
-        raise ArgumentError(f"unseen: '{unseen}' is neither of {' and '.join(UNSEEN)}")
+        raise ArgumentError(f"unseen: '{unseen}' is none of {', '.join(UNSEEN)}")
     return UNSEEN.index(unseen)
 
 

@@ -55,7 +55,7 @@ def options() -> dict[str, Option]:
         kind = _TYPES[entry.type]
         if kind == "program":
             continue
-        choices = []
+        choices: list[str] = []
         while (choice := lib.thiele_fit_option_choice(pointer, len(choices))) is not None:
             choices.append(choice.decode())
         name = entry.name.decode()

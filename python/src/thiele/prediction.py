@@ -69,16 +69,16 @@ class Prediction:
         several = len(self.outputs) > 1
         for i, name in enumerate(self.outputs):
             end = "." + name if several else suffix
-            take = (lambda a, i=i: a[:, i]) if several else (lambda a: a)
+            one = (slice(None), i) if several else (slice(None),)
             if self.mean is not None and self.sd is not None:
-                columns["mean" + end] = take(self.mean)
-                columns["sd" + end] = take(self.sd)
+                columns["mean" + end] = self.mean[one]
+                columns["sd" + end] = self.sd[one]
             if self.quantiles is not None:
                 for q, level in enumerate(self.levels):
-                    columns[f"q{level:g}{end}"] = take(self.quantiles)[:, q]
+                    columns[f"q{level:g}{end}"] = self.quantiles[one][:, q]
             if self.samples is not None:
                 for s in range(self.samples.shape[-1]):
-                    columns[f"s{s + 1}{end}"] = take(self.samples)[:, s]
+                    columns[f"s{s + 1}{end}"] = self.samples[one][:, s]
 
 
 @dataclass(frozen=True)
@@ -150,5 +150,3 @@ def _joined(rows: NDArray[np.int64], blocks: list[dict[str, Array]], shape: Shap
     if made.probability is not None:
         made.classes = shape.classes
     return made
-
-

@@ -42,9 +42,9 @@ class GPRegressor(RegressorMixin, GPEstimator):
 
     def partial_fit(self, X: Any, y: ArrayLike) -> GPRegressor:
         """
-        Goes on learning from further rows. Models of inducing inputs, which ``compact`` asks for and which larger tables
-        get by themselves here, are updated; those made of their rows (exact, dense) are fitted again to all of them.
-        Where another method cannot go on, the error says what to fit instead.
+        Goes on learning from further rows. Models of inducing inputs, which ``compact`` asks for and which larger
+        tables get by themselves here, are updated; those made of their rows (exact, dense) are fitted again to all of
+        them. Where another method cannot go on, the error says what to fit instead.
         """
         if not hasattr(self, "model_"):
             X = self._check_rows(X, reset=True)
@@ -102,7 +102,8 @@ class GPRegressor(RegressorMixin, GPEstimator):
         made = self.model_.predict(self._table(X), latent=latent, threads=self._threads())
         if not made.parts:
             return made.mean, made.variance
-        return tuple(np.column_stack([getattr(p, what) for p in made.parts.values()]) for what in ("mean", "variance"))
+        parts = made.parts.values()
+        return np.column_stack([_there(p.mean) for p in parts]), np.column_stack([_there(p.variance) for p in parts])
 
     def _shaped(self, array: Array) -> Array:
         return array[:, None] if array.ndim == 1 and not self._flat else array
@@ -139,8 +140,8 @@ class GPRegressor(RegressorMixin, GPEstimator):
 
     def score_samples(self, X: Any, y: Optional[ArrayLike] = None) -> Array:
         """
-        The log predictive density of each row's target, the sum over several. Without y that of the predicted mean: high
-        where the model is sure, low far from what it has seen.
+        The log predictive density of each row's target, the sum over several. Without y that of the predicted mean:
+        high where the model is sure, low far from what it has seen.
         """
         X = self._ready(X)
         values = self._check_targets_again(y) if y is not None else None

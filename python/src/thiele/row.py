@@ -70,7 +70,7 @@ class RowPredictor:
     def _fail(self, status: int) -> None:
         raise BY_STATUS[status](lib.thiele_predictor_message(self._handle).decode(errors="replace"))
 
-    def _wrong_size(self, x: Sequence[float]) -> None:
+    def _wrong_size(self, x: Union[Sequence[float], Array]) -> None:
         raise ValueError(f"a row of this model has {self._x.size} values ({', '.join(self.inputs)}), not {len(x)}")
 
 

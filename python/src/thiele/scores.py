@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping
 
 from . import _library as c
 
+NAMES = [entry[0] for entry in c.Scores._fields_]
+
 
 class Scores(Mapping[str, float]):
     """Those that there are, such as ``scores["rmse"]`` or ``scores.rmse``; docs/guide.md says how they read."""
 
     def __init__(self, scores: c.Scores) -> None:
-        numbers = {name: getattr(scores, name) for name, _ in c.Scores._fields_}
+        numbers = {name: getattr(scores, name) for name in NAMES}
         self._number = {name: number for name, number in numbers.items() if not math.isnan(number)}
 
     def __getitem__(self, name: str) -> float:

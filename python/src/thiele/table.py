@@ -136,7 +136,7 @@ class Table:
             column.values = numbers.ctypes.data
             column.stride = numbers.strides[0]
             return len(numbers)
-        if getattr(getattr(values, "dtype", None), "name", "") == "category":
+        if getattr(getattr(values, "dtype", None), "name", "") == "category" or _is_arrow_dictionary(values):
             self.categories += (name,)
         pointers = (ctypes.c_char_p * max(1, len(texts)))(*(_text(text, f"column '{name}'") for text in texts))
         self._keep += [codes, pointers]
@@ -194,6 +194,10 @@ def _read_column(name: str, values: Any) -> Read:
         values = getattr(values, "array", values)
         codes = np.ascontiguousarray(values.codes, dtype=np.int32)
         return np.empty(0), codes, [str(category) for category in values.categories]
+    if _is_arrow_dictionary(values):
+        whole = values.unify_dictionaries().combine_chunks()
+        codes = whole.indices.fill_null(-1).to_numpy().astype(np.int32)
+        return np.empty(0), codes, [str(category) for category in whole.dictionary.to_pylist()]
     kind = getattr(getattr(values, "dtype", None), "kind", "O")
     if kind in "iufb" and hasattr(values, "isna"):  # pandas, whose own types know missing integers
         return _numbers(values.to_numpy(dtype=np.float64, na_value=math.nan)), None, None
@@ -204,9 +208,14 @@ def _read_column(name: str, values: Any) -> Read:
         return _numbers(array), None, None
     if array.dtype.kind == "c":
         raise DataError(f"column '{name}' holds complex numbers: give their parts as columns of their own")
-    if array.dtype.kind in "mM":
-        array = np.where(np.isnat(array), None, np.datetime_as_string(array)) if array.dtype.kind == "M" else array
+    if array.dtype.kind == "M":
+        return _texts(None if np.isnat(day) else np.datetime_as_string(day) for day in array)
     return _texts(array.tolist())
+
+
+def _is_arrow_dictionary(values: Any) -> bool:
+    """Of pyarrow; NumPy would take its missing values for the last of the texts."""
+    return hasattr(values, "unify_dictionaries") and hasattr(values.type, "index_type")
 
 
 def _numbers(array: NDArray[Any]) -> NDArray[np.float64]:
