@@ -19,6 +19,7 @@ class OptionTypes(TypedDict, total=False):
     classes: Union[str, Sequence[str]]
     exposure: str
     partition: str
+    missing_inputs: str
     drop_missing: bool
     raw: bool
     likelihood: Union[str, Likelihood]
