@@ -527,7 +527,7 @@ static void test_errors(void **state)
     lik = make("gaussian(noise~0.3)", 0);
     v = NAN;
     assert_fails(ctx, thiele_likelihood_expect(lik, ctx, NULL, 1, &y, &mu, &v, &E, &g, &h, NULL), THIELE_ERROR_NUMERIC,
-                 "no Gaussian");
+                 "is not a Gaussian");
     thiele_likelihood_destroy(lik);
 }
 
