@@ -26,6 +26,7 @@ def test_parameters_are_the_options():
     assert names == {n for n in thiele.options() if n not in ("target", "classes", "snapshot")} | {
         "random_state",
         "n_jobs",
+        "device",
         "progress",
     }
     assert "restarts : integer, default 0" in GPRegressor.__doc__

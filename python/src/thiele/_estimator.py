@@ -21,12 +21,14 @@ Array = NDArray[np.float64]
 
 #: Options that make no sense for an estimator: the target is y, and there is no file for snapshots.
 _NOT_FOR_ESTIMATORS = {"target", "snapshot"}
-_OWN = {"random_state": 0, "n_jobs": None, "progress": False}
+_OWN = {"random_state": 0, "n_jobs": None, "device": None, "progress": False}
 _OWN_DOCS = """\
 random_state : int, RandomState or None, default 0
     The seed of every random draw.
 n_jobs : int or None, default None
     Threads. None and -1: one per processor, or one in a worker process of joblib.
+device : str or None, default None
+    "cpu", "cuda" or "cuda:1". None: a card where there is one and it is quicker.
 progress : bool or callable, default False
     As in ``thiele.fit``.
 """
@@ -123,7 +125,8 @@ class GPEstimator(BaseEstimator):
 
     def _learn(self, table: Table, target: list[str], **instead: Any) -> None:
         values = {name: getattr(self, name) for name in self._options} | instead
-        model = fit(table, target, seed=self._seed(), threads=self._threads(), progress=self.progress, **values)
+        own = {"threads": self._threads(), "device": self.device, "progress": self.progress}
+        model = fit(table, target, seed=self._seed(), **own, **values)
         self._take(model)
 
     def _update(self, table: Table) -> None:
