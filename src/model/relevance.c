@@ -73,7 +73,8 @@ static thiele_status probe_open(probe *p, const thiele_model *model, thiele_cont
     size_t functions = (size_t)model->latents * (size_t)model->components;
     thiele_status status = THIELE_OK;
     *p = (probe){.model = model, .ctx = ctx, .options = THIELE_PREDICT_OPTIONS_INIT};
-    p->options.latent = model->lik == NULL;
+    /* What a likelihood of the user's own makes of f may take any time. */
+    p->options.latent = model->lik == NULL || model->lik->spec != NULL;
     p->plain = p->options.latent || (thi_model_is_gaussian(model) && model->components == 1);
     p->pairs = rows < 2 ? 0 : affordable(model, rows, p->plain);
     if (p->pairs == 0) {

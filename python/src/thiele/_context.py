@@ -54,9 +54,11 @@ class Context:
         self._old_handler: object = None
         self._report = reporter(progress)
         self._callbacks = (c.LogFunction(self._on_log), c.ProgressFunction(self._on_progress))
+        # Threads that call Python wait for each other, and for the handover, many times as long as one works.
+        interpreted = own is not None and own.interpreted
         options = c.ContextOptions(
             size=ctypes.sizeof(c.ContextOptions),
-            threads=default_threads() if threads is None else threads,
+            threads=1 if interpreted else default_threads() if threads is None else threads,
             seed=seed,
             memory_limit=memory_limit,
             log=self._callbacks[0],

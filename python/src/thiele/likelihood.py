@@ -60,6 +60,7 @@ class Likelihood:
         self._arguments = (logp, parameters, tuple(unbounded), self.name, outputs, latents, support, classes)
         self._names = tuple(parameters)
         self._axes = (outputs, latents)
+        self.interpreted = False
         self._function = self._compiled(logp)
         listed = (c.LikelihoodParameter * max(1, len(parameters)))()
         for place, (parameter, initial) in zip(listed, parameters.items()):
@@ -92,6 +93,7 @@ class Likelihood:
             return c.LogDensities(address)
         if not callable(logp):
             raise ArgumentError("logp is neither a function of Python nor a compiled one")
+        self.interpreted = True
         itself = weakref.ref(self)  # the library's pointer must not keep this object for ever
         return c.LogDensities(lambda *given: _call(itself(), *given))
 
