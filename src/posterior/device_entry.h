@@ -84,6 +84,7 @@ THI_POINTWISE double thi_entry_value(const thi_entry_kernel *kernel, const thi_e
 {
     double value[THI_ENTRY_STACK], tangent[THI_ENTRY_STACK];
     int top = -1;
+    value[0] = tangent[0] = 0.0; /* of a kernel without steps, which there is none of */
     for (int s = 0; s < kernel->steps; s++) {
         int step = kernel->step[s];
         if (step >= 0) {
