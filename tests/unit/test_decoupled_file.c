@@ -115,7 +115,7 @@ static void test_other_kernel(void **state)
     thiele_kernel_destroy(w.kernel);
     assert_ok(ctx, thiele_kernel_parse(&w.kernel, ctx, "rq", DIMS, NULL));
     assert_fails(ctx, through_file(ctx, world_prior(&w), &list, json, &back), THIELE_ERROR_FORMAT,
-                 "that its kernel has not");
+                 "that its kernel lacks");
     thi_predictor_clear(&back);
     json_decref(json);
     thi_tensor_list_clear(&list);

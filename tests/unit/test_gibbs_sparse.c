@@ -193,7 +193,7 @@ static void refusals(void **state)
     test_normals(M * DIMS, 8, Z);
     open_gaussian(&s, ctx, N);
     thi_chains_settings settings = {.sampler = "hmc", .basis = {Z, M}};
-    assert_fails(ctx, run_chains(&s, ctx, &settings, &r), THIELE_ERROR_ARGUMENT, "no sampler of inducing inputs");
+    assert_fails(ctx, run_chains(&s, ctx, &settings, &r), THIELE_ERROR_ARGUMENT, "not a sampler of inducing inputs");
     close_chain_setting(&s);
 }
 
