@@ -41,9 +41,10 @@ typedef struct cli_settings {
     int64_t rows;
     int json, quiet, help;
     int markdown, man, man_cv;
-    int past; /* flags that no longer do anything */
+    int past;          /* flags that no longer do anything */
+    const char *which; /* --target, of commands that look at a model */
     struct {
-        const char *over, *at, *range, *target;
+        const char *over, *at, *range;
     } plot;
     const char *operand[CLI_OPERANDS];
     int operands;

@@ -4,7 +4,7 @@
 #include "cli.h"
 
 static const cli_option compare_options[] = {
-    {"target", 0, cli_parse_text, CLI_AT(plot.target), "COL", "which of several targets (default: the first)", 0, 0},
+    {"target", 0, cli_parse_text, CLI_AT(which), "COL", "which of several targets (default: the first)", 0, 0},
     {0},
 };
 
@@ -22,7 +22,8 @@ static void print_result(const cli_settings *settings, int count, const thiele_c
 {
     if (!settings->json) {
         cli_print_comparisons(count, settings->operand, each);
-        printf("by %lld rows that all of them predict; +- is one standard error\n", (long long)each->rows);
+        printf("by %lld row%s that all of them predict; +- is one standard error\n", (long long)each->rows,
+               each->rows == 1 ? "" : "s");
         return;
     }
     cli_json json = {.stream = stdout, .inline_from = 4};
@@ -55,7 +56,7 @@ static int run(cli_settings *settings)
     }
     CLI_TRY(cli_open_like_training(&table, settings, model[0], settings->operand[count]));
     CLI_TRY(thiele_compare(settings->ctx, count, (const thiele_model *const *)model, table, &settings->predict,
-                           settings->plot.target, each));
+                           settings->which, each));
     cli_progress_clear();
     print_result(settings, count, each);
 out:;

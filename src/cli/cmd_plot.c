@@ -20,7 +20,7 @@ static const cli_option plot_options[] = {
      0, 0},
     {"range", 0, cli_parse_text, CLI_AT(plot.range), "FROM,TO",
      "of the input that moves (default: as far as DATA goes, or two standard deviations around the mean)", 0, 0},
-    {"target", 0, cli_parse_text, CLI_AT(plot.target), "COL", "which of several targets (default: the first)", 0, 0},
+    {"target", 0, cli_parse_text, CLI_AT(which), "COL", "which of several targets (default: the first)", 0, 0},
     {"output", 'o', cli_parse_text, CLI_AT(output), "FILE",
      "picture to write, .svg or .png; - for SVG on standard output (default: MODEL's name and that of the input, .svg)",
      0, 0},

@@ -334,6 +334,8 @@ static void print_behind(const thiele_comparison *comparison)
 {
     if (comparison->best) {
         printf("  best\n");
+    } else if (isnan(comparison->loss.error)) { /* of a single row */
+        printf("  %.3g\n", comparison->loss.mean);
     } else {
         printf("  %.3g +- %.2g\n", comparison->loss.mean, comparison->loss.error);
     }

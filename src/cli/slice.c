@@ -22,7 +22,7 @@ int slice_level(const json_t *levels, const char *text)
 /* Which target, and whose model that is. */
 static int choose_target(cli_slice *slice, const thiele_model *model)
 {
-    const char *name = slice->settings->plot.target, *guess = NULL;
+    const char *name = slice->settings->which, *guess = NULL;
     int targets = thiele_model_targets(model), found = name == NULL ? 0 : -1;
     for (int p = 0; p < targets && found < 0; p++) {
         found = strcmp(name, thiele_model_target(model, p)) == 0 ? p : -1;

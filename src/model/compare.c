@@ -38,8 +38,8 @@ static thiele_status find_targets(thiele_context *ctx, int count, const thiele_m
         target[k] = find_target(models[k], name);
         if (target[k] < 0) {
             return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                            "model %d predicts '%s' and not '%s': models are compared by "
-                            "what they predict of one target",
+                            "model %d predicts '%s' and not '%s': models are compared by one target that all of them "
+                            "predict",
                             k + 1, thiele_model_target(models[k], 0), name);
         }
         if (has_labels(models[k], target[k]) != has_labels(models[0], target[0])) {
@@ -142,7 +142,10 @@ thiele_status thiele_compare(thiele_context *ctx, int count, const thiele_model 
                              const thiele_table *table, const thiele_predict_options *options, const char *target,
                              thiele_comparison *comparisons)
 {
-    THI_NEED(ctx, ctx && count > 0 && models && models[0] && table && comparisons);
+    THI_NEED(ctx, ctx && count > 0 && models && table && comparisons);
+    for (int k = 0; k < count; k++) {
+        THI_NEED(ctx, models[k]);
+    }
     const char *name = target != NULL ? target : thiele_model_target(models[0], 0);
     field all = {.rows = table->rows};
     size_t numbers = (size_t)(all.rows > 0 ? all.rows : 1) * (size_t)count;

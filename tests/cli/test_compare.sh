@@ -65,6 +65,14 @@ run compare number.thiele yes.thiele binary.csv
 expect_refusal 1 "of 'z' model 2 predicts labels and model 1 numbers"
 run compare good.thiele
 expect_refusal 2 'compare needs DATA'
+head -2 test.csv >one.csv
+run compare good.thiele poor.thiele one.csv
+expect_done
+expect_out '^by 1 row that all of them predict'
+check "no error of a single row" test "$(grep -ci nan "$out")" -eq 0
+# shellcheck disable=SC2046
+run compare $(for i in $(seq 17); do echo good.thiele; done) test.csv
+expect_refusal 2 'compare takes at most 16 of MODEL'
 run compare good.thiele poor.thiele nothing.csv
 expect_refusal 1 'nothing.csv'
 expect_clean

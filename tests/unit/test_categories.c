@@ -34,18 +34,6 @@ static thi_encoder learn(bool one_scale, int64_t rare)
     return encoder;
 }
 
-static void assert_dims(const thi_encoder *encoder, const char *expected)
-{
-    thi_text text;
-    thi_text_init(&text, ctx);
-    for (int d = 0; d < encoder->dims; d++) {
-        thi_text_add(&text, "%s", d > 0 ? " " : "");
-        thi_encoder_dim_name(encoder, d, &text);
-    }
-    assert_string_equal(text.data, expected);
-    thi_text_clear(&text);
-}
-
 static void test_rare(void **state)
 {
     (void)state;
@@ -215,18 +203,7 @@ static void test_hostile(void **state)
         "\"levels\":[\"a\"],\"others\":true,\"rare\":100",
         "\"rare\":1,\"others\":true",
     };
-    static const char *const target =
-        "\"targets\":[{\"name\":\"y\",\"center\":0,\"scale\":1,\"mean\":0,\"variance\":1}],"
-        "\"signs\":false,\"partial\":false";
-    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-        char text[512];
-        thi_encoder encoder;
-        snprintf(text, sizeof text, "{\"inputs\":[{\"name\":\"x\",\"center\":0,\"scale\":1,%s}],%s}", lies[i], target);
-        json_t *json = json_loads(text, 0, NULL);
-        assert_non_null(json);
-        assert_int_equal(thi_encoder_from_json(&encoder, ctx, json), THIELE_ERROR_FORMAT);
-        json_decref(json);
-    }
+    assert_lies_refused(lies, sizeof lies / sizeof *lies);
 }
 
 int main(void)

@@ -239,18 +239,7 @@ static void test_hostile(void **state)
                                        "\"dates\":\"time\",\"from\":\"1\"",
                                        "\"dates\":\"time\",\"from\":1e9",
                                        "\"dates\":\"time\",\"from\":1,\"levels\":[\"a\",\"b\"]"};
-    static const char *const target =
-        "\"targets\":[{\"name\":\"y\",\"center\":0,\"scale\":1,\"mean\":0,\"variance\":1}],"
-        "\"signs\":false,\"partial\":false";
-    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-        char text[512];
-        thi_encoder encoder;
-        snprintf(text, sizeof text, "{\"inputs\":[{\"name\":\"x\",\"center\":0,\"scale\":1,%s}],%s}", lies[i], target);
-        json_t *json = json_loads(text, 0, NULL);
-        assert_non_null(json);
-        assert_int_equal(thi_encoder_from_json(&encoder, ctx, json), THIELE_ERROR_FORMAT);
-        json_decref(json);
-    }
+    assert_lies_refused(lies, sizeof lies / sizeof *lies);
 }
 
 int main(void)

@@ -28,18 +28,6 @@ static void assert_refused(const char *text, thi_column_options options, thiele_
     thiele_table_destroy(table);
 }
 
-static void assert_dims(const thi_encoder *encoder, const char *expected)
-{
-    thi_text text;
-    thi_text_init(&text, ctx);
-    for (int d = 0; d < encoder->dims; d++) {
-        thi_text_add(&text, "%s", d > 0 ? " " : "");
-        thi_encoder_dim_name(encoder, d, &text);
-    }
-    assert_string_equal(text.data, expected);
-    thi_text_clear(&text);
-}
-
 /* All rows of a text through an encoder; returns how many were kept. */
 static int64_t read_all(const thi_encoder *encoder, const char *text, bool with_target, bool drop, double *X, double *y,
                         int64_t *row)

@@ -33,18 +33,6 @@ static thiele_status read_rows(const thi_encoder *encoder, const char *text, thi
     return status;
 }
 
-static void assert_dims(const thi_encoder *encoder, const char *expected)
-{
-    thi_text text;
-    thi_text_init(&text, ctx);
-    for (int d = 0; d < encoder->dims; d++) {
-        thi_text_add(&text, "%s", d > 0 ? " " : "");
-        thi_encoder_dim_name(encoder, d, &text);
-    }
-    assert_string_equal(text.data, expected);
-    thi_text_clear(&text);
-}
-
 /* The mean is that of the values that are there: 4 for x, 2 days; it is 0 when standardised. */
 static void test_filled(void **state)
 {
@@ -146,18 +134,7 @@ static void test_hostile(void **state)
     (void)state;
     static const char *const lies[] = {"\"fill\":\"1\"", "\"fill\":true", "\"fill\":1e200",
                                        "\"levels\":[\"a\"],\"fill\":1", "\"levels\":[\"a\"],\"fill\":false"};
-    static const char *const target =
-        "\"targets\":[{\"name\":\"y\",\"center\":0,\"scale\":1,\"mean\":0,\"variance\":1}],"
-        "\"signs\":false,\"partial\":false";
-    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-        char text[512];
-        thi_encoder encoder;
-        snprintf(text, sizeof text, "{\"inputs\":[{\"name\":\"x\",\"center\":0,\"scale\":1,%s}],%s}", lies[i], target);
-        json_t *json = json_loads(text, 0, NULL);
-        assert_non_null(json);
-        assert_int_equal(thi_encoder_from_json(&encoder, ctx, json), THIELE_ERROR_FORMAT);
-        json_decref(json);
-    }
+    assert_lies_refused(lies, sizeof lies / sizeof *lies);
 }
 
 /* --- models ------------------------------------------------------------------------------------------------------ */
