@@ -107,6 +107,9 @@ static thiele_status short_run(thiele_context *ctx, const thiele_fit_options *op
     THI_TRY(thiele_model_predict_file(loaded, ctx, table, &predict_options, in_folder("g-out.csv")));
     THI_TRY(thiele_model_score(loaded, ctx, table, NULL, scores));
     THI_TRY(thiele_model_log_densities(loaded, ctx, table, NULL, density));
+    const thiele_model *both[] = {model, loaded};
+    thiele_comparison compared[2];
+    THI_TRY(thiele_compare(ctx, 2, both, table, NULL, NULL, compared));
 out:
     thiele_model_destroy(model);
     thiele_model_destroy(loaded);
