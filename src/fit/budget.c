@@ -10,7 +10,8 @@ static const double share_of[THI_SHARES] = {
     [THI_SHARE_WARM] = 0.1,    [THI_SHARE_SITES] = 0.5,   [THI_SHARE_STAGE] = 0.3,     [THI_SHARE_END] = 0.2,
     [THI_SHARE_STEP] = 0.02,   [THI_SHARE_LOOK] = 0.05,   [THI_SHARE_VALUES] = 0.6,    [THI_SHARE_STEPS] = 0.5,
     [THI_SHARE_COUPLE] = 0.25, [THI_SHARE_NODES] = 0.7,   [THI_SHARE_TRIAL] = 0.15,    [THI_SHARE_LEARN] = 0.4,
-    [THI_SHARE_HOLDOUT] = 0.7, [THI_SHARE_REPLACE] = 0.1, [THI_SHARE_SMALL] = 0.45,
+    [THI_SHARE_HOLDOUT] = 0.6, [THI_SHARE_REPLACE] = 0.1, [THI_SHARE_SMALL] = 0.45,    [THI_SHARE_UNSCORED] = 0.9,
+    [THI_SHARE_SCORES] = 0.3,
 };
 /* A cautious speed of one thread until something was measured, and how much of a new measurement counts. */
 static const double FIRST_SPEED = 2e10, SHARE_OF_NEW = 0.3;

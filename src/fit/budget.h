@@ -33,6 +33,8 @@ typedef enum thi_share {
     THI_SHARE_LEARN,     /* hyperparameters, where a posterior by steps or draws follows */
     THI_SHARE_REPLACE,   /* another model in place of one that is no good */
     THI_SHARE_HOLDOUT,   /* all of a fit without the held-out rows, where one with them follows */
+    THI_SHARE_UNSCORED,  /* the same where none follows */
+    THI_SHARE_SCORES,    /* predictions of the held-out rows */
     THI_SHARES
 } thi_share;
 

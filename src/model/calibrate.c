@@ -140,15 +140,13 @@ bool thi_has_quantiles(const thiele_model *model)
     return model->components == 1 && model->lik->ops->quantiles != NULL;
 }
 
-thiele_status thi_unseen_add(thi_unseen *u, const thi_fitting *f, const thi_rows *rows)
+thiele_status thi_unseen_add(thi_unseen *u, const thi_fitting *f, const thi_rows *rows, const double *mu,
+                             const double *v)
 {
     const thiele_model *model = f->model;
     bool classes = thi_model_has_classes(model);
-    size_t latents = (size_t)rows->n * (size_t)(model->latents * model->components);
     thiele_predict_options options = THIELE_PREDICT_OPTIONS_INIT;
     thi_outputs outputs = {0};
-    double *mu = NULL, *v = NULL;
-    int64_t clipped = 0;
     thiele_status status;
     if (!f->options->calibrate && (classes || !thi_has_quantiles(model))) {
         return THIELE_OK;
@@ -156,16 +154,11 @@ thiele_status thi_unseen_add(thi_unseen *u, const thi_fitting *f, const thi_rows
     options.quantiles = FAR_ENDS;
     options.quantile_count = thi_has_quantiles(model) ? sizeof FAR_ENDS / sizeof *FAR_ENDS : 0;
     THI_TRY(thi_outputs_open_bare(&outputs, f->ctx, model, &options, rows->n));
-    THI_TRY(thi_alloc(f->ctx, &mu, latents, sizeof *mu));
-    THI_TRY(thi_alloc(f->ctx, &v, latents, sizeof *v));
-    THI_TRY(thi_model_marginals(model, f->ctx, rows->n, rows->X, rows->offset, mu, v, &clipped));
     THI_TRY(thi_outputs_make(&outputs, f->ctx, rows->n, NULL, mu, v));
     (classes ? keep_labels : keep_residuals)(u, &outputs, rows);
     u->rows += rows->n;
 out:
     thi_outputs_close(&outputs);
-    thi_free(mu);
-    thi_free(v);
     return status;
 }
 

@@ -27,8 +27,9 @@ typedef struct thi_unseen {
 /* Room for so many rows. Closed also when opening it fails. */
 thiele_status thi_unseen_open(thi_unseen *unseen, const thi_fitting *f, int64_t capacity);
 void thi_unseen_close(thi_unseen *unseen);
-/* Rows that the model, as it stands, was made without. */
-thiele_status thi_unseen_add(thi_unseen *unseen, const thi_fitting *f, const thi_rows *rows);
+/* Rows that the model, as it stands, was made without, with their marginals. */
+thiele_status thi_unseen_add(thi_unseen *unseen, const thi_fitting *f, const thi_rows *rows, const double *mu,
+                             const double *v);
 /* Their tails and, where it was asked for, the calibration, into the model. */
 thiele_status thi_unseen_learn(thi_unseen *unseen, thi_fitting *f, bool left_out);
 /* The same from the leave-one-out predictions of the model; target: in their units. */

@@ -11,6 +11,7 @@
 #include "fit/predictive.h"
 #include "model/calibrate.h"
 #include "model/choose.h"
+#include "model/held_out.h"
 #include "model/kept_rows.h"
 #include "model/methods.h"
 #include "model/parts.h"
@@ -65,9 +66,7 @@ thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_
     return status;
 }
 
-/* All targets, into the model's predictors. */
-static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn, double *loo_mean,
-                                double *loo_variance)
+thiele_status thi_run_method(thi_fitting *f, const thi_rows *rows, bool learn, double *loo_mean, double *loo_variance)
 {
     thiele_model *model = f->model;
     thi_model_clear_predictors(model);
@@ -80,102 +79,6 @@ static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn
     model->jitter = fitted.jitter;
     model->value = in_data_units(&model->encoder, rows, f->streamed ? f->stream.source.n : 0, fitted.value);
     return status == THIELE_OK && f->method->sampler != NULL ? thi_sample(f, rows) : status;
-}
-
-/* The learned inducing inputs of each group serve again when the held-out rows join. */
-static thiele_status keep_basis(thi_fitting *f)
-{
-    const thi_latents *latents = &f->spec.latents;
-    const thi_predictor *first = f->model->latent;
-    size_t numbers = (size_t)first->n * (size_t)first->kernel->dims;
-    for (int j = 1; j < latents->count; j++) {
-        if (f->model->latent[j].n != first->n) {
-            return THIELE_OK; /* each target by itself, some with fewer: they are chosen again */
-        }
-    }
-    thi_free(f->Z);
-    f->Z = NULL;
-    thiele_status status = thi_alloc(f->ctx, &f->Z, numbers * (size_t)latents->groups, sizeof *f->Z);
-    for (int j = 0; status == THIELE_OK && j < latents->count; j++) {
-        memcpy(f->Z + numbers * (size_t)latents->group[j], f->model->latent[j].basis, numbers * sizeof *f->Z);
-    }
-    f->settings.Z = f->Z;
-    f->settings.Z_count = first->n;
-    f->settings.all_Z = true;
-    return status;
-}
-
-/* --- the held-out part -----------------------------------------------------------------------------------------------
- */
-
-/* The model without the last `held` of the rows, learned or only conditioned, and its predictions of them. */
-static thiele_status learn_and_score(thi_fitting *f, const thi_rows *rows, bool learn, thi_unseen *unseen)
-{
-    thi_rows train = *rows;
-    thi_rows test = *rows;
-    train.n = rows->n - f->held;
-    test.n = f->held;
-    test.X += train.n * rows->dims;
-    test.y += train.n * rows->outputs;
-    test.offset = rows->offset != NULL ? rows->offset + train.n : NULL;
-    thiele_status status;
-    THI_TRY(run_method(f, &train, learn, NULL, NULL));
-    if (learn) {
-        /* Quantiles by search would take longer than the deadline allows, and calibration makes others of them. */
-        bool quick = f->options->calibrate && !thi_has_quantiles(f->model);
-        THI_TRY(thi_model_score_rows(f->model, f->ctx, &test, quick, f->model->holdout));
-    } else if (f->method->partial && thi_driver_stopped(f->driver)) {
-        return THIELE_OK; /* rows that were not reached say nothing of a posterior of all */
-    }
-    THI_TRY(thi_unseen_add(unseen, f, &test));
-    if (learn && f->method->objective == NULL) {
-        THI_TRY(keep_basis(f));
-    }
-out:
-    return status;
-}
-
-/*
- * The parameters are learned without the first part. Further parts, which calibration asks for, are held out in turn at
- * the values that were learned. Of the time that is left, the last posterior gets as much as each of these.
- */
-static thiele_status run_fold(thi_fitting *f, int fold, int64_t *order, thi_unseen *unseen)
-{
-    thi_rows shuffled = {0};
-    bool learn = fold == 0, whole = learn && f->keeps;
-    double deadline = whole   ? f->driver->deadline
-                      : learn ? thi_budget_lend(f->driver, THI_SHARE_HOLDOUT)
-                              : thi_budget_split(f->driver, f->folds - fold + 1);
-    thiele_status status = thi_rows_take(&shuffled, f->ctx, &f->rows, f->rows.n, order);
-    if (status == THIELE_OK) {
-        status = learn_and_score(f, &shuffled, learn, unseen);
-    }
-    if (!whole) {
-        thi_budget_restore(f->driver, deadline);
-    }
-    thi_rows_free(&shuffled);
-    return status;
-}
-
-static thiele_status learn_with_holdout(thi_fitting *f)
-{
-    int64_t n = f->rows.n;
-    int64_t *order = NULL;
-    thi_unseen unseen = {0};
-    thiele_status status;
-    THI_TRY(thi_alloc(f->ctx, &order, 2 * (size_t)n, sizeof *order));
-    THI_TRY(thi_unseen_open(&unseen, f, f->held * f->folds));
-    thi_random_permutation((thi_stream){f->ctx->seed, THI_RANDOM_SPLIT, 0}, n, order);
-    memcpy(order + n, order, (size_t)n * sizeof *order);
-    THI_TRY(run_fold(f, 0, order, &unseen));
-    for (int fold = 1; fold < f->folds && !thi_driver_stopped(f->driver); fold++) {
-        THI_TRY(run_fold(f, fold, order + fold * f->held, &unseen));
-    }
-    THI_TRY(thi_unseen_learn(&unseen, f, false));
-out:
-    thi_unseen_close(&unseen);
-    thi_free(order);
-    return status;
 }
 
 /* --- what is known afterwards ----------------------------------------------------------------------------------------
@@ -292,7 +195,7 @@ static thiele_status finish_exact(thi_fitting *f, bool learn)
     THI_TRY(thi_alloc(f->ctx, &model->loo_mean, (size_t)n, sizeof *model->loo_mean));
     THI_TRY(thi_alloc(f->ctx, &model->loo_variance, (size_t)n, sizeof *model->loo_variance));
     THI_TRY(thi_alloc(f->ctx, &target, (size_t)n, sizeof *target));
-    THI_TRY(run_method(f, &f->rows, learn, model->loo_mean, model->loo_variance));
+    THI_TRY(thi_run_method(f, &f->rows, learn, model->loo_mean, model->loo_variance));
     for (int64_t i = 0; i < n; i++) {
         target[i] = t->center + t->scale * f->rows.y[i];
         model->loo_mean[i] = t->center + t->scale * model->loo_mean[i];
@@ -365,7 +268,7 @@ static thiele_status replace(thi_fitting *f)
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
     THI_TRY(thi_source_sample(f->streamed ? &f->stream.source : &memory, f->ctx, f->method->objective->subset,
                               THI_SAMPLE_EXPLORE, &some));
-    THI_TRY(run_method(f, &some, true, NULL, NULL));
+    THI_TRY(thi_run_method(f, &some, true, NULL, NULL));
     thi_log(f->ctx, THIELE_LOG_WARNING,
             "the fit ended worse than a constant: a fit of %lld of the rows by method %s takes its place; give it more "
             "time, or try another method",
@@ -393,7 +296,7 @@ static thiele_status settle(thi_fitting *f)
     }
     THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
     few.n = thi_least(few.n, FEW);
-    THI_TRY(run_method(f, &few, false, NULL, NULL));
+    THI_TRY(thi_run_method(f, &few, false, NULL, NULL));
     f->result.stop = THIELE_STOP_FIXED;
     thi_log(f->ctx, THIELE_LOG_WARNING,
             "no fit predicts the rows better than a constant, so the model is a constant: targets far from "
@@ -446,12 +349,12 @@ static thiele_status learn(thi_fitting *f, bool exact)
         }
     }
     if (held) {
-        THI_TRY(learn_with_holdout(f));
+        THI_TRY(thi_learn_with_holdout(f));
     }
     /* Steps that are cancelled before the first would leave less than there is. */
     bool keep = held && f->method->partial && thi_driver_stopped(f->driver);
     if (!keep && !f->keeps) {
-        THI_TRY(exact ? finish_exact(f, learns) : run_method(f, &f->rows, learns, NULL, NULL));
+        THI_TRY(exact ? finish_exact(f, learns) : thi_run_method(f, &f->rows, learns, NULL, NULL));
     }
     if (f->method->sampler == NULL) {
         THI_TRY(check_worth(f));

@@ -92,6 +92,8 @@ double thi_fitting_value(const thi_fitting *f, double value);
 
 /* Learns from rows, or only conditions on them at the values learned before. */
 thiele_status thi_run_one(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted);
+/* The same for all targets, into the model's predictors; leave-one-out predictions where the method has them. */
+thiele_status thi_run_method(thi_fitting *f, const thi_rows *rows, bool learn, double *loo_mean, double *loo_variance);
 
 /* --- method_per_target.c --- */
 /* The same target by target; fitted->latent has room for all of them. */
