@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 BUILD  ?= build
 
-.PHONY: all setup build test test-cuda python demo install check sanitize races fuzz format coverage abi reproducible dist deb docs clean
+.PHONY: all setup build test test-cuda python options demo install check sanitize races fuzz format coverage abi reproducible dist deb docs clean
 
 all: setup build
 
@@ -31,6 +31,12 @@ python: setup $(BUILD)/build.ninja
 	@scripts/setup python
 	@cmake --build $(BUILD) --target thiele thiele_shared
 	@scripts/python-test $(BUILD) $(ARGS)
+
+# What repeats the table of a fit's options, src/model/options.def: the public struct, pages, types for Python.
+options: setup $(BUILD)/build.ninja
+	@scripts/options --struct
+	@cmake --build $(BUILD) --target thiele
+	@scripts/options $(BUILD)/thiele
 
 # The demo runs the command alone: nothing else is built for it.
 demo: setup $(BUILD)/build.ninja

@@ -58,12 +58,12 @@ static thiele_model *make_model(thiele_context *ctx)
         }
         row[D] = sum;
     }
-    fit.target = "-1";
-    fit.method = "collapsed";
-    fit.inducing = M;
-    fit.basis = "random";
-    fit.fixed_basis = 1;
-    fit.iterations = -1;
+    fit.columns.target = "-1";
+    fit.model.method = "collapsed";
+    fit.inducing.inducing = M;
+    fit.inducing.inducing_from = "random";
+    fit.inducing.fix_inducing = 1;
+    fit.stopping.iterations = -1;
     check(ctx, thiele_table_from_rows(&table, ctx, TRAIN, D + 1, values, NULL));
     check(ctx, thiele_model_fit(&model, ctx, table, &fit));
     thiele_table_destroy(table);

@@ -41,11 +41,12 @@ int main(void)
     thiele_likelihood *own;
     thiele_table *table;
     thiele_model *model;
-    thiele_fit_options fit = {.size = sizeof fit, .target = "y", .kernel = "se", .iterations = 20};
+    thiele_fit_options fit = {
+        .size = sizeof fit, .columns.target = "y", .prior.kernel = "se", .stopping.iterations = 20};
     if (thiele_context_create(&ctx, NULL) || thiele_likelihood_custom(&own, ctx, &spec) ||
         thiele_table_from_rows(&table, ctx, N, 2, rows[0], (const char *const[]){"x", "y"}))
         return fprintf(stderr, "%s\n", thiele_context_message(ctx)), 1;
-    fit.own = own;
+    fit.model.own = own;
     if (thiele_model_fit(&model, ctx, table, &fit) || thiele_model_predict_rows(model, ctx, 1, &x, 1, &mean, &variance))
         return fprintf(stderr, "%s\n", thiele_context_message(ctx)), 1;
     printf("f(%.1f) = %.2f +- %.2f, far below the limit of %.1f\n", x, mean, sqrt(variance), limit);

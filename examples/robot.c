@@ -27,7 +27,7 @@ int main(void)
 {
     static const char *const names[] = {"angle", "velocity", "acceleration", "torque"};
     static double data[ROWS * COLUMNS];
-    thiele_fit_options fit = {.size = sizeof fit, .target = "torque", .method = "exact"};
+    thiele_fit_options fit = {.size = sizeof fit, .columns.target = "torque", .model.method = "exact"};
     thiele_context *ctx = NULL;
     thiele_table *table = NULL;
     thiele_model *model = NULL;

@@ -87,17 +87,18 @@ int main(int argc, char **argv)
         grid[i][0] = reach * (2.0 * i / (GRID - 1) - 1.0);
         grid[i][1] = sinc(grid[i][0]);
     }
-    thiele_fit_options small = {.size = sizeof small, .target = "y", .kernel = "se(lengthscale=0.6, variance=0.1)"};
-    small.set = "noise=0.01";
-    small.method = "collapsed";
-    small.inducing = SMALL;
-    thiele_fit_options decoupled = small, large = small;
-    decoupled.method = "decoupled";
-    decoupled.decoupled = "orthogonal";
-    decoupled.mean_inducing = LARGE; /* beside .inducing of the covariance */
-    decoupled.growth = LARGE;        /* all of them in the first step */
-    large.inducing = LARGE;
-    const thiele_fit_options *const fits[MODELS] = {&small, &decoupled, &large};
+    thiele_fit_options small = {
+        .size = sizeof small, .columns.target = "y", .prior.kernel = "se(lengthscale=0.6, variance=0.1)"};
+    small.prior.set = "noise=0.01";
+    small.model.method = "collapsed";
+    small.inducing.inducing = SMALL;
+    thiele_fit_options two_bases = small, large = small;
+    two_bases.model.method = "decoupled";
+    two_bases.decoupled.decoupled = "orthogonal";
+    two_bases.decoupled.mean_inducing = LARGE; /* beside .inducing of the covariance */
+    two_bases.decoupled.growth = LARGE;        /* all of them in the first step */
+    large.inducing.inducing = LARGE;
+    const thiele_fit_options *const fits[MODELS] = {&small, &two_bases, &large};
     thiele_context *ctx;
     thiele_table *table;
     if (thiele_context_create(&ctx, NULL) ||

@@ -16,6 +16,27 @@ if(TARGET thiele)
     set_tests_properties(tutorials PROPERTIES TIMEOUT 600)
   endif()
 endif()
+# A command with an option more than there is, and a program that sets it (tests/cli/test_option_row.sh).
+find_program(THIELE_PYTHON python3)
+if(TARGET thiele AND THIELE_PYTHON)
+  set(toy ${CMAKE_BINARY_DIR}/tests/toy)
+  add_custom_command(
+    OUTPUT ${toy}/src/model/options.def ${toy}/include/thiele/fit_options.h
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/toy/option_row.sh ${CMAKE_SOURCE_DIR} ${toy}
+    DEPENDS toy/option_row.sh ${CMAKE_SOURCE_DIR}/src/model/options.def ${CMAKE_SOURCE_DIR}/scripts/options
+            ${CMAKE_SOURCE_DIR}/scripts/options_header.py)
+  add_custom_target(toy_option DEPENDS ${toy}/include/thiele/fit_options.h)
+  add_executable(thiele_toy ${THIELE_CLI_SOURCES} $<TARGET_OBJECTS:thiele_draw> ${CMAKE_SOURCE_DIR}/src/model/options.c)
+  target_compile_definitions(thiele_toy PRIVATE THI_OPTIONS="${toy}/src/model/options.def" _GNU_SOURCE)
+  add_executable(option_program toy/option_program.c)
+  foreach(name thiele_toy option_program)
+    add_dependencies(${name} toy_option)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_include_directories(${name} BEFORE PRIVATE ${toy}/include)
+    target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(${name} PRIVATE thiele_flags thiele_static)
+  endforeach()
+endif()
 if(TARGET thiele-oracle)
   add_test(NAME oracle COMMAND thiele-oracle ${CMAKE_SOURCE_DIR}/tests/oracle/vectors)
   set_tests_properties(oracle PROPERTIES TIMEOUT 300)

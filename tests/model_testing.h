@@ -41,8 +41,8 @@ static inline thiele_table *demo(thiele_context *ctx, int64_t rows, uint64_t see
 static inline thiele_fit_options demo_options(void)
 {
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "strength";
-    options.ignore = "row";
+    options.columns.target = "strength";
+    options.columns.ignore = "row";
     return options;
 }
 

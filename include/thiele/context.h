@@ -57,14 +57,12 @@ typedef struct thiele_context_options {
     const char *device;
 } thiele_context_options;
 
-#define THIELE_CONTEXT_OPTIONS_INIT                                                                                    \
-    {                                                                                                                  \
-        sizeof(thiele_context_options), 0, 0, 0, 0, 0, 0, 0, 0                                                         \
-    }
+#define THIELE_CONTEXT_OPTIONS_INIT THIELE_OPTIONS_INIT(thiele_context_options)
 
 /*
- * options may be NULL for the defaults. Errors: ARGUMENT (negative threads, a device that is none of the words, wrong
- * size field), MEMORY; *out is then NULL and thiele_context_message(NULL) still gives a sentence.
+ * options may be NULL for the defaults. Errors: ARGUMENT (negative threads, a device that is none of the words, no
+ * INIT macro, or an option of a newer header), MEMORY; *out is then NULL and thiele_context_message(NULL) still gives a
+ * sentence.
  */
 THIELE_API thiele_status thiele_context_create(thiele_context **out, const thiele_context_options *options);
 THIELE_API void thiele_context_destroy(thiele_context *ctx);

@@ -111,11 +111,22 @@ typedef struct thiele_likelihood_spec {
     void (*log_densities)(int64_t n, const double *y, const double *f, const double *phi, double *out, void *user);
 } thiele_likelihood_spec;
 
+#ifdef __cplusplus
+inline thiele_likelihood_spec thiele_likelihood_spec_init()
+{
+    thiele_likelihood_spec made = thiele_likelihood_spec();
+    made.size = sizeof made;
+    made.version = THIELE_LIKELIHOOD_VERSION;
+    made.outputs = made.latents = 1;
+    return made;
+}
+#define THIELE_LIKELIHOOD_SPEC_INIT thiele_likelihood_spec_init()
+#else
 #define THIELE_LIKELIHOOD_SPEC_INIT                                                                                    \
     {                                                                                                                  \
-        sizeof(thiele_likelihood_spec), THIELE_LIKELIHOOD_VERSION, 0, 1, 1, 0, 0, 0, 0, THIELE_SUPPORT_REAL, 0, 0, 0,  \
-            0, 0                                                                                                       \
+        .size = sizeof(thiele_likelihood_spec), .version = THIELE_LIKELIHOOD_VERSION, .outputs = 1, .latents = 1       \
     }
+#endif
 
 /* A plug-in is a shared library with this function; the spec and all it points to must live as long as the library. */
 typedef const thiele_likelihood_spec *(*thiele_likelihood_plugin_fn)(void);

@@ -6,7 +6,7 @@
 #ifndef THIELE_MODEL_H
 #define THIELE_MODEL_H
 
-#include <thiele/likelihood.h>
+#include <thiele/fit_options.h>
 #include <thiele/metrics.h>
 #include <thiele/table.h>
 
@@ -24,91 +24,6 @@ typedef enum thiele_stop {
     THIELE_STOP_CANCELLED,     /* the progress callback asked for it */
     THIELE_STOP_FIXED          /* there was nothing to learn */
 } thiele_stop;
-
-typedef struct thiele_fit_options {
-    size_t size;
-    const char *target;      /* comma-separated columns to predict, by name or position; required */
-    const char *inputs;      /* comma-separated columns; NULL: all but the target, the ignored ones, and texts with a
-                                value of its own in nearly every row (with a warning) */
-    const char *ignore;      /* comma-separated columns that are not inputs */
-    const char *categorical; /* comma-separated columns to one-hot encode though they look like numbers */
-    int drop_missing;        /* 1: leave out rows with missing values; 0: refuse them, but see missing_inputs */
-    int drop_constant;       /* no longer needed: inputs that are the same in every row are left out, with a warning */
-    int raw;                 /* 1: do not standardise inputs and target */
-    const char *method;      /* NULL: "auto"; "exact", "dense", "collapsed", "variational", "augmented";
-                                to sample at learned values: "gibbs", "ess", "hmc", "mh"; sparse by blocks: "sor",
-                                "dtc", "fitc", "fic", "pitc", "pic", "0.3 fitc + 0.7 dtc"; "decoupled" */
-    const char *kernel;      /* NULL: "auto", the one of a few that suits the rows; see kernel.h. Units of the data */
-    const char *mean;        /* NULL: "zero" or "constant", as suits the likelihood. "linear" */
-    const char *set;         /* "lengthscale[age]=2, noise~0.1": = fixes, ~ gives a first guess; units of the data */
-    const char *prior; /* "lengthscale lognormal(0, 1), noise gamma(2, 0.5)": (mu, sigma) of the log; (shape, rate) */
-    int restarts;      /* further random starting points; default 0 */
-    int iterations;    /* of the optimiser, at most; 0: 200 (lbfgs 500); -1: none, keep the first guesses */
-    double deadline;   /* seconds; 0: none. The best model found by then is returned */
-    double holdout;    /* fraction of rows to score on; the final model is then conditioned on all rows; 0: none */
-    int replicates;    /* no longer needed: rows with equal inputs and different targets are taken as repeated
-                          measurements, with a warning that tells the noise they imply */
-    const char *likelihood;  /* NULL: "gaussian", or "bernoulli" (with a warning) where the only target has exactly two
-                                numbers, each more than once, and nothing asks for Gaussian noise; see likelihood.h.
-                                "plugin:FILE.so": your own. Units of the data. Of several targets one for all (each by
-                                itself, unless it is one of several outputs), or one for each with ';' between them */
-    const char *expectation; /* NULL: the best there is; "closed", "augmented", "quadrature:20", "mc:2000", "qmc:512" */
-    const char *classes;     /* comma-separated labels of a class target in their order; NULL: those in the table */
-    const char *exposure;    /* column of exposures of counts: the rate is multiplied by it */
-    const char *posterior;   /* NULL: "full"; "diag", "mixture:K" (diagonal), "mixture-full:K" */
-    int plain;               /* 1: a diagonal q in the coordinates of u itself and not whitened */
-    int shared_kernel;       /* 1: all latent functions share one kernel and its parameters */
-    int64_t inducing;        /* number of inducing inputs; 0: what suits the table; -1, of decoupled: none */
-    const char *basis;       /* where they come from: NULL: "kmeans"; "random", "greedy", or a table file */
-    int fixed_basis;         /* 1: they are not learned */
-    const char *optimizer;   /* NULL: "auto"; "natural", "lbfgs", "alternate", "adam", "adadelta", "momentum" */
-    int64_t batch;           /* rows a step; 0: what suits the table */
-    double rate;             /* of adam, adadelta, momentum; 0: their defaults */
-    int epochs;              /* passes over the table, at most (an evaluation of all rows is one); 0: default */
-    double tolerance;        /* stop when fewer nats a row are gained; 0: default */
-    int chains;              /* of a sampler; 0: 4 */
-    int64_t draws;           /* of each chain; 0: 1000 */
-    int64_t burn_in;         /* steps before the first draw; 0: half as many as follow; -1: none */
-    int64_t thin;            /* steps from draw to draw; 0: 1 */
-    double step;             /* of hmc and mh; 0: found during burn-in */
-    int leaps;               /* of hmc, a step; 0: what suits it */
-    const thiele_likelihood *own; /* a likelihood object in place of a text; copied. See thiele_model_attach */
-    int64_t blocks;               /* of sor, dtc, fitc, fic, pitc and pic: blocks of rows; 0: what suits the table */
-    int anytime;                  /* 1: steps on single blocks, with a complete model after each */
-    int64_t step_blocks;          /* blocks a step; 0: what suits the blocks */
-    const char *
-        schedule; /* "rho_0, tau, kappa" of steps rho_0/(1 + tau rho_0 t)^kappa; NULL: q is that of the blocks so far */
-    const char
-        *snapshot; /* anytime, decoupled: a file that always has a whole model, from soon after the start; NULL: none */
-    double snapshot_every; /* seconds between two of them; 0: 1 */
-    int64_t mean_inducing; /* of decoupled: basis functions of the mean (inducing: those of the covariance); 0: 4096 */
-    int64_t growth;        /* of decoupled: new basis functions a step; 0: 128, or so many that one pass is enough */
-    const char *decoupled; /* its form: NULL: "orthogonal"; "plain" */
-    int own_scales;        /* 1: decoupled basis functions have length-scales of their own, learned; se or Matern */
-    int calibrate;         /* 1: correct intervals, or class probabilities, by rows that were left or held out; without
-                              holdout a fifth of the rows is, at most 2000, unless leave-one-out residuals are there */
-    int compact;           /* 1: auto prefers inducing inputs alone, whose models are small and updated fast */
-    const char *noise;     /* of a target that is a number, without a likelihood: NULL: "auto", what the rows ask for of
-                              "gaussian", "student-t" and "heteroscedastic"; or one of them */
-    const char *effort;    /* without a deadline: NULL: "normal", about a minute at most on two cores for 50,000 rows of
-                              20 columns; "low", a fifth of that work; "high", five times as much */
-    const char *partition; /* of pitc and pic: column each value of which is a block of rows (site, patient); no input
-                              unless it is listed in inputs. NULL: blocks are of rows near each other */
-    const char *entropy;   /* of a mixture, the bound on its entropy: NULL: "pairwise"; "jensen" */
-    int64_t keep;     /* rows kept in the model, for updates to learn parameters from; 0: 4096, or fewer where they have
-                         many columns, none if compact; negative: none */
-    int level_scales; /* 1: a length-scale for each level of a category; 0: one for all levels of a column */
-    int64_t rare_levels; /* levels of fewer rows are taken together as others; 0: of fewer than 5 rows that are less
-                            than a hundredth of all; -1: none */
-    const char *missing_inputs; /* NULL: "mean", of the column, with an indicator of which rows lack the value;
-                                   "refuse"; "drop" such rows */
-} thiele_fit_options;
-
-#define THIELE_FIT_OPTIONS_INIT                                                                                        \
-    {                                                                                                                  \
-        sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0  \
-    }
 
 /*
  * Fits a model. Errors: ARGUMENT (unknown kernel, method, parameter), COLUMN, DATA (missing or infinite values, a
@@ -195,7 +110,7 @@ typedef enum thiele_unseen {
 typedef struct thiele_predict_options {
     size_t size;
     int latent;              /* 1: the function; 0: an observation, noise included */
-    int unseen_zero;         /* a value of a categorical column that is none of its levels: one of thiele_unseen */
+    thiele_unseen unseen;    /* a value of a categorical column that is none of its levels */
     int drop_missing;        /* 1: leave out rows with missing inputs; 0: refuse them where training lacked none */
     const double *quantiles; /* each in (0, 1) */
     int quantile_count;
@@ -207,10 +122,7 @@ typedef struct thiele_predict_options {
                        and joint predictions do: faster; 0: by those nearest to it, of several blocks */
 } thiele_predict_options;
 
-#define THIELE_PREDICT_OPTIONS_INIT                                                                                    \
-    {                                                                                                                  \
-        sizeof(thiele_predict_options), 0, 0, 0, 0, 0, 0, 0, 0, 0                                                      \
-    }
+#define THIELE_PREDICT_OPTIONS_INIT THIELE_OPTIONS_INIT(thiele_predict_options)
 
 /*
  * Predictions for a run of rows. Arrays are borrowed for the length of the call; column-major, what belongs to one row

@@ -42,4 +42,25 @@ THIELE_API const char *thiele_status_meaning(thiele_status status);
 #ifdef __cplusplus
 }
 #endif
+
+/*
+ * What a struct of options begins with: its size, by which a library tells what an older or a newer header knows, and
+ * zeros, which are the defaults. A program compiled with an older header works with this library. One compiled with a
+ * newer header does too, unless it sets an option that this library does not know: that is refused with a sentence.
+ */
+#ifdef __cplusplus
+template <typename options> inline options thiele_options_init()
+{
+    options made = options();
+    made.size = sizeof(options);
+    return made;
+}
+#define THIELE_OPTIONS_INIT(type) thiele_options_init<type>()
+#else
+#define THIELE_OPTIONS_INIT(type)                                                                                      \
+    {                                                                                                                  \
+        .size = sizeof(type)                                                                                           \
+    }
+#endif
+
 #endif

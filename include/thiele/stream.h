@@ -24,10 +24,7 @@ typedef struct thiele_feed_options {
     int64_t skip; /* leave out so many rows at the beginning */
 } thiele_feed_options;
 
-#define THIELE_FEED_OPTIONS_INIT                                                                                       \
-    {                                                                                                                  \
-        sizeof(thiele_feed_options), 0, 0, 0                                                                           \
-    }
+#define THIELE_FEED_OPTIONS_INIT THIELE_OPTIONS_INIT(thiele_feed_options)
 
 /*
  * Opens a CSV file, a pipe or, for "-", standard input. Nothing is read yet. Lines end in LF or CR LF. Either options
@@ -61,21 +58,18 @@ typedef struct thiele_update_options {
     int64_t batch;        /* rows learned together; 0: 1024, and at most a quarter of `forget` */
     double forget;        /* about how many of the last rows count: older ones fade as exp(-age/forget); 0: all count */
     int64_t window;       /* rows that the recent scores are of; 0: 10,000 */
-    int unseen_zero;      /* as in thiele_predict_options */
+    thiele_unseen unseen; /* as in thiele_predict_options */
     int drop_missing;     /* likewise, of inputs and target */
     int skip_bad;         /* 1: rows that cannot be used are left out and counted; 0: an error */
     double deadline;      /* seconds from the opening of the learner; 0: none */
-    const char *snapshot; /* a file that the model is saved to now and then; NULL: none */
-    double snapshot_every; /* seconds between two of them; 0: 10 */
-    int freeze;            /* 1: kernel, likelihood and inducing inputs stay as they are; 0: they are learned too */
-    int64_t keep;          /* rows, the last ones, that they are learned from; 0: 4096, or fewer where they have many
-                              columns; negative: none, which freezes */
+    const char *snapshot_file; /* that the model is saved to now and then; NULL: none */
+    double snapshot;           /* seconds between two snapshots; 0: 10 */
+    int freeze;                /* 1: kernel, likelihood and inducing inputs stay as they are; 0: they are learned too */
+    int64_t keep; /* rows, the last ones, that they are learned from; 0: 4096, or fewer where they have many
+                     columns; negative: none, which freezes */
 } thiele_update_options;
 
-#define THIELE_UPDATE_OPTIONS_INIT                                                                                     \
-    {                                                                                                                  \
-        sizeof(thiele_update_options), 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0.0, 0, 0                                           \
-    }
+#define THIELE_UPDATE_OPTIONS_INIT THIELE_OPTIONS_INIT(thiele_update_options)
 
 /*
  * From a model with inducing inputs and a Gaussian, or a mixture, as posterior (methods collapsed,

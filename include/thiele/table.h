@@ -24,10 +24,7 @@ typedef struct thiele_table_options {
     const char *dataset; /* HDF5: path of the dataset or group; NULL: the only one in the root */
 } thiele_table_options;
 
-#define THIELE_TABLE_OPTIONS_INIT                                                                                      \
-    {                                                                                                                  \
-        sizeof(thiele_table_options), THIELE_HEADER_AUTO, 0, 0, 0                                                      \
-    }
+#define THIELE_TABLE_OPTIONS_INIT THIELE_OPTIONS_INIT(thiele_table_options)
 
 /*
  * Opens a file by its content: HDF5 and NPY by their signatures, anything else as (possibly gzipped) CSV. "-" reads CSV

@@ -73,6 +73,16 @@ thiele_status thi_fail_null(thiele_context *ctx, const char *function);
 void thi_recover(thiele_context *ctx);
 void thi_log(thiele_context *ctx, thiele_log_level level, const char *format, ...) THI_PRINTF(3, 4);
 
+/* --- take_options.c ----------------------------------------------------------------------------------------------- */
+
+/*
+ * Takes options of type `name` from a program that was compiled with any header: out, of `known` bytes, has what was
+ * given, and zeros where that ends. NULL: the defaults. ctx may be NULL: then without a sentence. Error: ARGUMENT.
+ */
+thiele_status thi_take_options(thiele_context *ctx, const char *name, void *out, size_t known, const void *given);
+/* The sentence of options that only a newer library knows. */
+thiele_status thi_newer_options(thiele_context *ctx, const char *name);
+
 /* Leaves the function through its `out:` label when a call failed; the function has a `status` variable. */
 #define THI_TRY(call)                                                                                                  \
     do {                                                                                                               \

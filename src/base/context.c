@@ -45,15 +45,13 @@ static bool read_device(const char *text, thi_device *device)
 thiele_status thiele_context_create(thiele_context **out, const thiele_context_options *options)
 {
     THI_NEED_OUT(out, NULL, true);
-    static const thiele_context_options defaults = THIELE_CONTEXT_OPTIONS_INIT;
-    if (options == NULL) {
-        options = &defaults;
-    }
+    thiele_context_options taken;
     thi_device device;
-    if (options->size != sizeof *options || options->threads < 0 || options->threads > THREADS_MAX ||
-        !read_device(options->device, &device)) {
+    if (thi_take_options(NULL, "thiele_context_options", &taken, sizeof taken, options) != THIELE_OK ||
+        taken.threads < 0 || taken.threads > THREADS_MAX || !read_device(taken.device, &device)) {
         return THIELE_ERROR_ARGUMENT;
     }
+    options = &taken;
     thiele_context *ctx = calloc(1, sizeof *ctx);
     if (ctx == NULL) {
         return THIELE_ERROR_MEMORY;

@@ -38,7 +38,7 @@ static void print_result(const cli_settings *settings, const thiele_scores *each
 
 static int run(cli_settings *settings)
 {
-    if (settings->fit.target == NULL) {
+    if (settings->fit.columns.target == NULL) {
         return cli_misuse("cv needs --target COL, the column to predict (usage: thiele cv %s)", cmd_cv.usage);
     }
     settings->folds = settings->folds == 0 ? FOLDS_DEFAULT : settings->folds;

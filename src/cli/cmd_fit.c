@@ -83,13 +83,13 @@ static thiele_status print_result(cli_settings *settings, const thiele_model *mo
 static void plan(cli_settings *settings, const char *output)
 {
     static const double SHARE = 0.03, LEAST = 0.02, MOST = 1.0, NEVER_LESS = 0.01;
-    double deadline = settings->fit.deadline;
+    double deadline = settings->fit.stopping.deadline;
     if (deadline > 0.0) {
         double saving = LEAST + SHARE * deadline < MOST ? LEAST + SHARE * deadline : MOST;
         double left = deadline - saving - cli_running();
-        settings->fit.deadline = left > NEVER_LESS ? left : NEVER_LESS;
+        settings->fit.stopping.deadline = left > NEVER_LESS ? left : NEVER_LESS;
     }
-    settings->fit.snapshot = settings->fit.snapshot_every > 0.0 ? output : NULL;
+    settings->fit.result.snapshot_file = settings->fit.result.snapshot > 0.0 ? output : NULL;
 }
 
 /*
@@ -106,12 +106,14 @@ static int fit_stream(cli_settings *settings, const char *output)
     thiele_update_options *later = &settings->update;
     int result = CLI_FAILED;
     thiele_status status;
-    later->deadline = options->deadline;
-    later->snapshot_every = options->snapshot_every;
-    later->drop_missing = options->drop_missing;
-    later->keep = options->keep;
-    options->inducing = options->method == NULL && options->inducing == 0 ? INDUCING_DEFAULT : options->inducing;
-    options->deadline *= 0.5;
+    later->deadline = options->stopping.deadline;
+    later->snapshot = options->result.snapshot;
+    later->drop_missing = options->columns.drop_missing != 0;
+    later->keep = options->result.keep;
+    options->inducing.inducing = options->model.method == NULL && options->inducing.inducing == 0
+                                     ? INDUCING_DEFAULT
+                                     : options->inducing.inducing;
+    options->stopping.deadline *= 0.5;
     cli_catch_signals();
     CLI_TRY(cli_open_feed(&feed, settings, settings->operand[0]));
     CLI_TRY(cli_wait_for_rows(feed, settings, settings->warm > 0 ? settings->warm : WARM_DEFAULT, &table));
@@ -162,7 +164,7 @@ out:;
 
 static int run(cli_settings *settings)
 {
-    if (settings->fit.target == NULL) {
+    if (settings->fit.columns.target == NULL) {
         return cli_misuse("fit needs --target COL, the column to predict (usage: thiele fit %s)", cmd_fit.usage);
     }
     const thiele_update_options *later = &settings->update;

@@ -16,7 +16,7 @@ static const cli_option predict_options[] = {
     {"latent", 0, NULL, CLI_AT(predict.latent), NULL, "predict the function, without the noise of an observation", 0,
      0},
     {"id", 0, cli_parse_list, CLI_AT(predict.id), "COLS", "columns of DATA to copy to the output", 0, 0},
-    {"unseen", 0, cli_parse_choice, CLI_AT(predict.unseen_zero), "other|zero|error",
+    {"unseen", 0, cli_parse_choice, CLI_AT(predict.unseen), "other|zero|error",
      "a category that training never saw is taken as other, or as none (where the model has no others), or is an error "
      "(default: other, or an error where the model has no others)",
      0, 0},

@@ -4,7 +4,7 @@
 #include "cli.h"
 
 const cli_option cli_score_options[] = {
-    {"unseen", 0, cli_parse_choice, CLI_AT(predict.unseen_zero), "other|zero|error",
+    {"unseen", 0, cli_parse_choice, CLI_AT(predict.unseen), "other|zero|error",
      "a category that training never saw is taken as other, or as none (where the model has no others), or is an error "
      "(default: other, or an error where the model has no others)",
      0, 0},

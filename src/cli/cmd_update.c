@@ -7,7 +7,7 @@
 static const cli_option update_options[] = {
     {"output", 'o', cli_parse_text, CLI_AT(output), "MODEL", "file to write (default: MODEL itself, replaced whole)", 0,
      0},
-    {"snapshot", 0, cli_parse_real, CLI_AT(update.snapshot_every), "SECONDS",
+    {"snapshot", 0, cli_parse_real, CLI_AT(update.snapshot), "SECONDS",
      "save the model so often while rows arrive, for others to read (default: at the end only)", 0.001, 1e9},
     {"deadline", 0, cli_parse_real, CLI_AT(update.deadline), "SECONDS", "stop then (default: at the last row)", 0, 1e9},
     {0},
@@ -21,7 +21,7 @@ static const cli_option row_options[] = {
      1e6},
     {"skip", 0, cli_parse_int64, CLI_AT(feed.skip), "ROWS", "leave out the first rows: they were learned before", 0,
      1e15},
-    {"unseen", 0, cli_parse_choice, CLI_AT(update.unseen_zero), "other|zero|error",
+    {"unseen", 0, cli_parse_choice, CLI_AT(update.unseen), "other|zero|error",
      "a category that training never saw is taken as other, or as none (where the model has no others), or is an error "
      "(default: other, or an error where the model has no others)",
      0, 0},

@@ -137,7 +137,7 @@ static const char plugin[] = "plugin:";
 
 int cli_check_plugin(const cli_settings *settings)
 {
-    const char *text = settings->fit.likelihood;
+    const char *text = settings->fit.model.likelihood;
     return text == NULL || strncmp(text, plugin, strlen(plugin)) == 0
                ? CLI_DONE
                : cli_misuse("--likelihood takes plugin:FILE.so here: built-in ones are in the model");
@@ -145,7 +145,7 @@ int cli_check_plugin(const cli_settings *settings)
 
 thiele_status cli_load_model(thiele_model **model, cli_settings *settings, const char *path)
 {
-    const char *text = settings->fit.likelihood;
+    const char *text = settings->fit.model.likelihood;
     thiele_likelihood *likelihood = NULL;
     thiele_status status;
     CLI_TRY(thiele_model_load(model, settings->ctx, path));
@@ -162,7 +162,8 @@ out:
 thiele_status cli_open_table(thiele_table **table, cli_settings *settings, const char *path)
 {
     cli_catch_signals();
-    settings->reading_until = settings->fit.deadline > 0.0 ? settings->fit.deadline : settings->update.deadline;
+    settings->reading_until =
+        settings->fit.stopping.deadline > 0.0 ? settings->fit.stopping.deadline : settings->update.deadline;
     thiele_status status = thiele_table_open(table, settings->ctx, path, &settings->table);
     settings->reading_until = 0.0;
     return status;

@@ -62,7 +62,7 @@ const cli_option cli_learning_options[] = {
 };
 
 const cli_option cli_own_options[] = {
-    {"likelihood", 0, cli_parse_text, CLI_AT(fit.likelihood), "plugin:FILE.so",
+    {"likelihood", 0, cli_parse_text, CLI_AT(fit.model.likelihood), "plugin:FILE.so",
      "the likelihood of a model that was fitted with your own", 0, 0},
     {0},
 };

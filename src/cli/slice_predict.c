@@ -267,7 +267,7 @@ static thiele_status predict_rows(cli_slice *slice)
     thiele_predict_options options = THIELE_PREDICT_OPTIONS_INIT;
     collecting into = {slice, &slice->row_law};
     options.drop_missing = 1;
-    options.unseen_zero = 1;
+    options.unseen = THIELE_UNSEEN_ZERO;
     thiele_status status =
         thiele_model_predict(slice->model, slice->settings->ctx, slice->sample, &options, collect, &into);
     if (status == THIELE_OK) {

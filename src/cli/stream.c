@@ -122,7 +122,7 @@ int cli_learn(cli_settings *settings, const thiele_model *model, thiele_feed *fe
     char *sentence = NULL;
     double start = cli_seconds();
     int result;
-    settings->update.snapshot = settings->update.snapshot_every > 0.0 ? output : NULL;
+    settings->update.snapshot_file = settings->update.snapshot > 0.0 ? output : NULL;
     thiele_model_stream(model, &before);
     thiele_status status = thiele_learner_open(&learner, settings->ctx, model, &settings->update);
     if (status != THIELE_OK) {

@@ -73,34 +73,29 @@ thiele_status thiele_feed_open(thiele_feed **out, thiele_context *ctx, const cha
                                const thiele_table_options *table_options, const thiele_feed_options *options)
 {
     THI_NEED_OUT(out, ctx, ctx && path);
-    static const thiele_table_options table_defaults = THIELE_TABLE_OPTIONS_INIT;
-    static const thiele_feed_options defaults = THIELE_FEED_OPTIONS_INIT;
     thiele_feed *feed = NULL;
-    table_options = table_options != NULL ? table_options : &table_defaults;
-    options = options != NULL ? options : &defaults;
+    thiele_feed_options taken;
+    thiele_table_options table;
+    thiele_status status;
     if (path == NULL || *path == '\0') {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no file was named");
     }
-    if (options->size != sizeof *options || table_options->size != sizeof *table_options || options->skip < 0) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "feed options must be initialised with THIELE_FEED_OPTIONS_INIT and "
-                        "THIELE_TABLE_OPTIONS_INIT, and skip no negative number of rows");
+    THI_TRY(thi_take_options(ctx, "thiele_feed_options", &taken, sizeof taken, options));
+    THI_TRY(thi_take_options(ctx, "thiele_table_options", &table, sizeof table, table_options));
+    if (taken.skip < 0) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a feed cannot skip a negative number of rows");
     }
-    thiele_status status = thi_alloc(ctx, &feed, 1, sizeof *feed);
-    if (status != THIELE_OK) {
-        return status;
-    }
+    THI_TRY(thi_alloc(ctx, &feed, 1, sizeof *feed));
     feed->file = -1;
-    feed->table = *table_options;
-    feed->options = *options;
+    feed->table = table;
+    feed->options = taken;
     thi_csv_set_delimiter(&feed->format, ',');
-    status = feed_start(feed, ctx, path);
-    if (status != THIELE_OK) {
-        thiele_feed_close(feed);
-        return status;
-    }
+    THI_TRY(feed_start(feed, ctx, path));
     *out = feed;
-    return THIELE_OK;
+    feed = NULL;
+out:
+    thiele_feed_close(feed);
+    return status;
 }
 
 void thiele_feed_close(thiele_feed *feed)

@@ -73,21 +73,20 @@ thiele_status thiele_table_open(thiele_table **out, thiele_context *ctx, const c
                                 const thiele_table_options *options)
 {
     THI_NEED_OUT(out, ctx, ctx);
-    static const thiele_table_options defaults = THIELE_TABLE_OPTIONS_INIT;
+    thiele_table_options taken;
     if (path == NULL || *path == '\0') {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no file was named");
     }
-    if (options != NULL && options->size != sizeof *options) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "table options: the size field is not sizeof(thiele_table_options)");
-    }
     thi_table_open_fn *open_table;
-    thiele_status status = recognise(&open_table, ctx, path);
+    thiele_status status = thi_take_options(ctx, "thiele_table_options", &taken, sizeof taken, options);
+    if (status == THIELE_OK) {
+        status = recognise(&open_table, ctx, path);
+    }
     if (status != THIELE_OK) {
         return status;
     }
     thi_watch watch = thi_watch_begin(ctx, strcmp(path, "-") == 0 ? "standard input" : path, 0.0);
-    status = open_table(out, ctx, path, options != NULL ? options : &defaults);
+    status = open_table(out, ctx, path, &taken);
     thi_watch_end(ctx, watch);
     return status;
 }

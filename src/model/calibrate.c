@@ -30,7 +30,7 @@ thiele_status thi_check_calibrate(const thi_fitting *f)
 {
     const thi_likelihood_ops *ops = f->spec.lik->ops;
     bool ordered = ops->ordered;
-    if (!f->options->calibrate || (ops->support != THI_SUPPORT_COUNT && !ordered)) {
+    if (!f->options->result.calibrate || (ops->support != THI_SUPPORT_COUNT && !ordered)) {
         return THIELE_OK;
     }
     return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
@@ -51,8 +51,8 @@ static bool until_deadline(const thi_fitting *f)
 thiele_status thi_held_rows(thi_fitting *f, bool exact)
 {
     int64_t n = f->rows.n;
-    double holdout = f->options->holdout;
-    bool calibrate = f->options->calibrate != 0;
+    double holdout = f->options->result.holdout;
+    bool calibrate = f->options->result.calibrate != 0;
     f->held = (int64_t)(holdout * (double)n);
     f->folds = f->held > 0 ? 1 : 0;
     if (holdout > 0.0 && (f->held < 1 || n - f->held < 2)) {
@@ -148,7 +148,7 @@ thiele_status thi_unseen_add(thi_unseen *u, const thi_fitting *f, const thi_rows
     thiele_predict_options options = THIELE_PREDICT_OPTIONS_INIT;
     thi_outputs outputs = {0};
     thiele_status status;
-    if (!f->options->calibrate && (classes || !thi_has_quantiles(model))) {
+    if (!f->options->result.calibrate && (classes || !thi_has_quantiles(model))) {
         return THIELE_OK;
     }
     options.quantiles = FAR_ENDS;
@@ -212,7 +212,7 @@ thiele_status thi_unseen_learn(thi_unseen *u, thi_fitting *f, bool left_out)
     if (u->rows == 0) {
         return THIELE_OK;
     }
-    c->rows = f->options->calibrate ? u->rows : 0;
+    c->rows = f->options->result.calibrate ? u->rows : 0;
     c->left_out = left_out;
     if (u->label != NULL) {
         c->temperature = thi_find_temperature(u->rows, model->encoder.target->levels, u->label, u->probability);
@@ -221,13 +221,13 @@ thiele_status thi_unseen_learn(thi_unseen *u, thi_fitting *f, bool left_out)
     if (model->tails == NULL) {
         THI_TRY(thi_alloc(f->ctx, &model->tails, (size_t)P, sizeof *model->tails));
     }
-    if (f->options->calibrate && c->law == NULL) {
+    if (f->options->result.calibrate && c->law == NULL) {
         THI_TRY(thi_alloc(f->ctx, &c->law, (size_t)P, sizeof *c->law));
     }
     for (int p = 0; p < P; p++) {
         int64_t n = sort_sizes(u, P, p);
         model->tails[p] = thi_has_quantiles(model) ? tails_of(u, P, p, n) : (thi_tails){0};
-        if (f->options->calibrate) {
+        if (f->options->result.calibrate) {
             thi_residual_law_make(&c->law[p], n, u->size);
         }
     }

@@ -270,7 +270,7 @@ out:
 bool thi_has_choice(const thi_fitting *f)
 {
     const thiele_fit_options *o = f->options;
-    return o->set == NULL && o->prior == NULL && o->iterations == 0 && !f->each &&
+    return o->prior.set == NULL && o->prior.prior == NULL && o->stopping.iterations == 0 && !f->each &&
            (f->hypers.noise >= 0 || thi_has_labels(f));
 }
 

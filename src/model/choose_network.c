@@ -430,7 +430,8 @@ bool thi_has_network(const thi_fitting *f)
     const thiele_likelihood *lik = f->spec.lik;
     const thiele_fit_options *o = f->options;
     bool network = lik->spec == NULL && lik->ops->several && !lik->ops->separate && lik->nodes >= lik->outputs;
-    bool given = o->set != NULL || o->prior != NULL || o->iterations != 0 || o->mean != NULL || o->shared_kernel;
+    bool given = o->prior.set != NULL || o->prior.prior != NULL || o->stopping.iterations != 0 ||
+                 o->prior.mean != NULL || o->prior.share_kernel;
     return network && !given && lik->outputs > 1 && lik->outputs <= MOST_OUTPUTS && !f->streamed &&
            f->rows.offset == NULL && strchr(f->kernels, ';') == NULL && f->rows.n >= LEAST;
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/predict_pass.h"
 #include "model/score.h"
 
 /* The losses of all models, a row of the table each; NaN: not predicted. */
@@ -150,14 +151,16 @@ thiele_status thiele_compare(thiele_context *ctx, int count, const thiele_model 
     field all = {.rows = table->rows};
     size_t numbers = (size_t)(all.rows > 0 ? all.rows : 1) * (size_t)count;
     int *which = NULL;
+    thiele_predict_options taken;
     thiele_status status;
+    THI_TRY(thi_predict_take(ctx, options, &taken));
     THI_TRY(thi_alloc(ctx, &which, (size_t)count, sizeof *which));
     THI_TRY(find_targets(ctx, count, models, name, which));
     THI_TRY(thi_alloc(ctx, &all.loss, numbers, sizeof *all.loss));
     THI_TRY(thi_alloc(ctx, &all.square, numbers, sizeof *all.square));
     for (int k = 0; k < count; k++) {
         comparisons[k] = (thiele_comparison){0};
-        THI_TRY(add_model(&all, ctx, k, models[k], which[k], table, options, &comparisons[k].scores));
+        THI_TRY(add_model(&all, ctx, k, models[k], which[k], table, &taken, &comparisons[k].scores));
     }
     keep_common(&all, count);
     if (all.rows == 0) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/describe.h"
+#include "model/options.h"
 #include "model/specify.h"
 
 /* Everything that the folds share. */
@@ -55,8 +56,8 @@ static thiele_status run_fold(folding *f, int fold, int folds, thiele_scores *sc
     size_t before = (size_t)begin;
     size_t after = (size_t)(f->n - end);
     thiele_predict_options predict = THIELE_PREDICT_OPTIONS_INIT;
-    predict.drop_missing = f->options->drop_missing || thi_missing_of(f->options) == THI_MISSING_DROP;
-    predict.unseen_zero = 1;
+    predict.drop_missing = f->options->columns.drop_missing || thi_missing_of(f->options) == THI_MISSING_DROP;
+    predict.unseen = THIELE_UNSEEN_ZERO;
     thiele_status status;
     memcpy(f->rows, f->order, before * sizeof *f->rows);
     memcpy(f->rows + before, f->order + end, after * sizeof *f->rows);
@@ -88,11 +89,12 @@ thiele_status thiele_cross_validate(thiele_context *ctx, const thiele_table *tab
 {
     THI_NEED(ctx, ctx && overall);
     thiele_scores *scores = NULL;
-    thiele_status status = thi_check_fit_options(ctx, table, options);
-    if (status != THIELE_OK) {
-        return status;
-    }
-    folding f = {.ctx = ctx, .table = table, .options = options, .n = thiele_table_rows(table)};
+    thiele_fit_options taken;
+    folding f = {.ctx = ctx, .table = table, .options = &taken};
+    thiele_status status;
+    THI_TRY(thi_fit_options_take(ctx, options, &taken));
+    THI_TRY(thi_check_fit_options(ctx, table, &taken));
+    f.n = thiele_table_rows(table);
     if (folds < 2 || folds > f.n) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "%lld rows can be cut into 2 to %lld folds, not %d", (long long)f.n,
                         (long long)f.n, folds);

@@ -14,6 +14,7 @@
 #include "model/held_out.h"
 #include "model/kept_rows.h"
 #include "model/methods.h"
+#include "model/options.h"
 #include "model/parts.h"
 #include "model/replicates.h"
 #include "model/sampling.h"
@@ -161,7 +162,8 @@ thi_snapshot thi_fitting_snapshot(thi_fitting *f, thiele_status (*save)(void *ar
 {
     static const double EVERY = 1.0; /* seconds */
     const thiele_fit_options *o = f->options;
-    return (thi_snapshot){o->snapshot != NULL ? save : NULL, f, o->snapshot_every > 0.0 ? o->snapshot_every : EVERY};
+    return (thi_snapshot){o->result.snapshot_file != NULL ? save : NULL, f,
+                          o->result.snapshot > 0.0 ? o->result.snapshot : EVERY};
 }
 
 thiele_status thi_save_snapshot(const thi_fitting *f, const thi_fit_result *result, const thi_fitted *fitted,
@@ -173,7 +175,7 @@ thiele_status thi_save_snapshot(const thi_fitting *f, const thi_fit_result *resu
     model->learned = NULL;
     model->learned_count = 0;
     THI_TRY(thi_report(f, result, model));
-    THI_TRY(thiele_model_save(model, f->ctx, f->options->snapshot));
+    THI_TRY(thiele_model_save(model, f->ctx, f->options->result.snapshot_file));
 out:
     thi_model_clear_learned(model);
     return status;
@@ -241,7 +243,8 @@ out:
 /* Whether the user left the fit a choice: what was asked for is not replaced. */
 static bool may_replace(const thi_fitting *f)
 {
-    return f->options->set == NULL && f->options->iterations == 0 && f->spec.lik->spec == NULL && !f->each;
+    return f->options->prior.set == NULL && f->options->stopping.iterations == 0 && f->spec.lik->spec == NULL &&
+           !f->each;
 }
 
 /* A dense method on some of the rows in place of a model that no row speaks for. */
@@ -259,7 +262,7 @@ static thiele_status replace(thi_fitting *f)
     thi_free(model->method);
     thi_free(model->expectation);
     model->method = model->expectation = NULL;
-    f->spec.expectation = f->options->expectation;
+    f->spec.expectation = f->options->model.expectation;
     f->spec.steps = NULL;
     thi_source_of_rows(&memory, &f->rows);
     THI_TRY(thi_strdup(f->ctx, &model->method, f->method->name));
@@ -422,8 +425,8 @@ thiele_status thi_fit_one(thiele_model **out, thiele_context *ctx, const thiele_
     thi_fitting f = {.ctx = ctx, .options = options, .driver = &driver, .partial = partial};
     thiele_status status = thi_alloc(ctx, &f.model, 1, sizeof *f.model);
     if (status == THIELE_OK) {
-        thi_driver_start(&driver, ctx, options->deadline);
-        driver.effort = thi_effort(options->effort);
+        thi_driver_start(&driver, ctx, options->stopping.deadline);
+        driver.effort = thi_effort(options->stopping.effort);
         status = thi_fit_table(&f, table);
     }
     if (status == THIELE_OK && f.rivals > 0) {
@@ -443,10 +446,12 @@ thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const th
 {
     THI_NEED_OUT(out, ctx, ctx);
     int parts;
+    thiele_fit_options taken;
     thiele_status status;
-    THI_TRY(thi_check_fit_options(ctx, table, options));
-    THI_TRY(thi_parts_count(ctx, table, options, &parts));
-    THI_TRY(parts > 0 ? thi_parts_fit(out, ctx, table, options, parts) : thi_fit_one(out, ctx, table, options, false));
+    THI_TRY(thi_fit_options_take(ctx, options, &taken));
+    THI_TRY(thi_check_fit_options(ctx, table, &taken));
+    THI_TRY(thi_parts_count(ctx, table, &taken, &parts));
+    THI_TRY(parts > 0 ? thi_parts_fit(out, ctx, table, &taken, parts) : thi_fit_one(out, ctx, table, &taken, false));
 out:
     return status;
 }

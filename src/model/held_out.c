@@ -82,7 +82,7 @@ out:
 static thiele_status predict_held(thi_fitting *f, const thi_rows *test, bool scores, thi_unseen *unseen)
 {
     /* Quantiles by search would take longer than the deadline allows, and calibration makes others of them. */
-    bool quick = f->options->calibrate && !thi_has_quantiles(f->model);
+    bool quick = f->options->result.calibrate && !thi_has_quantiles(f->model);
     size_t latents = (size_t)thi_least(PIECE, test->n) * (size_t)(f->model->latents * f->model->components);
     thi_scorer scorer = {0};
     harvest to = {.scorer = scores ? &scorer : NULL, .unseen = unseen};

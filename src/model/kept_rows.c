@@ -12,11 +12,11 @@
 thiele_status thi_keep_rows(thi_fitting *f)
 {
     thiele_model *model = f->model;
-    int64_t asked = f->options->keep,
+    int64_t asked = f->options->result.keep,
             most = asked > 0 ? asked : thi_kept_default(model->encoder.dims + model->encoder.targets);
     thi_source memory;
     thi_rows some = {0};
-    bool none = asked < 0 || (asked == 0 && f->options->compact);
+    bool none = asked < 0 || (asked == 0 && f->options->inducing.compact);
     if (none || (f->method->can & THI_CAN_UPDATE) == 0 || !thi_learner_has_parameters(model)) {
         return THIELE_OK;
     }
@@ -24,7 +24,7 @@ thiele_status thi_keep_rows(thi_fitting *f)
         thi_source_sample(thi_fitting_source(f, &f->rows, &memory), f->ctx, most, THI_SAMPLE_KEEP, &some);
     if (status == THIELE_OK) {
         status = thi_kept_take(&model->kept, f->ctx, &some, most);
-        model->kept.fixed_basis = f->options->fixed_basis != 0;
+        model->kept.fixed_basis = f->options->inducing.fix_inducing != 0;
     }
     thi_rows_free(&some);
     return status;

@@ -66,7 +66,7 @@ static double recent_error(const thiele_learner *l)
 /* Progress, the deadline, and a snapshot when it is due. */
 static thiele_status look_around(thiele_learner *l, thiele_context *ctx)
 {
-    double every = l->options.snapshot_every > 0.0 ? l->options.snapshot_every : SNAPSHOT_EVERY;
+    double every = l->options.snapshot > 0.0 ? l->options.snapshot : SNAPSHOT_EVERY;
     l->driver.held_out = recent_error(l);
     thi_driver_rows(&l->driver, l->learned - l->driver.done);
     thi_driver_stopped(&l->driver);
@@ -92,7 +92,7 @@ static thiele_status open_readers(learners *all, thiele_context *ctx, const thie
     thiele_status status = thi_alloc(ctx, &all->reader, (size_t)all->count, sizeof *all->reader);
     for (int i = 0; i < all->count && status == THIELE_OK; i++) {
         thiele_learner *l = all->each[i];
-        thi_reading how = thi_model_reading(l->model, true, l->options.unseen_zero, l->options.drop_missing != 0);
+        thi_reading how = thi_model_reading(l->model, true, l->options.unseen, l->options.drop_missing != 0);
         l->driver.ctx = ctx;
         status = thi_reader_open(&all->reader[i], ctx, &l->model->encoder, table, &how);
     }

@@ -14,16 +14,14 @@ enum { BATCH = 1024, WINDOW = 10000 };
 /* Of the rows that are not forgotten, the part that a batch may be. */
 static const double BATCH_SHARE = 0.25;
 
-static const thiele_update_options defaults = THIELE_UPDATE_OPTIONS_INIT;
-
-static thiele_status check_options(thiele_context *ctx, const thiele_update_options *o)
+static thiele_status take_options(thiele_context *ctx, const thiele_update_options *given, thiele_update_options *out)
 {
-    if (o->size != sizeof *o) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "update options must be initialised with THIELE_UPDATE_OPTIONS_INIT");
+    const thiele_update_options *o = out;
+    thiele_status status = thi_take_options(ctx, "thiele_update_options", out, sizeof *out, given);
+    if (status != THIELE_OK) {
+        return status;
     }
-    if (o->batch < 0 || o->batch > THI_TABLE_BLOCK || o->window < 0 || !(o->deadline >= 0.0) ||
-        !(o->snapshot_every >= 0.0)) {
+    if (o->batch < 0 || o->batch > THI_TABLE_BLOCK || o->window < 0 || !(o->deadline >= 0.0) || !(o->snapshot >= 0.0)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                         "a batch has at most %d rows; batch, window, deadline and the seconds between snapshots must "
                         "not be negative",
@@ -147,8 +145,8 @@ static thiele_status learner_start(thiele_learner *l, thiele_context *ctx, const
     size_t latents = (size_t)l->batch * (size_t)(model->latents * model->components);
     thiele_status status;
     THI_TRY(open_model(l, ctx, model));
-    if (l->options.snapshot != NULL) {
-        THI_TRY(thi_strdup(ctx, &l->snapshot, l->options.snapshot));
+    if (l->options.snapshot_file != NULL) {
+        THI_TRY(thi_strdup(ctx, &l->snapshot, l->options.snapshot_file));
     }
     THI_TRY(thi_rows_alloc(&l->rows, ctx, l->batch, encoder->dims, encoder->targets, true));
     THI_TRY(thi_alloc(ctx, &l->row, (size_t)l->batch, sizeof *l->row));
@@ -166,7 +164,7 @@ static thiele_status open_parts(thiele_learner *l, thiele_context *ctx, const th
 {
     thiele_update_options options = l->options;
     thiele_status status;
-    options.snapshot = NULL;
+    options.snapshot_file = NULL;
     THI_TRY(thi_parts_alloc(&l->model, ctx, model->parts));
     THI_TRY(thi_alloc(ctx, &l->of, (size_t)model->parts, sizeof(thiele_learner *)));
     l->parts = model->parts;
@@ -178,8 +176,8 @@ static thiele_status open_parts(thiele_learner *l, thiele_context *ctx, const th
         THI_TRY(thi_strdup(ctx, &l->model->origin.path, model->origin.path));
         l->model->origin.stamp = model->origin.stamp;
     }
-    if (l->options.snapshot != NULL) {
-        THI_TRY(thi_strdup(ctx, &l->snapshot, l->options.snapshot));
+    if (l->options.snapshot_file != NULL) {
+        THI_TRY(thi_strdup(ctx, &l->snapshot, l->options.snapshot_file));
     }
     THI_TRY(thi_parts_gather(l->model, ctx));
 out:
@@ -191,21 +189,21 @@ thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, con
 {
     THI_NEED_OUT(out, ctx, ctx && model);
     thiele_learner *l = NULL;
-    options = options != NULL ? options : &defaults;
+    thiele_update_options taken;
     thiele_status status;
-    THI_TRY(check_options(ctx, options));
+    THI_TRY(take_options(ctx, options, &taken));
     if (model->parts == 0) {
         THI_TRY(check_model(ctx, model));
     }
     THI_TRY(thi_alloc(ctx, &l, 1, sizeof *l));
-    l->options = *options;
-    l->batch = options->batch > 0 ? options->batch : BATCH;
-    if (options->forget > 0.0 && (double)l->batch > BATCH_SHARE * options->forget) {
-        l->batch = (int64_t)ceil(BATCH_SHARE * options->forget);
+    l->options = taken;
+    l->batch = taken.batch > 0 ? taken.batch : BATCH;
+    if (taken.forget > 0.0 && (double)l->batch > BATCH_SHARE * taken.forget) {
+        l->batch = (int64_t)ceil(BATCH_SHARE * taken.forget);
     }
-    l->window = options->window > 0 ? options->window : WINDOW;
+    l->window = taken.window > 0 ? taken.window : WINDOW;
     l->saved = thi_seconds();
-    thi_driver_start(&l->driver, ctx, options->deadline);
+    thi_driver_start(&l->driver, ctx, taken.deadline);
     thi_driver_phase(&l->driver, "stream", 0);
     THI_TRY(model->parts > 0 ? open_parts(l, ctx, model) : learner_start(l, ctx, model));
     *out = l;

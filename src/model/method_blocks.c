@@ -21,7 +21,7 @@ static thiele_status read_number(void *arg, const char *part, size_t length)
 static thiele_status read_schedule(thi_fitting *f)
 {
     double value[4] = {0}, *next = value;
-    const char *text = f->options->schedule;
+    const char *text = f->options->blocks.schedule;
     thi_blocks_settings *s = &f->block_settings;
     if (text == NULL) {
         return THIELE_OK;
@@ -72,37 +72,35 @@ static thiele_status snapshot(void *arg, thi_fitted *fitted)
 static thiele_status configure(thi_fitting *f)
 {
     /* A sum of models has no name of its own. */
-    const char *asked = f->options->method,
+    const char *asked = f->options->model.method,
                *method = asked != NULL && thi_blocks_is_form(asked) ? asked : f->method->name;
     const thiele_fit_options *o = f->options;
     thi_blocks_settings *s = &f->block_settings;
-    bool gradient = o->optimizer != NULL && strcmp(o->optimizer, "gradient") == 0;
-    *s = (thi_blocks_settings){.blocks = o->blocks,
+    bool gradient = o->optimiser.optimiser != NULL && strcmp(o->optimiser.optimiser, "gradient") == 0;
+    *s = (thi_blocks_settings){.blocks = o->blocks.blocks,
                                .column = f->model->encoder.key.name,
-                               .anytime = o->anytime != 0,
+                               .anytime = o->blocks.anytime != 0,
                                .gradient = gradient,
-                               .step_blocks = o->step_blocks,
+                               .step_blocks = o->blocks.step_blocks,
                                .snapshot = thi_fitting_snapshot(f, snapshot)};
-    if (o->optimizer != NULL && !gradient && strcmp(o->optimizer, "natural") != 0) {
+    if (o->optimiser.optimiser != NULL && !gradient && strcmp(o->optimiser.optimiser, "natural") != 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "method '%s' has no optimiser '%s': its steps are natural or, for comparison, gradient", method,
-                        o->optimizer);
+                        o->optimiser.optimiser);
     }
-    if (!s->anytime && (gradient || o->schedule != NULL || o->step_blocks > 0 || o->snapshot != NULL)) {
+    if (!s->anytime &&
+        (gradient || o->blocks.schedule != NULL || o->blocks.step_blocks > 0 || o->result.snapshot_file != NULL)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "steps, their schedule and snapshots are those of anytime fits: add `anytime`");
     }
-    if (o->partition != NULL && o->blocks > 0) {
+    if (o->columns.partition != NULL && o->blocks.blocks > 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "the blocks are the values of column '%s' (`partition`), or as many as `blocks` says: not both",
-                        o->partition);
-    }
-    if (o->blocks < 0 || o->step_blocks < 0) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "blocks and blocks per step must not be negative");
+                        o->columns.partition);
     }
     f->goes_on = s->anytime;
     thiele_status status = thi_blocks_form_parse(&s->form, f->ctx, method);
-    if (status == THIELE_OK && o->partition != NULL && s->form.weight[THI_RESIDUAL_BLOCK] == 0.0) {
+    if (status == THIELE_OK && o->columns.partition != NULL && s->form.weight[THI_RESIDUAL_BLOCK] == 0.0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "the blocks of method '%s' are portions of work: a partition is for pitc and pic", method);
     }

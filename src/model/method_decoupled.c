@@ -11,7 +11,7 @@
  */
 static thiele_status read_form(thi_fitting *f, thi_decoupled_form *form)
 {
-    const char *text = f->options->decoupled;
+    const char *text = f->options->decoupled.decoupled;
     bool plain = text != NULL && strcmp(text, "plain") == 0;
     *form = plain ? THI_DECOUPLED_PLAIN : THI_DECOUPLED_ORTHOGONAL;
     if (text != NULL && !plain && strcmp(text, "orthogonal") != 0) {
@@ -26,20 +26,17 @@ static thiele_status check_form(const thi_fitting *f, thi_decoupled_form form, b
 {
     const thiele_fit_options *o = f->options;
     bool plain = form == THI_DECOUPLED_PLAIN;
-    if (o->mean_inducing < 0 || o->growth < 0) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "numbers of basis functions must not be negative");
-    }
-    if (o->own_scales && o->fixed_basis) {
+    if (o->decoupled.own_scales && o->inducing.fix_inducing) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "basis functions with length-scales of their own are learned, and cannot be fixed");
     }
-    if ((plain || shared) && o->basis != NULL) {
+    if ((plain || shared) && o->inducing.inducing_from != NULL) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "%s come from the rows of the steps: a choice of where they come from is for the orthogonal "
                         "form of decoupled bases",
                         plain ? "plain decoupled bases" : "incremental basis functions");
     }
-    if (!plain && !shared && !o->own_scales && o->rate > 0.0) {
+    if (!plain && !shared && !o->decoupled.own_scales && o->optimiser.rate > 0.0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "orthogonal decoupled bases have no rate: it is for the plain form, or for length-scales of "
                         "their own");
@@ -71,18 +68,18 @@ static thiele_status configure(thi_fitting *f)
     if (status != THIELE_OK) {
         return status;
     }
-    bool steps_alone = form == THI_DECOUPLED_PLAIN || o->own_scales || shared;
-    f->decoupled_settings = (thi_decoupled_settings){.alpha = o->mean_inducing,
-                                                     .beta = o->inducing,
-                                                     .batch = o->batch,
-                                                     .added = o->growth,
+    bool steps_alone = form == THI_DECOUPLED_PLAIN || o->decoupled.own_scales || shared;
+    f->decoupled_settings = (thi_decoupled_settings){.alpha = o->decoupled.mean_inducing,
+                                                     .beta = o->inducing.inducing,
+                                                     .batch = o->optimiser.batch,
+                                                     .added = o->decoupled.growth,
                                                      .form = form,
                                                      .shared = shared,
                                                      .median = shared,
-                                                     .generalised = o->own_scales != 0,
-                                                     .learn_basis = o->own_scales != 0,
+                                                     .generalised = o->decoupled.own_scales != 0,
+                                                     .learn_basis = o->decoupled.own_scales != 0,
                                                      .sweeps = steps_alone ? -1 : 0,
-                                                     .rate = o->rate,
+                                                     .rate = o->optimiser.rate,
                                                      .snapshot = thi_fitting_snapshot(f, snapshot)};
     f->goes_on = true;
     return THIELE_OK;

@@ -23,7 +23,7 @@ static double dense_bytes(const thi_fitting *f, int64_t n)
 /* Chains follow once the sites are done with their matrices. */
 static double chain_bytes(const thi_fitting *f, int64_t n)
 {
-    thi_chains_settings settings = {.sampler = f->method->sampler, .chains = f->options->chains};
+    thi_chains_settings settings = {.sampler = f->method->sampler, .chains = (int)f->options->sampling.chains};
     return fmax(dense_bytes(f, n), thi_chains_bytes(n, f->spec.lik->latents, &settings));
 }
 
@@ -31,7 +31,7 @@ static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_f
 {
     const thi_objective *objective = f->method->objective;
     thi_problem problem = thi_fitting_problem(f, NULL);
-    thi_fit_settings settings = {.restarts = f->options->restarts,
+    thi_fit_settings settings = {.restarts = (int)f->options->optimiser.restarts,
                                  .iterations = f->settings.iterations == 0 ? ITERATIONS : f->settings.iterations};
     return learn ? thi_search(&problem, objective, rows, &settings, &f->result, fitted)
                  : thi_freeze(f->ctx, objective, &f->spec, rows, fitted);

@@ -21,7 +21,7 @@ static thiele_status read_posterior(thi_fitting *f)
     } families[] = {
         {"full", false, false}, {"diag", true, false}, {"mixture", true, true}, {"mixture-full", false, true}};
     enum { COMPONENTS_MAX = 100 };
-    const char *text = f->options->posterior != NULL ? f->options->posterior : "full";
+    const char *text = f->options->inducing.posterior != NULL ? f->options->inducing.posterior : "full";
     size_t length = strcspn(text, ":");
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         if (strlen(families[i].name) != length || strncmp(text, families[i].name, length) != 0) {
@@ -37,7 +37,7 @@ static thiele_status read_posterior(thi_fitting *f)
         }
         f->settings.components = (int)count;
         f->settings.diagonal = families[i].diagonal;
-        f->settings.plain = f->options->plain != 0;
+        f->settings.plain = f->options->inducing.plain != 0;
         return THIELE_OK;
     }
     return thi_fail(
@@ -49,7 +49,7 @@ static thiele_status read_posterior(thi_fitting *f)
 
 static thiele_status read_entropy(thi_fitting *f)
 {
-    const char *text = f->options->entropy;
+    const char *text = f->options->inducing.entropy;
     f->settings.jensen = text != NULL && strcmp(text, "jensen") == 0;
     if (text != NULL && !f->settings.jensen && strcmp(text, "pairwise") != 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
@@ -65,11 +65,11 @@ static thiele_status read_entropy(thi_fitting *f)
 
 static thiele_status configure(thi_fitting *f)
 {
-    const char *optimizer = f->options->optimizer != NULL ? f->options->optimizer : "auto";
+    const char *optimizer = f->options->optimiser.optimiser != NULL ? f->options->optimiser.optimiser : "auto";
     bool searches = strcmp(optimizer, "lbfgs") == 0 || strcmp(optimizer, "alternate") == 0;
     f->settings.collapsed = f->method == &thi_method_collapsed;
     f->goes_on = !f->settings.collapsed;
-    if (f->options->rate > 0.0 && searches) {
+    if (f->options->optimiser.rate > 0.0 && searches) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "optimiser '%s' has no steps of a given length: the rate is for adam, adadelta and momentum",
                         optimizer);
@@ -124,7 +124,8 @@ out:
 
 static thiele_status report(thi_fitting *f)
 {
-    thiele_status status = thi_report_sparse(f, f->options->posterior != NULL ? f->options->posterior : "full");
+    thiele_status status =
+        thi_report_sparse(f, f->options->inducing.posterior != NULL ? f->options->inducing.posterior : "full");
     return status == THIELE_OK && f->settings.components > 1
                ? thi_strdup(f->ctx, &f->model->entropy, f->settings.jensen ? "jensen" : "pairwise")
                : status;

@@ -7,30 +7,31 @@
 #include "fit/blocks.h"
 #include "fit/budget.h"
 #include "likelihood/augment.h"
+#include "model/options.h"
 #include "model/specify.h"
 
 /* --- options ---------------------------------------------------------------------------------------------------------
  */
 
-/* Which groups of options were used, and what is said where a method has no such thing. */
+/* What a method has none of, that does not understand an option. */
 static const struct {
     unsigned group;
-    const char *none, *what;
+    const char *none;
 } groups[] = {
-    {THI_TAKES_BASIS, "inducing inputs", "their number, origin and whether they stay are"},
-    {THI_TAKES_FAMILY, "posterior families", "they are"},
-    {THI_TAKES_BATCHES, "batches", "they are"},
-    {THI_TAKES_OPTIMIZER, "choice of optimiser", "it is"},
-    {THI_TAKES_EPOCHS, "epochs", "they are"},
-    {THI_TAKES_RATE, "steps of a given length", "the rate is"},
-    {THI_TAKES_EXPECTATION, "expectations to compute", "a choice of them is"},
-    {THI_TAKES_BLOCKS, "blocks", "blocks, anytime and their schedule are"},
-    {THI_TAKES_SNAPSHOT, "snapshots", "they are"},
-    {THI_TAKES_MEAN, "basis of the mean alone", "basis functions of the mean and their form are"},
-    {THI_TAKES_GROWTH, "basis that grows", "growth and scales of their own are"},
-    {THI_TAKES_CHAINS, "chains", "chains, draws, burn-in and thinning are"},
-    {THI_TAKES_STEP, "step of a sampler", "its length is"},
-    {THI_TAKES_LEAPS, "leaps", "they are"},
+    {THI_TAKES_BASIS, "inducing inputs"},
+    {THI_TAKES_FAMILY, "posterior families"},
+    {THI_TAKES_BATCHES, "batches"},
+    {THI_TAKES_OPTIMIZER, "choice of optimiser"},
+    {THI_TAKES_EPOCHS, "epochs"},
+    {THI_TAKES_RATE, "steps of a given length"},
+    {THI_TAKES_EXPECTATION, "expectations to compute"},
+    {THI_TAKES_BLOCKS, "blocks"},
+    {THI_TAKES_SNAPSHOT, "snapshots"},
+    {THI_TAKES_MEAN, "basis of the mean alone"},
+    {THI_TAKES_GROWTH, "basis that grows"},
+    {THI_TAKES_CHAINS, "chains"},
+    {THI_TAKES_STEP, "step of a sampler"},
+    {THI_TAKES_LEAPS, "leaps"},
 };
 enum {
     GROUPS = sizeof groups / sizeof *groups,
@@ -38,38 +39,27 @@ enum {
     SPARSE = THI_TAKES_BASIS | THI_TAKES_FAMILY | THI_TAKES_BATCHES | THI_TAKES_OPTIMIZER | THI_TAKES_EPOCHS
 };
 
-static unsigned asked_for(const thiele_fit_options *o)
+/* One that only a program can give is not named: a command may have given it. */
+static thiele_status refuse_option(const thi_fitting *f, const char *none, const thiele_option *option,
+                                   const char *list)
 {
-    unsigned asked = 0;
-    asked |= o->inducing != 0 || o->basis != NULL || o->fixed_basis ? THI_TAKES_BASIS : 0;
-    asked |= o->posterior != NULL || o->entropy != NULL || o->plain ? THI_TAKES_FAMILY : 0;
-    asked |= o->batch > 0 ? THI_TAKES_BATCHES : 0;
-    asked |= o->optimizer != NULL ? THI_TAKES_OPTIMIZER : 0;
-    asked |= o->epochs > 0 ? THI_TAKES_EPOCHS : 0;
-    asked |= o->rate > 0.0 ? THI_TAKES_RATE : 0;
-    asked |= o->expectation != NULL ? THI_TAKES_EXPECTATION : 0;
-    asked |= o->partition != NULL || o->blocks > 0 || o->anytime != 0 || o->step_blocks > 0 || o->schedule != NULL
-                 ? THI_TAKES_BLOCKS
-                 : 0;
-    asked |= o->snapshot != NULL ? THI_TAKES_SNAPSHOT : 0;
-    asked |= o->mean_inducing > 0 || o->decoupled != NULL ? THI_TAKES_MEAN : 0;
-    asked |= o->growth > 0 || o->own_scales != 0 ? THI_TAKES_GROWTH : 0;
-    asked |= o->chains != 0 || o->draws != 0 || o->burn_in != 0 || o->thin != 0 ? THI_TAKES_CHAINS : 0;
-    asked |= o->step != 0 ? THI_TAKES_STEP : 0;
-    asked |= o->leaps != 0 ? THI_TAKES_LEAPS : 0;
-    return asked;
+    const char *plural = strchr(list, ' ') != NULL ? "s" : "";
+    return option->type == THIELE_OPTION_PROGRAM
+               ? thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has no %s: they are for the method%s %s",
+                          f->method->name, none, plural, list)
+               : thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has no %s: `%s` is for the method%s %s",
+                          f->method->name, none, option->name, plural, list);
 }
 
 static thiele_status check_groups(const thi_fitting *f)
 {
-    unsigned extra = asked_for(f->options) & ~f->method->takes;
+    unsigned extra = thi_fit_options_asked(f->options) & ~f->method->takes;
     char *list = NULL;
     for (int i = 0; i < GROUPS; i++) {
         if ((extra & groups[i].group) != 0) {
             thiele_status status = thi_methods_listed(f->ctx, 0, groups[i].group, &list);
             if (status == THIELE_OK) {
-                status = thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has no %s: %s for the method%s %s",
-                                  f->method->name, groups[i].none, groups[i].what, strchr(list, ' ') ? "s" : "", list);
+                status = refuse_option(f, groups[i].none, thi_fit_option_asked(f->options, groups[i].group), list);
             }
             thi_free(list);
             return status;
@@ -97,7 +87,8 @@ static bool is_gaussian_only(const thi_method *method)
 
 bool thi_method_is_open(const thi_fitting *f)
 {
-    return thi_is_auto(f->options->method) && asked_for(f->options) == 0 && !f->options->compact;
+    return thi_is_auto(f->options->model.method) && thi_fit_options_asked(f->options) == 0 &&
+           !f->options->inducing.compact;
 }
 
 bool thi_method_is_gaussian(const char *name)
@@ -108,7 +99,7 @@ bool thi_method_is_gaussian(const char *name)
 
 static bool understands(const thi_fitting *f, const thi_method *method)
 {
-    return (asked_for(f->options) & SPARSE & ~method->takes) == 0;
+    return (thi_fit_options_asked(f->options) & SPARSE & ~method->takes) == 0;
 }
 
 /* Flops a second of a cautious card: an H200 does 40e12 of them in exact regression. */
@@ -142,7 +133,7 @@ static int64_t most_rows(const thi_fitting *f, const thi_method *method)
 static bool suits_noise(const thi_fitting *f, int i, int64_t n)
 {
     const thi_method *method = thi_methods[i];
-    bool gaussian = has_gaussian_noise(f) && (f->spec.lik->latents == 1 || !f->options->shared_kernel);
+    bool gaussian = has_gaussian_noise(f) && (f->spec.lik->latents == 1 || !f->options->prior.share_kernel);
     bool blocks = (method->takes & THI_TAKES_BLOCKS) != 0;
     if (blocks && !gaussian) {
         /* Small tables are for dense methods, and each latent function more costs as much again. */
@@ -156,12 +147,12 @@ static bool suits_noise(const thi_fitting *f, int i, int64_t n)
 static bool suits(const thi_fitting *f, int i, int64_t n)
 {
     const thi_method *method = thi_methods[i];
-    bool augments = method->steps == NULL || (thi_is_augmented(f->spec.lik) && f->options->expectation == NULL);
-    if (f->options->partition != NULL) {
+    bool augments = method->steps == NULL || (thi_is_augmented(f->spec.lik) && f->options->model.expectation == NULL);
+    if (f->options->columns.partition != NULL) {
         return (method->takes & THI_TAKES_BLOCKS) != 0 && method->most > 0;
     }
     /* Whoever asks for inducing inputs gets a model of them alone. */
-    bool alone = f->options->compact || (asked_for(f->options) & THI_TAKES_BASIS) != 0;
+    bool alone = f->options->inducing.compact || (thi_fit_options_asked(f->options) & THI_TAKES_BASIS) != 0;
     bool blocks = (method->takes & THI_TAKES_BLOCKS) != 0 && alone;
     return augments && !blocks && suits_noise(f, i, n) && n <= most_rows(f, method) && understands(f, method);
 }
@@ -258,7 +249,7 @@ static thiele_status check_augmented(const thi_fitting *f)
                         thiele_likelihood_name(f->spec.lik),
                         f->method->sampler != NULL ? "`method` ess or hmc" : "`method` dense or variational");
     }
-    if (way != NULL && o->expectation != NULL && strcmp(o->expectation, way) != 0) {
+    if (way != NULL && o->model.expectation != NULL && strcmp(o->model.expectation, way) != 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has its own expectations: leave out `expectation`",
                         name);
     }
@@ -269,17 +260,18 @@ static thiele_status check_augmented(const thi_fitting *f)
 static bool fits_each(const thi_fitting *f)
 {
     const thiele_likelihood *lik = f->spec.lik;
-    bool together = (f->method->can & THI_CAN_TARGETS) != 0 && (f->options->shared_kernel || !f->method->apart);
+    bool together = (f->method->can & THI_CAN_TARGETS) != 0 && (f->options->prior.share_kernel || !f->method->apart);
     return lik->ops->separate && lik->outputs > 1 && !together;
 }
 
 static thiele_status check_each(const thi_fitting *f)
 {
     const thiele_fit_options *o = f->options;
-    const char *what = !fits_each(f)      ? NULL
-                       : o->shared_kernel ? "share a kernel (that is for the methods dense, variational and decoupled)"
-                       : o->snapshot != NULL ? "save snapshots before all of them are there"
-                                             : NULL;
+    const char *what = !fits_each(f) ? NULL
+                       : o->prior.share_kernel
+                           ? "share a kernel (that is for the methods dense, variational and decoupled)"
+                       : o->result.snapshot_file != NULL ? "save snapshots before all of them are there"
+                                                         : NULL;
     return what == NULL ? THIELE_OK
                         : thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                                    "method '%s' fits each target by itself, and cannot %s", f->method->name, what);
@@ -289,13 +281,7 @@ static thiele_status check_method(const thi_fitting *f, int64_t n)
 {
     const thiele_fit_options *o = f->options;
     thiele_status status;
-    if (o->inducing < -1 || o->batch < 0 || o->epochs < 0 || !(o->rate >= 0.0) || !(o->tolerance >= 0.0) ||
-        !(o->snapshot_every >= 0.0)) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "inducing inputs, batch, epochs, rate, tolerance and the seconds between snapshots must not be "
-                        "negative");
-    }
-    if (o->inducing < 0 && (f->method->takes & THI_TAKES_MEAN) == 0) {
+    if (o->inducing.inducing < 0 && (f->method->takes & THI_TAKES_MEAN) == 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "without inducing inputs there is no model by method '%s': decoupled bases alone may have none "
                         "for the covariance",
@@ -336,7 +322,8 @@ out:
 /* Samplers of any likelihood learn as auto would: by its augmentation, unless other expectations were asked for. */
 static const char *steps_of(const thi_fitting *f)
 {
-    bool preferred = f->method->sampler != NULL && f->options->expectation == NULL && thi_is_augmented(f->spec.lik);
+    bool preferred =
+        f->method->sampler != NULL && f->options->model.expectation == NULL && thi_is_augmented(f->spec.lik);
     return preferred ? "augmented" : f->method->steps;
 }
 
@@ -405,11 +392,11 @@ static void add_prospect(const thi_fitting *f, int64_t n, thi_text *reason)
 static thiele_status give_reason(thi_fitting *f, int64_t n, bool asked, const passed_over *first)
 {
     const thiele_fit_options *o = f->options;
-    bool together = has_gaussian_noise(f) && o->shared_kernel && f->spec.lik->outputs > 1;
-    const char *why = asked                          ? "requested"
-                      : (asked_for(o) & SPARSE) != 0 ? "options of sparse methods were given"
-                      : together                     ? "targets that share a kernel are fitted together"
-                                                     : f->method->why;
+    bool together = has_gaussian_noise(f) && o->prior.share_kernel && f->spec.lik->outputs > 1;
+    const char *why = asked                                      ? "requested"
+                      : (thi_fit_options_asked(o) & SPARSE) != 0 ? "options of sparse methods were given"
+                      : together                                 ? "targets that share a kernel are fitted together"
+                                                                 : f->method->why;
     thi_text reason;
     thi_text_init(&reason, f->ctx);
     if (first->name != NULL) {
@@ -426,7 +413,7 @@ static thiele_status give_reason(thi_fitting *f, int64_t n, bool asked, const pa
 thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
 {
     const thiele_fit_options *o = f->options;
-    const char *name = o->method;
+    const char *name = o->model.method;
     passed_over first = {0};
     bool asked = !thi_is_auto(name);
     thiele_status status;
@@ -437,16 +424,16 @@ thiele_status thi_specify_method(thi_fitting *f, const thiele_table *table)
     THI_TRY(check_method(f, table->rows));
     f->steps = steps_of(f);
     f->each = fits_each(f);
-    f->settings = (thi_variational_settings){.inducing = o->inducing > 0 ? o->inducing : 0,
-                                             .fixed_Z = o->fixed_basis != 0,
-                                             .optimizer = o->optimizer,
+    f->settings = (thi_variational_settings){.inducing = o->inducing.inducing > 0 ? o->inducing.inducing : 0,
+                                             .fixed_Z = o->inducing.fix_inducing != 0,
+                                             .optimizer = o->optimiser.optimiser,
                                              .components = 1,
-                                             .batch = o->batch,
-                                             .rate = o->rate,
-                                             .epochs = o->epochs,
-                                             .iterations = o->iterations,
-                                             .tolerance = o->tolerance,
-                                             .restarts = o->restarts};
+                                             .batch = o->optimiser.batch,
+                                             .rate = o->optimiser.rate,
+                                             .epochs = (int)o->stopping.epochs,
+                                             .iterations = (int)o->stopping.iterations,
+                                             .tolerance = o->stopping.tolerance,
+                                             .restarts = (int)o->optimiser.restarts};
     if (f->method->configure != NULL) {
         THI_TRY(f->method->configure(f));
     }

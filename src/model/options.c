@@ -8,6 +8,7 @@
 #include <thiele/options.h>
 
 #include "base/base.h"
+#include "fit/method.h"
 #include "kernel/kernel.h"
 #include "likelihood/likelihood.h"
 #include "model/methods.h"
@@ -15,13 +16,11 @@
 /* --- the table -------------------------------------------------------------------------------------------------------
  */
 
-typedef enum storage { IN_FLAG, IN_COUNT, IN_LONG, IN_REAL, IN_TEXT, IN_LIST, IN_OBJECT, IN_PATH } storage;
-
 typedef struct entry {
     thiele_option option;
-    storage storage;
-    size_t offset; /* in thiele_fit_options */
+    size_t offset; /* in thiele_fit_options, of eight bytes: int64_t, double or a pointer */
     const char *const *words;
+    unsigned takes; /* what a method must understand */
 } entry;
 
 /* Words that are in tables of their own. */
@@ -40,27 +39,18 @@ static const char *const NO_WORDS[] = {NULL}, *const METHODS[] = {NULL}, *const 
 #define WORD(x)     x
 #define TYPE_FLAG   THIELE_OPTION_FLAG
 #define TYPE_COUNT  THIELE_OPTION_INTEGER
-#define TYPE_LONG   THIELE_OPTION_INTEGER
 #define TYPE_REAL   THIELE_OPTION_NUMBER
 #define TYPE_TEXT   THIELE_OPTION_TEXT
 #define TYPE_LIST   THIELE_OPTION_LIST
 #define TYPE_OBJECT THIELE_OPTION_PROGRAM
 #define TYPE_PATH   THIELE_OPTION_PROGRAM
 
-/* Until the struct has these names. */
-#define inducing_from basis
-#define fix_inducing  fixed_basis
-#define share_kernel  shared_kernel
-#define optimiser     optimizer
-#define snapshot_file snapshot_every
-#define snapshot      snapshot_every
-
 static const entry entries[] = {
 #define THI_OPTION(group, name, type, initial, words, low, high, unit, value, choices, takes, meaning, more)           \
     {{#group, #name, TYPE_##type, initial, words, low, high, unit, value, meaning, more},                              \
-     IN_##type,                                                                                                        \
-     offsetof(thiele_fit_options, name),                                                                               \
-     choices},
+     offsetof(thiele_fit_options, group.name),                                                                         \
+     choices,                                                                                                          \
+     takes},
 #include THI_OPTIONS
 };
 enum { ENTRIES = sizeof entries / sizeof *entries };
@@ -70,6 +60,15 @@ static const thiele_option_group groups[] = {
 #include THI_OPTIONS
 };
 enum { GROUPS = sizeof groups / sizeof *groups };
+
+/* What is reserved at the end of each group. */
+static const struct {
+    size_t offset, bytes;
+} rooms[] = {
+#define THI_OPTION_GROUP(name, title, about)                                                                           \
+    {offsetof(thiele_fit_options, name.reserved), sizeof((thiele_fit_options *)NULL)->name.reserved},
+#include THI_OPTIONS
+};
 
 /* Other names; without a name of its own: an option that is not needed any more. */
 static const struct {
@@ -261,31 +260,31 @@ static bool read_number(const char *text, bool whole, double *value)
            thi_parse_number(text, strlen(text), value) && isfinite(*value);
 }
 
+static thiele_status out_of_range(thiele_context *ctx, const thiele_option *o, const char *text)
+{
+    char low[THI_NUMBER_MAX], high[THI_NUMBER_MAX];
+    thi_format_number(low, o->low);
+    thi_format_number(high, o->high);
+    return refuse(ctx, "`%s`: %.64s is out of range (%s to %s)", o->name, text, low, high);
+}
+
 static thiele_status set_number(void *at, const entry *e, thiele_context *ctx, const char *text)
 {
     const thiele_option *o = &e->option;
-    char low[THI_NUMBER_MAX], high[THI_NUMBER_MAX];
     double value = 0.0;
     if (!is_auto(e, text)) {
-        bool whole = e->storage != IN_REAL;
+        bool whole = o->type == THIELE_OPTION_INTEGER;
         if (!read_number(text, whole, &value)) {
             return not_a(ctx, e, text, whole ? "a whole number" : "a number");
         }
         if (!(value >= o->low && value <= o->high)) {
-            thi_format_number(low, o->low);
-            thi_format_number(high, o->high);
-            return refuse(ctx, "`%s`: %.64s is out of range (%s to %s)", o->name, text, low, high);
+            return out_of_range(ctx, o, text);
         }
         value = value == 0.0 && o->low == 0.0 && strcmp(o->initial, AUTO) == 0 ? -1.0 : value;
     }
-    switch (e->storage) {
-    case IN_COUNT:
-        *(int *)at = (int)value;
-        break;
-    case IN_LONG:
+    if (o->type == THIELE_OPTION_INTEGER) {
         *(int64_t *)at = (int64_t)value;
-        break;
-    default:
+    } else {
         *(double *)at = value;
     }
     return THIELE_OK;
@@ -295,11 +294,11 @@ static thiele_status set_flag(void *at, const entry *e, thiele_context *ctx, con
 {
     static const struct {
         const char *word;
-        int value;
+        int64_t value;
     } words[] = {{"1", 1}, {"0", 0}, {"yes", 1}, {"no", 0}, {"true", 1}, {"false", 0}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strcmp(words[i].word, text) == 0) {
-            *(int *)at = words[i].value;
+            *(int64_t *)at = words[i].value;
             return THIELE_OK;
         }
     }
@@ -315,6 +314,12 @@ thiele_status thiele_fit_options_set(thiele_fit_options *options, thiele_context
     const entry *e = find(name);
     if (e == NULL) {
         return is_past(name) ? THIELE_OK : unknown(ctx, name);
+    }
+    if (e->offset + sizeof(int64_t) > options->size) {
+        return refuse(ctx,
+                      "`%s` is not in these options: they have no INIT macro, or the program was compiled with an "
+                      "older header that does not know it",
+                      e->option.name);
     }
     void *at = (char *)options + e->offset;
     switch (e->option.type) {
@@ -347,6 +352,72 @@ thiele_status thiele_fit_options_create(thiele_fit_options **out, thiele_context
 thiele_status thiele_fit_options_set_own(thiele_fit_options *options, thiele_context *ctx, const thiele_likelihood *own)
 {
     THI_NEED(ctx, options);
-    options->own = own;
+    options->model.own = own;
     return THIELE_OK;
+}
+
+/* --- taking ----------------------------------------------------------------------------------------------------------
+ */
+
+/* A program may have set any number. 0 is the default, and -1 is 0 where that is another. */
+static thiele_status check_number(thiele_context *ctx, const entry *e, const void *at)
+{
+    const thiele_option *o = &e->option;
+    bool whole = o->type == THIELE_OPTION_INTEGER;
+    double value = whole ? (double)*(const int64_t *)at : *(const double *)at;
+    bool zero = value == -1.0 && o->low == 0.0 && strcmp(o->initial, AUTO) == 0;
+    char text[THI_NUMBER_MAX];
+    if (value == 0.0 || zero || (value >= o->low && value <= o->high)) {
+        return THIELE_OK;
+    }
+    thi_format_number(text, value);
+    return out_of_range(ctx, o, text);
+}
+
+thiele_status thi_fit_options_take(thiele_context *ctx, const thiele_fit_options *given, thiele_fit_options *out)
+{
+    if (given == NULL) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a fit needs options, which begin with THIELE_FIT_OPTIONS_INIT");
+    }
+    thiele_status status = thi_take_options(ctx, "thiele_fit_options", out, sizeof *out, given);
+    for (int g = 0; g < GROUPS && status == THIELE_OK; g++) {
+        static const unsigned char zeros[sizeof(thiele_fit_options)];
+        bool known = memcmp((const char *)out + rooms[g].offset, zeros, rooms[g].bytes) == 0;
+        status = known ? THIELE_OK : thi_newer_options(ctx, "thiele_fit_options");
+    }
+    for (int i = 0; i < ENTRIES && status == THIELE_OK; i++) {
+        thiele_option_type type = entries[i].option.type;
+        if (type == THIELE_OPTION_INTEGER || type == THIELE_OPTION_NUMBER) {
+            status = check_number(ctx, &entries[i], (const char *)out + entries[i].offset);
+        }
+    }
+    return status;
+}
+
+/* --- what was given --------------------------------------------------------------------------------------------------
+ */
+
+static bool is_given(const thiele_fit_options *options, const entry *e)
+{
+    static const unsigned char zeros[sizeof(int64_t)];
+    return memcmp((const char *)options + e->offset, zeros, sizeof zeros) != 0;
+}
+
+unsigned thi_fit_options_asked(const thiele_fit_options *options)
+{
+    unsigned asked = 0;
+    for (int i = 0; i < ENTRIES; i++) {
+        asked |= is_given(options, &entries[i]) ? entries[i].takes : 0;
+    }
+    return asked;
+}
+
+const thiele_option *thi_fit_option_asked(const thiele_fit_options *options, unsigned takes)
+{
+    for (int i = 0; i < ENTRIES; i++) {
+        if ((entries[i].takes & takes) != 0 && is_given(options, &entries[i])) {
+            return &entries[i].option;
+        }
+    }
+    return NULL;
 }

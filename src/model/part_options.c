@@ -112,16 +112,16 @@ static thiele_status ignore_others(const thi_choice *c, const char *list, int ta
 static thiele_status choose_uses(thi_part_options *part, const thi_choice *c, const thiele_fit_options *options,
                                  bool *exposed)
 {
-    const thi_likelihood_ops *ops = options->own != NULL ? options->own->ops : NULL;
+    const thi_likelihood_ops *ops = options->model.own != NULL ? options->model.own->ops : NULL;
     thiele_status status = THIELE_OK;
     if (ops == NULL) {
-        THI_TRY(thi_likelihood_find(c->ctx, part->fit.likelihood, &ops));
+        THI_TRY(thi_likelihood_find(c->ctx, part->fit.model.likelihood, &ops));
     }
-    bool known = ops != NULL && thi_count_texts(options->likelihood != NULL ? options->likelihood : "") > 1;
+    bool known = ops != NULL && thi_count_texts(options->model.likelihood != NULL ? options->model.likelihood : "") > 1;
     bool labels = !known || ops->support == THI_SUPPORT_BINARY || ops->support == THI_SUPPORT_CLASS;
     *exposed = !known || ops->log_link;
-    part->fit.classes = labels ? part->fit.classes : NULL;
-    part->fit.exposure = *exposed ? part->fit.exposure : NULL;
+    part->fit.columns.classes = labels ? part->fit.columns.classes : NULL;
+    part->fit.columns.exposure = *exposed ? part->fit.columns.exposure : NULL;
 out:
     return status;
 }
@@ -132,17 +132,17 @@ thiele_status thi_part_options_make(thi_part_options *part, const thi_choice *c,
     bool exposed;
     thiele_status status;
     *part = (thi_part_options){.fit = *options};
-    part->fit.target = c->table->name[c->target[target]];
-    THI_TRY(take_own(c, options->likelihood, target, &part->likelihood, &part->fit.likelihood));
-    THI_TRY(take_own(c, options->kernel, target, &part->kernel, &part->fit.kernel));
-    THI_TRY(take_own(c, options->classes, target, &part->classes, &part->fit.classes));
+    part->fit.columns.target = c->table->name[c->target[target]];
+    THI_TRY(take_own(c, options->model.likelihood, target, &part->likelihood, &part->fit.model.likelihood));
+    THI_TRY(take_own(c, options->prior.kernel, target, &part->kernel, &part->fit.prior.kernel));
+    THI_TRY(take_own(c, options->columns.classes, target, &part->classes, &part->fit.columns.classes));
     THI_TRY(choose_uses(part, c, options, &exposed));
-    THI_TRY(ignore_others(c, options->ignore, target, exposed, &part->ignore));
-    THI_TRY(take_settings(c, options->set, target, &part->set));
-    THI_TRY(take_settings(c, options->prior, target, &part->prior));
-    part->fit.ignore = part->ignore;
-    part->fit.set = part->set;
-    part->fit.prior = part->prior;
+    THI_TRY(ignore_others(c, options->columns.ignore, target, exposed, &part->ignore));
+    THI_TRY(take_settings(c, options->prior.set, target, &part->set));
+    THI_TRY(take_settings(c, options->prior.prior, target, &part->prior));
+    part->fit.columns.ignore = part->ignore;
+    part->fit.prior.set = part->set;
+    part->fit.prior.prior = part->prior;
 out:
     return status;
 }

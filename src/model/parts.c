@@ -16,13 +16,13 @@ static thiele_status is_of_all(thiele_context *ctx, const thiele_fit_options *op
     thiele_likelihood *loaded = NULL;
     thiele_status status = THIELE_OK;
     *all = true;
-    if (options->own != NULL) {
-        *all = options->own->outputs > 1;
-    } else if (options->likelihood != NULL && strncmp(options->likelihood, plugin, strlen(plugin)) == 0) {
-        THI_TRY(thiele_likelihood_load(&loaded, ctx, options->likelihood + strlen(plugin)));
+    if (options->model.own != NULL) {
+        *all = options->model.own->outputs > 1;
+    } else if (options->model.likelihood != NULL && strncmp(options->model.likelihood, plugin, strlen(plugin)) == 0) {
+        THI_TRY(thiele_likelihood_load(&loaded, ctx, options->model.likelihood + strlen(plugin)));
         *all = loaded->outputs > 1;
-    } else if (options->likelihood != NULL) {
-        THI_TRY(thi_likelihood_find(ctx, options->likelihood, &ops));
+    } else if (options->model.likelihood != NULL) {
+        THI_TRY(thi_likelihood_find(ctx, options->model.likelihood, &ops));
         *all = ops->several;
     }
 out:
@@ -33,8 +33,8 @@ out:
 thiele_status thi_parts_count(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options,
                               int *parts)
 {
-    int targets = thi_count_targets(table, options->target);
-    int texts = options->likelihood != NULL ? thi_count_texts(options->likelihood) : 1;
+    int targets = thi_count_targets(table, options->columns.target);
+    int texts = options->model.likelihood != NULL ? thi_count_texts(options->model.likelihood) : 1;
     bool all = true;
     *parts = 0;
     if (texts > 1 && texts != targets) {
@@ -120,9 +120,9 @@ thiele_status thi_parts_refuse(const thiele_model *model, thiele_context *ctx, c
 
 static thiele_status check_options(thiele_context *ctx, const thiele_fit_options *o)
 {
-    const char *what = o->shared_kernel      ? "share a kernel (that is for Gaussian noise)"
-                       : o->snapshot != NULL ? "save snapshots before all of them are there"
-                                             : NULL;
+    const char *what = o->prior.share_kernel             ? "share a kernel (that is for Gaussian noise)"
+                       : o->result.snapshot_file != NULL ? "save snapshots before all of them are there"
+                                                         : NULL;
     return what == NULL ? THIELE_OK
                         : thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                                    "targets with likelihoods of their own are fitted one by one, and cannot %s", what);
@@ -152,7 +152,7 @@ static thiele_status fit_part(thiele_model *model, const thi_choice *c, const th
     thiele_status status = thi_part_options_make(&part, c, options, p);
     if (until > 0.0) {
         double left = (until - thi_seconds()) / (model->parts - p);
-        part.fit.deadline = left > NEVER_LESS ? left : NEVER_LESS;
+        part.fit.stopping.deadline = left > NEVER_LESS ? left : NEVER_LESS;
     }
     if (status == THIELE_OK) {
         ctx->about = name;
@@ -166,13 +166,13 @@ static thiele_status fit_part(thiele_model *model, const thi_choice *c, const th
 thiele_status thi_parts_fit(thiele_model **out, thiele_context *ctx, const thiele_table *table,
                             const thiele_fit_options *options, int parts)
 {
-    double until = options->deadline > 0.0 ? thi_seconds() + options->deadline : 0.0;
+    double until = options->stopping.deadline > 0.0 ? thi_seconds() + options->stopping.deadline : 0.0;
     thi_choice choice = {.table = table, .ctx = ctx};
-    thi_column_options columns = {.target = options->target,
-                                  .inputs = options->inputs,
-                                  .ignore = options->ignore,
-                                  .categorical = options->categorical,
-                                  .exposure = options->exposure};
+    thi_column_options columns = {.target = options->columns.target,
+                                  .inputs = options->columns.inputs,
+                                  .ignore = options->columns.ignore,
+                                  .categorical = options->columns.categorical,
+                                  .exposure = options->columns.exposure};
     thiele_model *model = NULL;
     thiele_status status;
     THI_TRY(check_options(ctx, options));

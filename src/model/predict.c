@@ -65,16 +65,17 @@ thiele_status thiele_model_predict(const thiele_model *model, thiele_context *ct
     int passes = model->parts > 0 ? model->parts : 1;
     thi_predict_pass *p = NULL;
     sink_call call = {.sink = sink, .user = user};
-    options = options != NULL ? options : &thi_predict_defaults;
+    thiele_predict_options taken;
     thiele_status status;
+    THI_TRY(thi_predict_take(ctx, options, &taken));
     THI_TRY(thi_alloc(ctx, &p, (size_t)passes, sizeof *p));
     THI_TRY(thi_alloc(ctx, &call.outputs, (size_t)passes, sizeof *call.outputs));
     THI_TRY(thi_alloc(ctx, &call.options, (size_t)passes, sizeof *call.options));
     THI_TRY(thi_alloc(ctx, &call.block, (size_t)passes, sizeof *call.block));
     for (int i = 0; i < passes; i++) {
         const thiele_model *own = model->parts > 0 ? model->part[i] : model;
-        call.options[i] = *options;
-        if (passes > 1 && !options->latent && !thi_model_has_order(own)) {
+        call.options[i] = taken;
+        if (passes > 1 && !taken.latent && !thi_model_has_order(own)) {
             call.options[i].quantile_count = 0; /* those of the other targets make sense */
         }
         THI_TRY(thi_predict_pass_open(&p[i], own, ctx, table, &call.options[i], false));
@@ -126,13 +127,14 @@ thiele_status thiele_model_predict_joint(const thiele_model *model, thiele_conte
                                          const thiele_predict_options *options, double *mean, double *covariance)
 {
     THI_NEED(ctx, model && ctx && table && mean && covariance);
-    options = options != NULL ? options : &thi_predict_defaults;
+    thiele_predict_options taken;
     thi_reader reader = {0};
     thi_rows rows = {0};
     double unit = 1.0;
     double offset = 0.0;
     thiele_status status;
-    THI_TRY(thi_predict_check(ctx, options));
+    THI_TRY(thi_predict_take(ctx, options, &taken));
+    options = &taken;
     THI_TRY(thi_parts_refuse(model, ctx, "a joint prediction is of one function"));
     THI_TRY(check_joint(model, ctx, options));
     thi_reading how = thi_predict_reading(model, options, false);

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/model.h"
+#include "model/predict_pass.h"
 
 typedef struct writer {
     thiele_context *ctx;
@@ -268,12 +268,13 @@ thiele_status thiele_model_predict_file(const thiele_model *model, thiele_contex
                                         const thiele_predict_options *options, const char *path)
 {
     THI_NEED(ctx, model && ctx && table && path);
-    static const thiele_predict_options defaults = THIELE_PREDICT_OPTIONS_INIT;
-    writer w = {.ctx = ctx, .model = model, .table = table, .options = options != NULL ? options : &defaults};
+    thiele_predict_options taken;
+    writer w = {.ctx = ctx, .model = model, .table = table, .options = &taken};
     w.parts = model->parts > 0 ? model->parts : 1;
     thi_text_init(&w.line, ctx);
     thi_text_init(&w.cell, ctx);
     thiele_status status;
+    THI_TRY(thi_predict_take(ctx, options, &taken));
     THI_TRY(thi_split_list(w.options->id, add_id, &w));
     THI_TRY(thi_file_begin(&w.file, ctx, path));
     THI_TRY(thiele_model_predict(model, ctx, table, w.options, write_block, &w));

@@ -7,8 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-const thiele_predict_options thi_predict_defaults = THIELE_PREDICT_OPTIONS_INIT;
-
 /* Limits that keep a block's arrays small. */
 enum { QUANTILES_MAX = 1000, SAMPLES_MAX = 100000 };
 /* Rows at a time: fewer where each has many numbers. Multiples of THI_PREDICT_BLOCK, so that no bit depends on it. */
@@ -16,11 +14,12 @@ enum { BLOCK = 4 * THI_PREDICT_BLOCK, BLOCK_WIDE = THI_PREDICT_BLOCK, WIDE = 200
 /* What the rows of a window may take, and the share of the memory that it stays within when that is less. */
 static const double WINDOW_BYTES = 64e6, WINDOW_SHARE = 0.05;
 
-thiele_status thi_predict_check(thiele_context *ctx, const thiele_predict_options *options)
+thiele_status thi_predict_take(thiele_context *ctx, const thiele_predict_options *given, thiele_predict_options *out)
 {
-    if (options->size != sizeof *options) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "predict options must be initialised with THIELE_PREDICT_OPTIONS_INIT");
+    const thiele_predict_options *options = out;
+    thiele_status status = thi_take_options(ctx, "thiele_predict_options", out, sizeof *out, given);
+    if (status != THIELE_OK) {
+        return status;
     }
     if (options->quantile_count < 0 || options->quantile_count > QUANTILES_MAX || options->samples < 0 ||
         options->samples > SAMPLES_MAX) {
@@ -55,7 +54,7 @@ thi_reading thi_model_reading(const thiele_model *model, bool with_target, int u
 
 thi_reading thi_predict_reading(const thiele_model *model, const thiele_predict_options *options, bool with_target)
 {
-    return thi_model_reading(model, with_target, options->unseen_zero, options->drop_missing != 0);
+    return thi_model_reading(model, with_target, options->unseen, options->drop_missing != 0);
 }
 
 /* Of PIC: the more rows are together, the more are of one block. */
@@ -76,10 +75,7 @@ thiele_status thi_predict_pass_open(thi_predict_pass *p, const thiele_model *mod
     *p = (thi_predict_pass){.model = model, .ctx = ctx};
     thi_driver_start(&p->driver, ctx, 0.0);
     thi_driver_phase(&p->driver, "predict", table->rows);
-    thiele_status status = thi_predict_check(ctx, options);
-    if (status != THIELE_OK) {
-        return status;
-    }
+    thiele_status status;
     int numbers = thi_model_outputs(model, options->latent != 0) * (options->quantile_count + options->samples);
     p->block = rows_at_a_time(model, ctx, numbers);
     p->block = p->block < table->rows ? p->block : (table->rows > 0 ? table->rows : 1);

@@ -22,9 +22,8 @@ typedef struct thi_predict_pass {
 /* Gets the marginals of every block of the passes' table, with the targets where they were read. */
 typedef thiele_status (*thi_predict_block_fn)(void *arg, thi_predict_pass *p, int passes);
 
-/* What is NULL in the arguments of the API. */
-extern const thiele_predict_options thi_predict_defaults;
-thiele_status thi_predict_check(thiele_context *ctx, const thiele_predict_options *options);
+/* The options of a call of the API, checked; NULL: the defaults. */
+thiele_status thi_predict_take(thiele_context *ctx, const thiele_predict_options *given, thiele_predict_options *out);
 thi_reading thi_predict_reading(const thiele_model *model, const thiele_predict_options *options, bool with_target);
 /* The sentence of a row whose prediction overflows. */
 thiele_status thi_predict_too_far(thiele_context *ctx, long long row);

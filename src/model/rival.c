@@ -203,12 +203,12 @@ static thiele_status fit_rival(const thi_fitting *f, const thiele_table *table, 
 {
     thiele_log_fn log = f->ctx->log;
     thiele_status status;
-    options->likelihood = rival->likelihood;
-    options->kernel = rival->kernels;
+    options->model.likelihood = rival->likelihood;
+    options->prior.kernel = rival->kernels;
     if (rival->augmented && f->method->objective == NULL) {
-        options->expectation = "augmented"; /* its sites are never negative: passes over blocks need no care */
+        options->model.expectation = "augmented"; /* its sites are never negative: passes over blocks need no care */
     }
-    options->iterations = iterations_of(f, strchr(rival->kernels, ';') != NULL ? 2 : 1);
+    options->stopping.iterations = iterations_of(f, strchr(rival->kernels, ';') != NULL ? 2 : 1);
     begin_at(&rival->values, f, strchr(rival->kernels, ';') != NULL ? 2 : 1);
     THI_TRY(thi_alloc(f->ctx, &r->model, 1, sizeof *r->model));
     f->ctx->log = NULL; /* all was said before */

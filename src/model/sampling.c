@@ -80,13 +80,13 @@ thiele_status thi_sample(thi_fitting *f, const thi_rows *rows)
 {
     const thiele_fit_options *o = f->options;
     thi_chains_settings settings = {.sampler = f->method->sampler,
-                                    .chains = o->chains,
-                                    .draws = o->draws,
-                                    .burn_in = o->burn_in,
-                                    .thin = o->thin,
+                                    .chains = (int)o->sampling.chains,
+                                    .draws = o->sampling.draws,
+                                    .burn_in = o->sampling.burn_in,
+                                    .thin = o->sampling.thin,
                                     .keep = KEPT,
-                                    .step = o->step,
-                                    .leaps = o->leaps};
+                                    .step = o->sampling.step,
+                                    .leaps = (int)o->sampling.leaps};
     thi_chains_result result = {0};
     double *Z = NULL;
     thiele_status status;

@@ -33,7 +33,7 @@ static thiele_status score_table(scoring *s, const thiele_model *model, thiele_c
 {
     thi_predict_pass p = {0};
     thiele_status status;
-    THI_TRY(thi_predict_pass_open(&p, model, ctx, table, options != NULL ? options : &thi_predict_defaults, true));
+    THI_TRY(thi_predict_pass_open(&p, model, ctx, table, options, true));
     THI_TRY(thi_scorer_open(&s->scorer, ctx, model, table->rows, quick));
     THI_TRY(thi_predict_each_block(&p, 1, collect, s));
 out:
@@ -81,7 +81,9 @@ thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx,
                                  const thiele_predict_options *options, thiele_scores *scores)
 {
     THI_NEED(ctx, model && ctx && table && scores);
-    return thi_model_losses(model, ctx, table, options, NULL, NULL, scores);
+    thiele_predict_options taken;
+    thiele_status status = thi_predict_take(ctx, options, &taken);
+    return status == THIELE_OK ? thi_model_losses(model, ctx, table, &taken, NULL, NULL, scores) : status;
 }
 
 thiele_status thiele_model_confusion(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
@@ -89,13 +91,15 @@ thiele_status thiele_model_confusion(const thiele_model *model, thiele_context *
 {
     THI_NEED(ctx, model && ctx && table && scores && confusion);
     scoring s = {0};
+    thiele_predict_options taken;
     thiele_status status;
     if (thiele_model_classes(model) == 0) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
                         "the target '%s' is not one of labels: there is no confusion of them",
                         thiele_model_target(model, 0));
     }
-    THI_TRY(score_table(&s, model, ctx, table, options, false));
+    THI_TRY(thi_predict_take(ctx, options, &taken));
+    THI_TRY(score_table(&s, model, ctx, table, &taken, false));
     THI_TRY(thi_scorer_finish(&s.scorer, ctx, scores));
     thi_scorer_confusion(&s.scorer, confusion);
 out:
@@ -107,7 +111,12 @@ thiele_status thiele_model_log_densities(const thiele_model *model, thiele_conte
                                          const thiele_predict_options *options, double *out)
 {
     THI_NEED(ctx, model && ctx && table && out);
-    thiele_status status = thi_model_losses(model, ctx, table, options, out, NULL, NULL);
+    thiele_predict_options taken;
+    thiele_status status = thi_predict_take(ctx, options, &taken);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    status = thi_model_losses(model, ctx, table, &taken, out, NULL, NULL);
     for (int64_t i = 0; i < table->rows * thiele_model_targets(model); i++) {
         out[i] = -out[i];
     }

@@ -7,8 +7,6 @@
 #include "model/choose.h"
 #include "model/units.h"
 
-enum { RESTARTS_MAX = 1000 };
-
 /* --- lists of settings -----------------------------------------------------------------------------------------------
  */
 
@@ -56,8 +54,8 @@ static thiele_status check_once(void *arg, const char *part, size_t length)
 /* Of two values for one name neither is what the user meant. */
 static thiele_status check_settings_once(thiele_context *ctx, const thiele_fit_options *options)
 {
-    repeats set = {.ctx = ctx, .list = options->set, .option = "`set`"};
-    repeats prior = {.ctx = ctx, .list = options->prior, .option = "`prior`"};
+    repeats set = {.ctx = ctx, .list = options->prior.set, .option = "`set`"};
+    repeats prior = {.ctx = ctx, .list = options->prior.prior, .option = "`prior`"};
     thiele_status status = thi_split_list(set.list, check_once, &set);
     return status == THIELE_OK ? thi_split_list(prior.list, check_once, &prior) : status;
 }
@@ -66,12 +64,12 @@ int thi_missing_of(const thiele_fit_options *options)
 {
     static const char *const names[] = {
         [THI_MISSING_REFUSE] = "refuse", [THI_MISSING_MEAN] = "mean", [THI_MISSING_DROP] = "drop"};
-    for (size_t how = 0; options->missing_inputs != NULL && how < sizeof names / sizeof *names; how++) {
-        if (strcmp(options->missing_inputs, names[how]) == 0) {
+    for (size_t how = 0; options->columns.missing_inputs != NULL && how < sizeof names / sizeof *names; how++) {
+        if (strcmp(options->columns.missing_inputs, names[how]) == 0) {
             return (int)how;
         }
     }
-    return options->missing_inputs == NULL ? THI_MISSING_MEAN : -1;
+    return options->columns.missing_inputs == NULL ? THI_MISSING_MEAN : -1;
 }
 
 double thi_effort(const char *name)
@@ -93,38 +91,27 @@ double thi_effort(const char *name)
 
 thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options)
 {
-    if (options == NULL || options->size != sizeof *options) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "fit options must be initialised with THIELE_FIT_OPTIONS_INIT");
-    }
-    if (table == NULL || options->target == NULL) {
+    if (table == NULL || options->columns.target == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a fit needs a table and the name of its target column (`target`)");
     }
-    if (!(options->holdout >= 0.0 && options->holdout <= 0.9)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the held-out fraction must be between 0 and 0.9");
-    }
-    if (!(options->deadline >= 0.0)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the deadline must be a number of seconds, 0 for none");
-    }
-    if (options->restarts < 0 || options->restarts > RESTARTS_MAX || options->iterations < -1) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "restarts must be 0 to %d, iterations at least -1", RESTARTS_MAX);
-    }
-    if (options->own != NULL && options->likelihood != NULL) {
+    if (options->model.own != NULL && options->model.likelihood != NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a likelihood is given by text or as an object, not both");
     }
-    if (!thi_is_auto(options->noise) && (options->own != NULL || options->likelihood != NULL)) {
+    if (!thi_is_auto(options->model.noise) && (options->model.own != NULL || options->model.likelihood != NULL)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a noise is a likelihood: give one of `noise` and `likelihood`");
     }
-    if (!thi_is_auto(options->noise) && !thi_is_noise(options->noise)) {
+    if (!thi_is_auto(options->model.noise) && !thi_is_noise(options->model.noise)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                         "no noise '%s': it is auto, gaussian, student-t or heteroscedastic (`likelihood` has others)",
-                        options->noise);
+                        options->model.noise);
     }
-    if (thi_effort(options->effort) == 0.0) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no effort '%s': it is low, normal or high", options->effort);
+    if (thi_effort(options->stopping.effort) == 0.0) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no effort '%s': it is low, normal or high",
+                        options->stopping.effort);
     }
     if (thi_missing_of(options) < 0) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "`missing_inputs`: '%s' is none of mean, refuse and drop",
-                        options->missing_inputs);
+                        options->columns.missing_inputs);
     }
     return check_settings_once(ctx, options);
 }
@@ -167,7 +154,9 @@ static thi_target_rule rule_of(const thi_likelihood_ops *ops, thi_support suppor
 
 static int64_t rare_of(const thiele_fit_options *options)
 {
-    return options->rare_levels == 0 ? THI_RARE_AUTO : options->rare_levels < 0 ? 0 : options->rare_levels;
+    return options->columns.rare_levels == 0  ? THI_RARE_AUTO
+           : options->columns.rare_levels < 0 ? 0
+                                              : options->columns.rare_levels;
 }
 
 static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, thi_target_rule *rule)
@@ -177,17 +166,17 @@ static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, th
         rule->user = f->spec.lik;
     }
     const thiele_fit_options *o = f->options;
-    thi_column_options columns = {.target = o->target,
-                                  .inputs = o->inputs,
-                                  .ignore = o->ignore,
-                                  .categorical = o->categorical,
-                                  .exposure = o->exposure,
-                                  .partition = o->partition,
-                                  .classes = o->classes,
-                                  .drop_missing = o->drop_missing != 0,
-                                  .raw = o->raw != 0,
+    thi_column_options columns = {.target = o->columns.target,
+                                  .inputs = o->columns.inputs,
+                                  .ignore = o->columns.ignore,
+                                  .categorical = o->columns.categorical,
+                                  .exposure = o->columns.exposure,
+                                  .partition = o->columns.partition,
+                                  .classes = o->columns.classes,
+                                  .drop_missing = o->columns.drop_missing != 0,
+                                  .raw = o->columns.raw != 0,
                                   .partial = f->partial,
-                                  .one_scale = o->level_scales == 0,
+                                  .one_scale = o->columns.level_scales == 0,
                                   .rare = rare_of(o),
                                   .missing = thi_missing_of(o)};
     thi_watch watch = thi_driver_watch(f->driver, thi_table_source(table));
@@ -205,7 +194,8 @@ static thiele_status learn_built_in(thi_fitting *f, const thiele_table *table, c
     THI_TRY(thi_likelihood_find(f->ctx, text, &ops));
     thi_target_rule rule = rule_of(ops, ops->support, ops->name);
     if (!rule.labels) {
-        THI_TRY(thiele_likelihood_parse(&f->model->lik, f->ctx, text, thi_count_targets(table, f->options->target), 0));
+        THI_TRY(thiele_likelihood_parse(&f->model->lik, f->ctx, text,
+                                        thi_count_targets(table, f->options->columns.target), 0));
         f->spec.lik = f->model->lik;
     }
     THI_TRY(learn_columns(f, table, &rule));
@@ -242,7 +232,7 @@ static thiele_status learn_own(thi_fitting *f, const thiele_table *table)
 static thi_reading reading_of(const thi_fitting *f)
 {
     return (thi_reading){.target = true,
-                         .drop_missing = f->options->drop_missing != 0,
+                         .drop_missing = f->options->columns.drop_missing != 0,
                          .drop_inputs = thi_missing_of(f->options) == THI_MISSING_DROP,
                          .likelihood = thiele_likelihood_name(f->spec.lik),
                          .refuses = thi_model_has_classes(f->model) ? NULL : refuses,
@@ -276,7 +266,7 @@ static bool is_large(const thi_fitting *f, const thiele_table *table)
 static thiele_status open_stream(thi_fitting *f, const thiele_table *table)
 {
     thi_reading how = reading_of(f);
-    if (f->options->holdout > 0.0 || f->options->calibrate) {
+    if (f->options->result.holdout > 0.0 || f->options->result.calibrate) {
         return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
                         "%lld rows do not fit into the memory allowed, and are read in turns: none can be held out "
                         "(score a part of them afterwards, or allow more with `memory`)",
@@ -360,10 +350,10 @@ static thiele_status mentions_noise(void *found, const char *part, size_t length
 static bool leaves_open(const thiele_fit_options *options)
 {
     bool noise = false;
-    thi_split_list(options->set, mentions_noise, &noise);
-    thi_split_list(options->prior, mentions_noise, &noise);
-    return options->own == NULL && options->likelihood == NULL && thi_is_auto(options->noise) && !noise &&
-           (options->method == NULL || !thi_method_is_gaussian(options->method));
+    thi_split_list(options->prior.set, mentions_noise, &noise);
+    thi_split_list(options->prior.prior, mentions_noise, &noise);
+    return options->model.own == NULL && options->model.likelihood == NULL && thi_is_auto(options->model.noise) &&
+           !noise && (options->model.method == NULL || !thi_method_is_gaussian(options->model.method));
 }
 
 bool thi_is_auto(const char *option)
@@ -406,9 +396,9 @@ static thiele_status take_labels(thi_fitting *f, const thiele_table *table, int 
 /* Where nobody said: Gaussian noise, for now, or, of a target of labels, their classes. */
 static thiele_status default_likelihood(thi_fitting *f, const thiele_table *table, const char **text)
 {
-    const char *target = f->options->target;
+    const char *target = f->options->columns.target;
     int column;
-    *text = thi_is_auto(f->options->noise) ? "gaussian" : f->options->noise;
+    *text = thi_is_auto(f->options->model.noise) ? "gaussian" : f->options->model.noise;
     if (!leaves_open(f->options) || thi_count_targets(table, target) != 1) {
         return THIELE_OK;
     }
@@ -427,14 +417,14 @@ static thiele_status default_likelihood(thi_fitting *f, const thiele_table *tabl
 thiele_status thi_specify_columns(thi_fitting *f, const thiele_table *table)
 {
     static const char plugin[] = "plugin:";
-    const char *text = f->options->likelihood;
+    const char *text = f->options->model.likelihood;
     thiele_status status = text == NULL ? default_likelihood(f, table, &text) : THIELE_OK;
     if (status != THIELE_OK) {
         return status;
     }
     bool loaded = strncmp(text, plugin, strlen(plugin)) == 0;
-    if (f->options->own != NULL) {
-        THI_TRY(thi_likelihood_copy(&f->model->lik, f->ctx, f->options->own));
+    if (f->options->model.own != NULL) {
+        THI_TRY(thi_likelihood_copy(&f->model->lik, f->ctx, f->options->model.own));
     } else if (loaded) {
         THI_TRY(thiele_likelihood_load(&f->model->lik, f->ctx, text + strlen(plugin)));
     }
@@ -527,7 +517,7 @@ out:
 static thiele_status read_basis(thi_fitting *f)
 {
     static const char *const names[] = {"kmeans", "random", "greedy"};
-    const char *basis = f->options->basis;
+    const char *basis = f->options->inducing.inducing_from;
     for (size_t i = 0; basis != NULL && i < sizeof names / sizeof *names; i++) {
         if (strcmp(basis, names[i]) == 0) {
             f->settings.basis = basis;
@@ -544,21 +534,21 @@ thiele_status thi_make_prior(thi_fitting *f, const char *kernels)
     const thi_encoder *encoder = &f->model->encoder;
     bool family = (f->method->takes & THI_TAKES_FAMILY) != 0;
     f->settings.even = family && thi_is_even(f->spec.lik, f->rows.n, f->rows.y);
-    const char *mean = options->mean != NULL ? options->mean : default_mean(f->spec.lik, f->settings.even);
+    const char *mean = options->prior.mean != NULL ? options->prior.mean : default_mean(f->spec.lik, f->settings.even);
     thi_latents *latents = &f->spec.latents;
     thi_kernel_columns columns = {0};
     thiele_status status;
     THI_TRY(thi_kernel_columns_make(&columns, ctx, encoder));
     THI_TRY(thi_latents_make(latents, ctx, kernels, mean, &columns.view, f->spec.lik->latents,
-                             f->shared_kernel || options->shared_kernel != 0));
+                             f->shared_kernel || options->prior.share_kernel != 0));
     for (int g = 0; g < latents->groups; g++) {
         thi_kernel_fix_redundant(latents->kernel[g]);
     }
     /* The own bound of several latent functions, by quadrature over all of them, takes too long to learn by. */
     bool costly = f->steps != NULL && f->spec.lik->latents > 1 && f->spec.lik->ops->expectation == NULL;
-    f->spec.expectation = costly ? f->steps : f->steps == NULL ? options->expectation : NULL;
+    f->spec.expectation = costly ? f->steps : f->steps == NULL ? options->model.expectation : NULL;
     f->spec.steps = costly ? NULL : f->steps;
-    THI_TRY(thi_hypers_make(&f->hypers, ctx, &f->spec, encoder, options->set, options->prior));
+    THI_TRY(thi_hypers_make(&f->hypers, ctx, &f->spec, encoder, options->prior.set, options->prior.prior));
 out:
     thi_kernel_columns_clear(&columns);
     return status;
@@ -581,7 +571,7 @@ static thiele_status begin_prior(thi_fitting *f)
 thiele_status thi_specify_prior(thi_fitting *f)
 {
     thiele_status status;
-    f->kernels = f->options->kernel;
+    f->kernels = f->options->prior.kernel;
     if (f->begins != NULL) {
         THI_TRY(begin_prior(f));
     } else {

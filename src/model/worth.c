@@ -119,8 +119,8 @@ void thi_report_limits(const thi_fitting *f)
     for (int i = 0; i < f->hypers.count; i++) {
         report_parameter(f, i);
     }
-    if (f->result.stop == THIELE_STOP_ITERATIONS && f->options->iterations == 0 && f->options->epochs == 0 &&
-        !f->options->schedule && !f->method->limited) {
+    if (f->result.stop == THIELE_STOP_ITERATIONS && f->options->stopping.iterations == 0 &&
+        f->options->stopping.epochs == 0 && !f->options->blocks.schedule && !f->method->limited) {
         thi_log(
             f->ctx, THIELE_LOG_WARNING,
             "the fit ended at its own limit of steps and not at an optimum: a deadline lets it go on for as long as "

@@ -83,5 +83,22 @@ expect_refusal 2
 run fit data.csv --target strength --noise gaussian --likelihood gaussian
 expect_refusal 2 'one of --noise and --likelihood'
 
+# Pages that explain methods, likelihoods and kernels have all of them.
+python3 - options.json "$SOURCE" >"$out" 2>"$err" <<'PY'
+import json, re, sys
+options = {option["name"]: option for option in json.load(open(sys.argv[1]))["options"]}
+pages = {"method": ["docs/guide.md", "docs/methods.md"], "likelihood": ["docs/likelihoods.md"], "kernel": ["docs/guide.md"]}
+missing = []
+for name, files in pages.items():
+    for file in files:
+        text = open(f"{sys.argv[2]}/{file}").read()
+        missing += [(file, word) for word in options[name]["choices"] if not re.search(f"`{re.escape(word)}[`(]", text)]
+missing += [("options.def", word) for word in options["likelihood"]["choices"] if f"`={word}" not in options["likelihood"]["more"]]
+sys.exit(f"not explained: {missing}" if missing else 0)
+PY
+status=$?
+last="names in pages"
+expect_status 0
+
 check "pages say what the table says" "$SOURCE/scripts/options" --check "$THIELE"
 finish

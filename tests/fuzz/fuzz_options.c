@@ -8,14 +8,14 @@
 #include <thiele/thiele.h>
 
 static const size_t field[] = {
-    offsetof(thiele_fit_options, target),     offsetof(thiele_fit_options, inputs),
-    offsetof(thiele_fit_options, kernel),     offsetof(thiele_fit_options, set),
-    offsetof(thiele_fit_options, prior),      offsetof(thiele_fit_options, mean),
-    offsetof(thiele_fit_options, likelihood), offsetof(thiele_fit_options, expectation),
-    offsetof(thiele_fit_options, method),     offsetof(thiele_fit_options, posterior),
-    offsetof(thiele_fit_options, optimizer),  offsetof(thiele_fit_options, classes),
-    offsetof(thiele_fit_options, ignore),     offsetof(thiele_fit_options, categorical),
-    offsetof(thiele_fit_options, exposure),   offsetof(thiele_fit_options, schedule),
+    offsetof(thiele_fit_options, columns.target),      offsetof(thiele_fit_options, columns.inputs),
+    offsetof(thiele_fit_options, prior.kernel),        offsetof(thiele_fit_options, prior.set),
+    offsetof(thiele_fit_options, prior.prior),         offsetof(thiele_fit_options, prior.mean),
+    offsetof(thiele_fit_options, model.likelihood),    offsetof(thiele_fit_options, model.expectation),
+    offsetof(thiele_fit_options, model.method),        offsetof(thiele_fit_options, inducing.posterior),
+    offsetof(thiele_fit_options, optimiser.optimiser), offsetof(thiele_fit_options, columns.classes),
+    offsetof(thiele_fit_options, columns.ignore),      offsetof(thiele_fit_options, columns.categorical),
+    offsetof(thiele_fit_options, columns.exposure),    offsetof(thiele_fit_options, blocks.schedule),
 };
 enum { FIELDS = sizeof field / sizeof *field };
 
@@ -30,11 +30,11 @@ static bool draws_many(const char *expectation)
 static bool is_allowed(const thiele_fit_options *options)
 {
     static const char *const slow[] = {"gibbs", "ess", "hmc", "mh"};
-    bool allowed = options->likelihood == NULL || strstr(options->likelihood, "plugin") == NULL;
-    for (size_t i = 0; i < sizeof slow / sizeof *slow && options->method != NULL; i++) {
-        allowed = allowed && strcmp(options->method, slow[i]) != 0;
+    bool allowed = options->model.likelihood == NULL || strstr(options->model.likelihood, "plugin") == NULL;
+    for (size_t i = 0; i < sizeof slow / sizeof *slow && options->model.method != NULL; i++) {
+        allowed = allowed && strcmp(options->model.method, slow[i]) != 0;
     }
-    return allowed && !draws_many(options->expectation);
+    return allowed && !draws_many(options->model.expectation);
 }
 
 static thiele_status fit(thiele_context *ctx, const thiele_fit_options *options)
@@ -76,9 +76,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         line = next;
     }
-    options.iterations = -1;
-    options.deadline = 1.0;
-    options.epochs = 1;
+    options.stopping.iterations = -1;
+    options.stopping.deadline = 1.0;
+    options.stopping.epochs = 1;
     thiele_status status = is_allowed(&options) ? fit(ctx, &options) : THIELE_OK;
     thi_free(text);
     fuzz_done(ctx, status);

@@ -336,12 +336,12 @@ static const char *in_folder(const char *name)
 static thiele_fit_options model_options(const char *method)
 {
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "strength";
-    options.ignore = "row,site";
-    options.method = method;
-    options.inducing = 20;
-    options.blocks = 5;
-    options.iterations = 3;
+    options.columns.target = "strength";
+    options.columns.ignore = "row,site";
+    options.model.method = method;
+    options.inducing.inducing = 20;
+    options.blocks.blocks = 5;
+    options.stopping.iterations = 3;
     return options;
 }
 
@@ -358,7 +358,7 @@ static void test_round_trip(void **state)
         for (int anytime = 0; anytime < 2; anytime++) {
             thiele_fit_options options = model_options(every_form[f]);
             thiele_model *model = NULL, *loaded = NULL;
-            options.anytime = anytime;
+            options.blocks.anytime = anytime;
             assert_ok(ctx, thiele_model_fit(&model, ctx, table, &options));
             assert_ok(ctx, thiele_model_save(model, ctx, in_folder("m.thiele")));
             assert_ok(ctx, thiele_model_load(&loaded, ctx, in_folder("m.thiele")));
@@ -386,15 +386,15 @@ static void test_units(void **state)
     thiele_model *exact = NULL, *fitc = NULL;
     assert_ok(ctx, thiele_table_generate(&table, ctx, 60, 3));
     thiele_fit_options options = model_options("fitc");
-    options.set = "lengthscale=1, variance=100, noise=4";
-    options.inducing = 60;
-    options.kernel = "matern32";
+    options.prior.set = "lengthscale=1, variance=100, noise=4";
+    options.inducing.inducing = 60;
+    options.prior.kernel = "matern32";
     for (int anytime = 0; anytime < 2; anytime++) {
-        options.anytime = anytime;
+        options.blocks.anytime = anytime;
         assert_ok(ctx, thiele_model_fit(&fitc, ctx, table, &options));
         thiele_fit_options dense = options;
-        dense.method = "exact";
-        dense.inducing = dense.blocks = dense.anytime = 0;
+        dense.model.method = "exact";
+        dense.inducing.inducing = dense.blocks.blocks = dense.blocks.anytime = 0;
         assert_ok(ctx, thiele_model_fit(&exact, ctx, table, &dense));
         assert_near(fitc->value, exact->value, 1e-6, 0.0);
         assert_int_equal(fitc->blocks.evidence_rows, 60);
@@ -414,18 +414,18 @@ static void test_snapshots(void **state)
     assert_ok(ctx, thiele_table_generate(&table, ctx, 3000, 3));
     size_t before = thi_memory_held(ctx);
     thiele_fit_options options = model_options("pic");
-    options.blocks = 30;
-    options.set = "lengthscale=1, variance=100, noise=4"; /* nothing to learn: the steps are few */
-    options.anytime = 1;
-    options.snapshot = in_folder("s.thiele");
-    options.snapshot_every = 1e-6;
+    options.blocks.blocks = 30;
+    options.prior.set = "lengthscale=1, variance=100, noise=4"; /* nothing to learn: the steps are few */
+    options.blocks.anytime = 1;
+    options.result.snapshot_file = in_folder("s.thiele");
+    options.result.snapshot = 0.001;
     assert_ok(ctx, thiele_model_fit(&model, ctx, table, &options));
     assert_ok(ctx, thiele_model_load(&snapshot, ctx, in_folder("s.thiele")));
     assert_true(snapshot->blocks.anytime && snapshot->blocks.blocks == 30);
     assert_string_equal(snapshot->method, "pic");
     thiele_model_destroy(model);
     thiele_model_destroy(snapshot);
-    options.snapshot = "/nonexistent/folder/s.thiele";
+    options.result.snapshot_file = "/nonexistent/folder/s.thiele";
     assert_fails(ctx, thiele_model_fit(&model, ctx, table, &options), THIELE_ERROR_IO, "/nonexistent/folder");
     assert_null(model);
     assert_int_equal(thi_memory_held(ctx), before);

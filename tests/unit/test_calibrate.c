@@ -246,14 +246,14 @@ static const misfit misfits[] = {
 static thiele_fit_options misfit_options(const misfit *m, bool calibrate)
 {
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.inputs = "x";
-    options.target = m->target;
-    options.method = m->method;
-    options.likelihood = strchr(m->target, ',') != NULL ? NULL : m->likelihood;
-    options.kernel = "se(lengthscale=0.5, variance=1)";
-    options.set = strchr(m->target, ',') != NULL ? "noise1=0.002, noise2=0.002" : m->set;
-    options.iterations = strcmp(m->method, "decoupled") == 0 ? 60 : 5;
-    options.calibrate = calibrate;
+    options.columns.inputs = "x";
+    options.columns.target = m->target;
+    options.model.method = m->method;
+    options.model.likelihood = strchr(m->target, ',') != NULL ? NULL : m->likelihood;
+    options.prior.kernel = "se(lengthscale=0.5, variance=1)";
+    options.prior.set = strchr(m->target, ',') != NULL ? "noise1=0.002, noise2=0.002" : m->set;
+    options.stopping.iterations = strcmp(m->method, "decoupled") == 0 ? 60 : 5;
+    options.result.calibrate = calibrate;
     return options;
 }
 
@@ -311,10 +311,10 @@ static void test_identity(void **state)
     thiele_scores scores[2];
     for (int calibrate = 0; calibrate < 2; calibrate++) {
         thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-        options.target = "y";
-        options.method = "collapsed";
-        options.inducing = 30;
-        options.calibrate = calibrate;
+        options.columns.target = "y";
+        options.model.method = "collapsed";
+        options.inducing.inducing = 30;
+        options.result.calibrate = calibrate;
         thiele_model *model = fitted(ctx, table[0], &options);
         assert_ok(ctx, thiele_model_score(model, ctx, table[1], NULL, &scores[calibrate]));
         /* Quantiles of 1,500 residuals: five standard deviations of that of 95% are 0.13 of it. */
@@ -425,11 +425,11 @@ static void test_labels(void **state)
     }
     assert_ok(ctx, thiele_table_from_rows(&table, ctx, ROWS, 2, values, names));
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "y";
-    options.likelihood = "bernoulli";
-    options.kernel = "se";
-    options.set = "lengthscale=0.02, variance=200";
-    options.calibrate = 1;
+    options.columns.target = "y";
+    options.model.likelihood = "bernoulli";
+    options.prior.kernel = "se";
+    options.prior.set = "lengthscale=0.02, variance=200";
+    options.result.calibrate = 1;
     thiele_model *model = fitted(ctx, table, &options);
     thiele_calibration by;
     thiele_model_calibration(model, &by);
@@ -462,13 +462,13 @@ static void test_refusals(void **state)
     thiele_table *table = make_table(ctx, 15, 51, 0.3, true);
     thiele_model *model = NULL;
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "y";
-    options.inputs = "x";
-    options.calibrate = 1;
+    options.columns.target = "y";
+    options.columns.inputs = "x";
+    options.result.calibrate = 1;
     assert_fails(ctx, thiele_model_fit(&model, ctx, table, &options), THIELE_ERROR_DATA, "too few for `calibrate`");
-    options.likelihood = "poisson";
-    options.target = "x";
-    options.inputs = "y";
+    options.model.likelihood = "poisson";
+    options.columns.target = "x";
+    options.columns.inputs = "y";
     assert_int_not_equal(thiele_model_fit(&model, ctx, table, &options), THIELE_OK);
     thiele_table_destroy(table);
     thiele_context_destroy(ctx);

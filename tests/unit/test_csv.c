@@ -128,7 +128,7 @@ static void test_delimiter(void **state)
     assert_shape(table, 1, 2);
     thiele_table_destroy(table);
     table = parse_with("1,5;2,5;3,5\n2;3;4,5\n",
-                       (thiele_table_options){sizeof(thiele_table_options), THIELE_HEADER_NO, 0, 0, 0});
+                       (thiele_table_options){.size = sizeof(thiele_table_options), .header = THIELE_HEADER_NO});
     assert_shape(table, 2, 3);
     int column = 0;
     double value;
@@ -137,10 +137,10 @@ static void test_delimiter(void **state)
     table = parse("age,income (k; net),score\n1,2,3\n");
     assert_shape(table, 1, 3);
     thiele_table_destroy(table);
-    table = parse_with("a,b|c\n1|2\n", (thiele_table_options){sizeof(thiele_table_options), 0, '|', 0, 0});
+    table = parse_with("a,b|c\n1|2\n", (thiele_table_options){.size = sizeof(thiele_table_options), .delimiter = '|'});
     assert_shape(table, 1, 2);
     thiele_table_destroy(table);
-    const thiele_table_options bad = {sizeof bad, 0, 'e', 0, 0};
+    const thiele_table_options bad = {.size = sizeof bad, .delimiter = 'e'};
     assert_fails(ctx, thi_table_parse_csv(&table, ctx, "1e5", 3, "", &bad), THIELE_ERROR_ARGUMENT, "'e'");
 }
 
@@ -153,11 +153,13 @@ static void test_header(void **state)
     assert_null(thiele_table_column_name(table, 3));
     assert_null(thiele_table_column_name(table, -1));
     thiele_table_destroy(table);
-    table = parse_with("1,2\n3,4\n", (thiele_table_options){sizeof(thiele_table_options), THIELE_HEADER_YES, 0, 0, 0});
+    table = parse_with("1,2\n3,4\n",
+                       (thiele_table_options){.size = sizeof(thiele_table_options), .header = THIELE_HEADER_YES});
     assert_shape(table, 1, 2);
     assert_string_equal(thiele_table_column_name(table, 1), "2");
     thiele_table_destroy(table);
-    table = parse_with("a,b\n3,4\n", (thiele_table_options){sizeof(thiele_table_options), THIELE_HEADER_NO, 0, 0, 0});
+    table = parse_with("a,b\n3,4\n",
+                       (thiele_table_options){.size = sizeof(thiele_table_options), .header = THIELE_HEADER_NO});
     assert_shape(table, 2, 2);
     assert_string_equal(cell_at(table, 0, 0), "a");
     thiele_table_destroy(table);
@@ -184,7 +186,7 @@ static void test_missing(void **state)
     assert_true(number_at(table, 5, 0) == INFINITY && number_at(table, 5, 1) == -INFINITY);
     thiele_table_destroy(table);
     table = parse_with("a,b\n-999,?\n-999.0,n/a\n ? ,1\n\"-999\",2\n",
-                       (thiele_table_options){sizeof(thiele_table_options), 0, 0, "-999, ?, n/a", 0});
+                       (thiele_table_options){.size = sizeof(thiele_table_options), .missing = "-999, ?, n/a"});
     assert_census(table, 0, 0, 3);
     assert_census(table, 1, 0, 2);
     assert_true(number_at(table, 1, 0) == -999);
@@ -344,7 +346,8 @@ static void test_open(void **state)
                  "is empty");
     assert_fails(ctx, thiele_table_open(&table, ctx, "", NULL), THIELE_ERROR_ARGUMENT, "no file");
     const thiele_table_options wrong = {0};
-    assert_fails(ctx, thiele_table_open(&table, ctx, path_of("plain.csv"), &wrong), THIELE_ERROR_ARGUMENT, "size");
+    assert_fails(ctx, thiele_table_open(&table, ctx, path_of("plain.csv"), &wrong), THIELE_ERROR_ARGUMENT,
+                 "TABLE_OPTIONS_INIT");
 }
 
 static void test_gzip(void **state)

@@ -16,7 +16,7 @@ static const kind kinds[] = {
     {"strength", "student-t", "augmented", NULL, 4, 0},
     {"strength", NULL, "pic", NULL, 4, 0},
     {"strength", NULL, "decoupled", NULL, 4, 0},
-    {"strength", "student-t", "gibbs", NULL, 0, 2},
+    {"strength", "student-t", "gibbs", NULL, 0, 4},
 };
 
 typedef struct answer {
@@ -33,7 +33,7 @@ static thiele_status use(thiele_context *ctx, const thiele_fit_options *options)
     double quantiles[] = {0.05, 0.95};
     thiele_predict_options predict = THIELE_PREDICT_OPTIONS_INIT;
     predict.quantiles = quantiles;
-    predict.quantile_count = strcmp(options->target, "site") == 0 ? 0 : 2; /* labels have none */
+    predict.quantile_count = strcmp(options->columns.target, "site") == 0 ? 0 : 2; /* labels have none */
     predict.samples = 2;
     thiele_status status;
     THI_TRY(thiele_table_open(&table, ctx, in_folder("t.csv"), NULL));
@@ -56,17 +56,17 @@ static answer run(const kind *k, int threads)
     thiele_context_options context = THIELE_CONTEXT_OPTIONS_INIT;
     context.threads = threads;
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = k->target;
-    options.inputs = "x1,x2";
-    options.likelihood = k->likelihood;
-    options.method = k->method;
-    options.posterior = k->posterior;
-    options.inducing = k->inducing;
-    options.iterations = 1;
+    options.columns.target = k->target;
+    options.columns.inputs = "x1,x2";
+    options.model.likelihood = k->likelihood;
+    options.model.method = k->method;
+    options.inducing.posterior = k->posterior;
+    options.inducing.inducing = k->inducing;
+    options.stopping.iterations = 1;
     if (k->draws > 0) {
-        options.chains = 2;
-        options.draws = k->draws;
-        options.burn_in = 1;
+        options.sampling.chains = 2;
+        options.sampling.draws = k->draws;
+        options.sampling.burn_in = 1;
     }
     thiele_context *ctx;
     answer a = {.status = thiele_context_create(&ctx, &context)};

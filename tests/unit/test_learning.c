@@ -70,12 +70,12 @@ static thiele_table *part_of(const thiele_table *table, int64_t first, int64_t c
 static thiele_model *fit_table(const thiele_table *table, const char *method, int64_t inducing, const char *set)
 {
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "y";
-    options.method = method;
-    options.kernel = "se";
-    options.inducing = inducing;
-    options.mean_inducing = strcmp(method, "decoupled") == 0 ? 60 : 0;
-    options.set = set;
+    options.columns.target = "y";
+    options.model.method = method;
+    options.prior.kernel = "se";
+    options.inducing.inducing = inducing;
+    options.decoupled.mean_inducing = strcmp(method, "decoupled") == 0 ? 60 : 0;
+    options.prior.set = set;
     return fitted(ctx, table, &options);
 }
 

@@ -30,15 +30,15 @@ static thiele_table *make_table(thiele_context *ctx, int64_t rows)
 static thiele_fit_options options_for(const thi_method *method)
 {
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "y";
-    options.method = method->name;
-    options.likelihood = method->steps != NULL ? "laplace" : "gaussian";
-    options.iterations = 10;
+    options.columns.target = "y";
+    options.model.method = method->name;
+    options.model.likelihood = method->steps != NULL ? "laplace" : "gaussian";
+    options.stopping.iterations = 10;
     if (method->sampler != NULL) {
-        options.draws = 1000;
+        options.sampling.draws = 1000;
     }
     if ((method->takes & THI_TAKES_BASIS) != 0 && method->objective == NULL) {
-        options.inducing = 20;
+        options.inducing.inducing = 20;
     }
     return options;
 }
@@ -148,7 +148,7 @@ static void test_likelihoods(void **state)
         const thi_method *method = thi_methods[i];
         thiele_fit_options options = options_for(method);
         thiele_model *model = NULL;
-        options.likelihood = "laplace";
+        options.model.likelihood = "laplace";
         if ((method->can & THI_CAN_LIKELIHOODS) != 0) {
             assert_ok(ctx, thiele_model_fit(&model, ctx, table, &options));
         } else {
@@ -175,19 +175,19 @@ static void test_options(void **state)
             thiele_fit_options options;
             const char *named;
         } tries[] = {
-            {THI_TAKES_BLOCKS, {.blocks = 2}, "pic"},
-            {THI_TAKES_CHAINS, {.draws = 20}, "hmc"},
-            {THI_TAKES_MEAN, {.mean_inducing = 5}, "decoupled"},
-            {THI_TAKES_LEAPS, {.leaps = 3}, "hmc"},
-            {THI_TAKES_RATE, {.rate = 0.1}, "variational"},
+            {THI_TAKES_BLOCKS, {.blocks.blocks = 2}, "pic"},
+            {THI_TAKES_CHAINS, {.sampling.draws = 20}, "hmc"},
+            {THI_TAKES_MEAN, {.decoupled.mean_inducing = 5}, "decoupled"},
+            {THI_TAKES_LEAPS, {.sampling.leaps = 3}, "hmc"},
+            {THI_TAKES_RATE, {.optimiser.rate = 0.1}, "variational"},
         };
         for (size_t k = 0; k < sizeof tries / sizeof *tries; k++) {
             thiele_fit_options options = tries[k].options;
             thiele_model *model = NULL;
             options.size = sizeof options;
-            options.target = "y";
-            options.method = method->name;
-            options.likelihood = options_for(method).likelihood;
+            options.columns.target = "y";
+            options.model.method = method->name;
+            options.model.likelihood = options_for(method).model.likelihood;
             if ((method->takes & tries[k].group) == 0 && method != &thi_method_augmented_dense) {
                 assert_fails(ctx, thiele_model_fit(&model, ctx, table, &options), THIELE_ERROR_ARGUMENT, "has no ");
                 assert_non_null(strstr(thiele_context_message(ctx), tries[k].named));

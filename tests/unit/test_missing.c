@@ -171,10 +171,10 @@ static void test_model(void **state)
         thiele_predictor *predictor;
         const double x[] = {NAN, 0, 1, 0}; /* a row that lacks x, and one that does not */
         double mean[2], variance[2], one, spread;
-        options.target = "y";
-        options.method = methods[m];
-        options.kernel = "matern52(ard)";
-        options.iterations = 30;
+        options.columns.target = "y";
+        options.model.method = methods[m];
+        options.prior.kernel = "matern52(ard)";
+        options.stopping.iterations = 30;
         assert_ok(ctx, thiele_model_fit(&model, ctx, table, &options));
         assert_ok(ctx, thiele_model_score(model, ctx, table, NULL, &scores));
         assert_int_equal(scores.rows, 60);

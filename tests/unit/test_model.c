@@ -48,7 +48,7 @@ static void test_learns(void **state)
     thiele_table *train = demo(ctx, 400, 1);
     thiele_table *test = demo(ctx, 600, 2);
     thiele_fit_options options = demo_options();
-    options.noise = "gaussian";
+    options.model.noise = "gaussian";
     thiele_model *model = fitted(ctx, train, &options);
     thiele_scores scores;
     assert_int_equal(thiele_model_stop(model), THIELE_STOP_CONVERGED);
@@ -83,8 +83,8 @@ static void test_other_languages(void **state)
     const thiele_column columns[] = {{.name = "x", .values = &rows[0][0], .stride = sizeof rows[0]},
                                      {.name = "y", .values = &rows[0][1], .stride = sizeof rows[0]}};
     thiele_table *copied, *borrowed;
-    known.target = "y";
-    known.kernel = "se";
+    known.columns.target = "y";
+    known.prior.kernel = "se";
     assert_ok(ctx, thiele_fit_options_create(&made, ctx));
     assert_ok(ctx, thiele_fit_options_set(made, ctx, "target", "y"));
     assert_ok(ctx, thiele_fit_options_set(made, ctx, "kernel", "se"));
@@ -98,7 +98,7 @@ static void test_other_languages(void **state)
     thiele_likelihood *own;
     assert_ok(ctx, thiele_likelihood_parse(&own, ctx, "laplace", 1, 0));
     assert_ok(ctx, thiele_fit_options_set_own(made, ctx, own));
-    assert_ptr_equal(made->own, own);
+    assert_ptr_equal(made->model.own, own);
     thiele_likelihood_destroy(own);
     thiele_free(made);
     thiele_model_destroy(one);
@@ -129,9 +129,9 @@ static void test_units(void **state)
     assert_ok(ctx, thiele_table_from_rows(&first, ctx, N, 3, plain, names));
     assert_ok(ctx, thiele_table_from_rows(&second, ctx, N, 3, scaled, names));
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "y";
-    options.mean = "linear";
-    options.kernel = "matern52(ard)";
+    options.columns.target = "y";
+    options.prior.mean = "linear";
+    options.prior.kernel = "matern52(ard)";
     thiele_model *one = fitted(ctx, first, &options);
     thiele_model *two = fitted(ctx, second, &options);
     predictions p1;
@@ -183,31 +183,31 @@ static void test_line(void **state)
     thiele_context *ctx = test_context(1);
     thiele_table *table = line_table(ctx);
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "y";
-    options.mean = "linear";
-    options.kernel = "se(l=1, variance=0.01)";
+    options.columns.target = "y";
+    options.prior.mean = "linear";
+    options.prior.kernel = "se(l=1, variance=0.01)";
     for (int raw = 0; raw < 2; raw++) {
-        options.raw = raw;
-        options.set = "mean.constant=3, mean.slope=2";
+        options.columns.raw = raw;
+        options.prior.set = "mean.constant=3, mean.slope=2";
         thiele_model *model = fitted(ctx, table, &options);
         assert_true(parameter(model, "mean.constant") == 3.0);
         assert_true(parameter(model, "mean.slope[x]") == 2.0);
         assert_near(at_2000(ctx, model), 4003.0, 1e-12, 0.0);
         thiele_model_destroy(model);
         /* Learned: constant and slope trade against each other, but the line they make passes through the data. */
-        options.set = NULL;
+        options.prior.set = NULL;
         model = fitted(ctx, table, &options);
         double slope = parameter(model, "mean.slope[x]");
         assert_near(slope, 2.0, 0.02, 0.0);
         assert_near(parameter(model, "mean.constant") + 1015.0 * slope, 2033.0, 1e-4, 0.0);
         assert_near(at_2000(ctx, model), parameter(model, "mean.constant") + 2000.0 * slope, 1e-9, 0.0);
         thiele_model_destroy(model);
-        options.set = "mean.slope=2";
+        options.prior.set = "mean.slope=2";
         model = fitted(ctx, table, &options);
         assert_near(parameter(model, "mean.constant"), 3.0, 0.05, 0.0);
         thiele_model_destroy(model);
         /* An intercept alone says nothing of the line over these rows, unless the inputs are taken as they are. */
-        options.set = "mean.constant=3";
+        options.prior.set = "mean.constant=3";
         thiele_status status = thiele_model_fit(&model, ctx, table, &options);
         assert_int_equal(status, raw ? THIELE_OK : THIELE_ERROR_ARGUMENT);
         if (!raw) {
@@ -226,11 +226,11 @@ static void test_as_written(void **state)
     thiele_context *ctx = test_context(1);
     thiele_table *train = demo(ctx, 60, 1);
     thiele_fit_options options = demo_options();
-    options.inputs = "x1";
-    options.ignore = NULL;
-    options.kernel = "periodic(p=7)";
-    options.set = "noise=0.3";
-    options.prior = "variance gamma(2, 0.5)";
+    options.columns.inputs = "x1";
+    options.columns.ignore = NULL;
+    options.prior.kernel = "periodic(p=7)";
+    options.prior.set = "noise=0.3";
+    options.prior.prior = "variance gamma(2, 0.5)";
     thiele_model *model = fitted(ctx, train, &options);
     char *text = NULL;
     assert_true(parameter(model, "periodic.period") == 7.0);
@@ -254,20 +254,20 @@ static void test_set_and_prior(void **state)
     thiele_context *ctx = test_context(2);
     thiele_table *train = demo(ctx, 120, 1);
     thiele_fit_options options = demo_options();
-    options.set = "lengthscale[x1]=1.25, noise=2";
+    options.prior.set = "lengthscale[x1]=1.25, noise=2";
     thiele_model *model = fitted(ctx, train, &options);
     assert_near(parameter(model, "matern52.lengthscale[x1]"), 1.25, 1e-14, 0.0);
     assert_near(parameter(model, "noise"), 2.0, 1e-14, 0.0);
     thiele_model_destroy(model);
     /* A tight prior wins over the data. */
-    options.set = NULL;
-    options.prior = "noise lognormal(1.0986, 0.001), lengthscale gamma(2, 1)";
+    options.prior.set = NULL;
+    options.prior.prior = "noise lognormal(1.0986, 0.001), lengthscale gamma(2, 1)";
     model = fitted(ctx, train, &options);
     assert_near(parameter(model, "noise"), 3.0, 0.01, 0.0);
     thiele_model_destroy(model);
-    options.prior = NULL;
-    options.iterations = -1;
-    options.set = "variance~50, lengthscale~2, noise~1";
+    options.prior.prior = NULL;
+    options.stopping.iterations = -1;
+    options.prior.set = "variance~50, lengthscale~2, noise~1";
     model = fitted(ctx, train, &options);
     assert_int_equal(thiele_model_stop(model), THIELE_STOP_FIXED);
     assert_near(parameter(model, "matern52.variance"), 50.0, 1e-13, 0.0);
@@ -289,11 +289,11 @@ static void test_set_and_prior(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         options = demo_options();
-        options.set = bad[i].set;
-        options.prior = bad[i].prior;
-        options.kernel = bad[i].kernel;
-        options.mean = bad[i].mean;
-        options.method = bad[i].method;
+        options.prior.set = bad[i].set;
+        options.prior.prior = bad[i].prior;
+        options.prior.kernel = bad[i].kernel;
+        options.prior.mean = bad[i].mean;
+        options.model.method = bad[i].method;
         assert_fails(ctx, thiele_model_fit(&model, ctx, train, &options), THIELE_ERROR_ARGUMENT, bad[i].why);
         assert_null(model);
     }
@@ -315,9 +315,9 @@ static void test_round_trip(void **state)
         thiele_table *train = demo(ctx, 300, 1);
         thiele_table *test = demo(ctx, 700, 2);
         thiele_fit_options options = demo_options();
-        options.kernel = "matern32(ard) + periodic(dims=x1, p~4)*se";
-        options.mean = "constant";
-        options.holdout = 0.2;
+        options.prior.kernel = "matern32(ard) + periodic(dims=x1, p~4)*se";
+        options.prior.mean = "constant";
+        options.result.holdout = 0.2;
         thiele_model *model = fitted(ctx, train, &options);
         thiele_model *loaded = NULL;
         predict(ctx, model, test, &before);
@@ -363,7 +363,7 @@ static void test_damage(void **state)
     thiele_context *ctx = test_context(1);
     thiele_table *train = demo(ctx, 20, 1);
     thiele_fit_options options = demo_options();
-    options.iterations = 1;
+    options.stopping.iterations = 1;
     thiele_model *model = fitted(ctx, train, &options);
     assert_ok(ctx, thiele_model_save(model, ctx, in_folder("d.thiele")));
     thiele_model_destroy(model);
@@ -406,7 +406,7 @@ static void test_predict_rows(void **state)
     thiele_context *ctx = test_context(2);
     thiele_table *train = demo(ctx, 100, 1);
     thiele_fit_options options = demo_options();
-    options.noise = "gaussian";
+    options.model.noise = "gaussian";
     thiele_model *model = fitted(ctx, train, &options);
     static predictions all;
     predict(ctx, model, train, &all);
@@ -504,14 +504,14 @@ static void test_stopping(void **state)
         thiele_model_destroy(model);
     }
     left = 1000000;
-    options.deadline = 0.02;
+    options.stopping.deadline = 0.02;
     double start = thi_seconds();
     thiele_model *model = fitted(ctx, train, &options);
     assert_int_equal(thiele_model_stop(model), THIELE_STOP_DEADLINE);
     assert_true(thi_seconds() - start < 2.0);
     thiele_model_destroy(model);
-    options.deadline = 0.0;
-    options.iterations = 1;
+    options.stopping.deadline = 0.0;
+    options.stopping.iterations = 1;
     model = fitted(ctx, train, &options);
     assert_int_equal(thiele_model_stop(model), THIELE_STOP_ITERATIONS);
     thiele_model_destroy(model);
@@ -529,7 +529,7 @@ static void test_too_many_rows(void **state)
     thiele_table *train = demo(ctx, 12000, 1);
     thiele_fit_options options = demo_options();
     thiele_model *model = NULL;
-    options.method = "exact";
+    options.model.method = "exact";
     assert_fails(ctx, thiele_model_fit(&model, ctx, train, &options), THIELE_ERROR_LIMIT, "1.18 GB");
     assert_non_null(strstr(thiele_context_message(ctx), "variational"));
     thiele_table_destroy(train);
@@ -545,8 +545,8 @@ static void test_odd_targets(void **state)
     static double rows[N * 2];
     const char *const names[] = {"x", "y"};
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "y";
-    options.iterations = 5;
+    options.columns.target = "y";
+    options.stopping.iterations = 5;
     for (int odd = 0; odd < 3; odd++) {
         for (int i = 0; i < N; i++) {
             rows[2 * i] = i;
@@ -554,8 +554,8 @@ static void test_odd_targets(void **state)
             rows[2 * i + 1] = odd == 0 ? i == 700 : (odd == 1 ? 1e7 * sin(0.01 * i) : sin(0.01 * i));
         }
         thiele_table *table = NULL;
-        options.raw = odd == 1;
-        options.holdout = odd == 0 ? 0.1 : 0.0;
+        options.columns.raw = odd == 1;
+        options.result.holdout = odd == 0 ? 0.1 : 0.0;
         assert_ok(ctx, thiele_table_from_rows(&table, ctx, odd == 2 ? 100 : N, 2, rows, names));
         thiele_model *model = fitted(ctx, table, &options);
         assert_string_equal(thiele_context_message(ctx), "no error");
@@ -578,13 +578,14 @@ static void test_misuse(void **state)
     options.size = 1;
     assert_fails(ctx, thiele_model_fit(&model, ctx, train, &options), THIELE_ERROR_ARGUMENT, "INIT");
     options = demo_options();
-    options.holdout = 0.95;
-    assert_fails(ctx, thiele_model_fit(&model, ctx, train, &options), THIELE_ERROR_ARGUMENT, "held-out");
-    options.holdout = 0.0;
-    options.target = NULL;
+    options.result.holdout = 0.95;
+    assert_fails(ctx, thiele_model_fit(&model, ctx, train, &options), THIELE_ERROR_ARGUMENT,
+                 "`holdout`: 0.95 is out of range");
+    options.result.holdout = 0.0;
+    options.columns.target = NULL;
     assert_fails(ctx, thiele_model_fit(&model, ctx, train, &options), THIELE_ERROR_ARGUMENT, "target");
     options = demo_options();
-    options.iterations = 1;
+    options.stopping.iterations = 1;
     model = fitted(ctx, train, &options);
     thiele_predict_options predict_options = THIELE_PREDICT_OPTIONS_INIT;
     predict_options.drop_missing = 1;
@@ -609,7 +610,7 @@ static void test_memory(void **state)
     assert_int_equal(thiele_context_create(&ctx, &settings), THIELE_OK);
     thiele_table *train = demo(ctx, N, 1);
     thiele_fit_options options = demo_options();
-    options.iterations = -1;
+    options.stopping.iterations = -1;
     thiele_model *model = fitted(ctx, train, &options);
     assert_ok(ctx, thiele_model_save(model, ctx, in_folder("memory.thiele")));
     thiele_model_destroy(model);

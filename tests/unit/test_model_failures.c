@@ -28,12 +28,12 @@ static thiele_status whole_run(thiele_context *ctx)
     char *text = NULL;
     thiele_scores scores;
     thiele_fit_options options = demo_options();
-    options.iterations = 2;
-    options.holdout = 0.25;
-    options.calibrate = 1;
-    options.kernel = "se(ard)*periodic(p~3, dims=1) + linear";
-    options.mean = "linear";
-    options.prior = "noise gamma(2, 0.5)";
+    options.stopping.iterations = 2;
+    options.result.holdout = 0.25;
+    options.result.calibrate = 1;
+    options.prior.kernel = "se(ard)*periodic(p~3, dims=1) + linear";
+    options.prior.mean = "linear";
+    options.prior.prior = "noise gamma(2, 0.5)";
     thiele_predict_options predict_options = THIELE_PREDICT_OPTIONS_INIT;
     double quantiles[] = {0.05, 0.95};
     predict_options.quantiles = quantiles;
@@ -132,12 +132,12 @@ static void test_failing_kinds(void **state)
     size_t held = thi_memory_held(ctx);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-        options.target = kinds[k].target;
-        options.inputs = "x1";
-        options.likelihood = kinds[k].likelihood;
-        options.method = kinds[k].method;
-        options.posterior = kinds[k].posterior;
-        options.iterations = 1;
+        options.columns.target = kinds[k].target;
+        options.columns.inputs = "x1";
+        options.model.likelihood = kinds[k].likelihood;
+        options.model.method = kinds[k].method;
+        options.inducing.posterior = kinds[k].posterior;
+        options.stopping.iterations = 1;
         int64_t before = thi_allocations(ctx);
         assert_ok(ctx, short_run(ctx, &options));
         int64_t count = thi_allocations(ctx) - before;

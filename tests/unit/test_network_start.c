@@ -42,10 +42,10 @@ static thiele_table *arm(thiele_context *ctx, int64_t first, double coupling, in
 static thiele_model *fit_both(thiele_context *ctx, const thiele_table *table, const char *likelihood)
 {
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "a,b";
-    options.likelihood = likelihood;
-    options.method = "pic";
-    options.kernel = "se(ard)";
+    options.columns.target = "a,b";
+    options.model.likelihood = likelihood;
+    options.model.method = "pic";
+    options.prior.kernel = "se(ard)";
     return fitted(ctx, table, &options);
 }
 
@@ -133,12 +133,12 @@ static thiele_status short_fit(thiele_context *ctx)
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
     thiele_table *all = NULL;
     thiele_model *model = NULL;
-    options.target = "strength,x2";
-    options.inputs = "x1";
-    options.likelihood = "gprn";
-    options.method = "pic";
-    options.kernel = "se";
-    options.inducing = 8;
+    options.columns.target = "strength,x2";
+    options.columns.inputs = "x1";
+    options.model.likelihood = "gprn";
+    options.model.method = "pic";
+    options.prior.kernel = "se";
+    options.inducing.inducing = 8;
     thiele_status status;
     THI_TRY(thiele_table_generate(&all, ctx, 64, 1));
     THI_TRY(thiele_model_fit(&model, ctx, all, &options));

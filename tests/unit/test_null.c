@@ -23,9 +23,9 @@ static int open_all(void **state)
     ctx = test_context(1);
     table = demo(ctx, 12, 1);
     thiele_fit_options options = demo_options();
-    options.iterations = -1;
-    options.method = "collapsed";
-    options.inducing = 3;
+    options.stopping.iterations = -1;
+    options.model.method = "collapsed";
+    options.inducing.inducing = 3;
     model = fitted(ctx, table, &options);
     assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, "se", 2, NULL));
     assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, "gaussian", 1, 0));

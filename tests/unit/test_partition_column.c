@@ -46,12 +46,12 @@ static thiele_table *make_table(int64_t rows, uint64_t seed, int first)
 static thiele_fit_options options_of(const char *method)
 {
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "y";
-    options.partition = "station";
-    options.method = method;
-    options.kernel = "se(ard)";
-    options.inducing = 15;
-    options.iterations = 10;
+    options.columns.target = "y";
+    options.columns.partition = "station";
+    options.model.method = method;
+    options.prior.kernel = "se(ard)";
+    options.inducing.inducing = 15;
+    options.stopping.iterations = 10;
     return options;
 }
 
@@ -102,9 +102,9 @@ static void test_blocks(void **state)
         assert_true(some && mean[1][i] != mean[2][i]);
     }
     /* Of the values of x and t alone, blocks of near rows cannot tell the stations apart. */
-    plain.partition = NULL;
-    plain.ignore = "station";
-    plain.blocks = STATIONS;
+    plain.columns.partition = NULL;
+    plain.columns.ignore = "station";
+    plain.blocks.blocks = STATIONS;
     thiele_model *other = fitted(ctx, table, &plain);
     thiele_table *test = make_table(200, 2, 0);
     thiele_scores by_column, by_place;
@@ -155,8 +155,8 @@ static void test_columns(void **state)
     thiele_table *table = make_table(ROWS, 1, 0), *bare = NULL;
     thiele_predict_options how = THIELE_PREDICT_OPTIONS_INIT;
     thiele_fit_options options = options_of("pic");
-    options.inputs = "station,x,t";
-    options.mean = "linear";
+    options.columns.inputs = "station,x,t";
+    options.prior.mean = "linear";
     thiele_model *model = fitted(ctx, table, &options);
     assert_int_equal(model->encoder.inputs, 3);
     assert_int_equal(model->encoder.dims, 4);
@@ -191,8 +191,8 @@ static void test_refusals(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         thiele_fit_options options = options_of(cases[i].method);
         thiele_model *model = NULL;
-        options.partition = cases[i].partition;
-        options.blocks = cases[i].blocks;
+        options.columns.partition = cases[i].partition;
+        options.blocks.blocks = cases[i].blocks;
         assert_fails(ctx, thiele_model_fit(&model, ctx, table, &options), cases[i].status, cases[i].part);
     }
     thiele_table_destroy(table);
@@ -206,7 +206,7 @@ static void test_auto(void **state)
     static const char *const likelihoods[] = {NULL, "student-t"};
     for (int i = 0; i < 2; i++) {
         thiele_fit_options options = options_of(NULL);
-        options.likelihood = likelihoods[i];
+        options.model.likelihood = likelihoods[i];
         thiele_model *model = fitted(ctx, table, &options);
         assert_string_equal(model->method, "pic");
         assert_int_equal(model->latent->local->partition.blocks, STATIONS);
@@ -221,7 +221,7 @@ static void test_failing_allocations(void **state)
     thiele_table *table = make_table(60, 1, 0);
     thiele_fit_options options = options_of("pic");
     thiele_model *model = NULL;
-    options.iterations = -1;
+    options.stopping.iterations = -1;
     int64_t before = thi_allocations(ctx);
     assert_ok(ctx, thiele_model_fit(&model, ctx, table, &options));
     int64_t count = thi_allocations(ctx) - before;

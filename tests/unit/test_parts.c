@@ -35,11 +35,11 @@ static thiele_table *make_table(thiele_context *ctx, bool hole)
 static thiele_fit_options three_targets(void)
 {
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "height,count,ok";
-    options.likelihood = "gaussian; poisson ;bernoulli";
-    options.kernel = "se";
-    options.inducing = 6;
-    options.iterations = 2;
+    options.columns.target = "height,count,ok";
+    options.model.likelihood = "gaussian; poisson ;bernoulli";
+    options.prior.kernel = "se";
+    options.inducing.inducing = 6;
+    options.stopping.iterations = 2;
     return options;
 }
 
@@ -86,9 +86,9 @@ static void test_parts(void **state)
     assert_null(thiele_model_part(thiele_model_part(model, 0), 0));
     assert_int_equal(thiele_model_inputs(model), 1);
 
-    options.target = "count";
-    options.likelihood = "poisson";
-    options.ignore = "height,ok";
+    options.columns.target = "count";
+    options.model.likelihood = "poisson";
+    options.columns.ignore = "height,ok";
     assert_ok(ctx, thiele_model_fit(&alone, ctx, table, &options));
     assert_ok(ctx, thiele_model_score(model, ctx, table, NULL, scores));
     assert_ok(ctx, thiele_model_score(alone, ctx, table, NULL, &own));
@@ -128,7 +128,7 @@ static thiele_status whole_run(thiele_context *ctx, const thiele_table *table, c
     thiele_stream_facts facts;
     char *text = NULL;
     thiele_status status;
-    options.iterations = -1;
+    options.stopping.iterations = -1;
     update.freeze = 1; /* learning has failing allocations of its own (test_learning) */
     THI_TRY(thiele_model_fit(&model, ctx, table, &options));
     THI_TRY(thiele_model_save(model, ctx, path));

@@ -17,25 +17,29 @@ typedef struct kind {
 
 #define FIT(...)                                                                                                       \
     {                                                                                                                  \
-        .size = sizeof(thiele_fit_options), .target = "strength", .ignore = "row", .iterations = 2, __VA_ARGS__        \
+        .size = sizeof(thiele_fit_options), .columns.target = "strength", .columns.ignore = "row",                     \
+        .stopping.iterations = 2, __VA_ARGS__                                                                          \
     }
 
 static const kind kinds[] = {
-    {"exact", FIT(.method = "exact"), false},
-    {"exact, composite", FIT(.method = "exact", .kernel = "se(dims=1) + linear*matern32 + white"), false},
-    {"linear mean", FIT(.method = "exact", .mean = "linear"), false},
-    {"collapsed", FIT(.method = "collapsed", .inducing = 20), false},
-    {"sor", FIT(.method = "sor", .inducing = 20), false},
-    {"fic", FIT(.method = "fic", .inducing = 20), false},
+    {"exact", FIT(.model.method = "exact"), false},
+    {"exact, composite", FIT(.model.method = "exact", .prior.kernel = "se(dims=1) + linear*matern32 + white"), false},
+    {"linear mean", FIT(.model.method = "exact", .prior.mean = "linear"), false},
+    {"collapsed", FIT(.model.method = "collapsed", .inducing.inducing = 20), false},
+    {"sor", FIT(.model.method = "sor", .inducing.inducing = 20), false},
+    {"fic", FIT(.model.method = "fic", .inducing.inducing = 20), false},
     /* Blocks by a column are those of single rows and of tables alike. */
-    {"pic", FIT(.method = "pic", .inducing = 20, .partition = "site"), true},
-    {"dense student-t", FIT(.method = "dense", .likelihood = "student_t(nu=4)"), false},
-    {"variational", FIT(.method = "variational", .inducing = 20, .likelihood = "laplace"), false},
-    {"mixture", FIT(.method = "variational", .inducing = 20, .posterior = "mixture:2"), false},
-    {"full mixture", FIT(.method = "variational", .inducing = 20, .posterior = "mixture-full:2"), false},
-    {"decoupled", FIT(.method = "decoupled", .inducing = 10, .mean_inducing = 30), false},
+    {"pic", FIT(.model.method = "pic", .inducing.inducing = 20, .columns.partition = "site"), true},
+    {"dense student-t", FIT(.model.method = "dense", .model.likelihood = "student_t(nu=4)"), false},
+    {"variational", FIT(.model.method = "variational", .inducing.inducing = 20, .model.likelihood = "laplace"), false},
+    {"mixture", FIT(.model.method = "variational", .inducing.inducing = 20, .inducing.posterior = "mixture:2"), false},
+    {"full mixture",
+     FIT(.model.method = "variational", .inducing.inducing = 20, .inducing.posterior = "mixture-full:2"), false},
+    {"decoupled", FIT(.model.method = "decoupled", .inducing.inducing = 10, .decoupled.mean_inducing = 30), false},
     {"decoupled, own scales",
-     FIT(.method = "decoupled", .kernel = "se(ard)", .inducing = 10, .mean_inducing = 30, .own_scales = 1), true},
+     FIT(.model.method = "decoupled", .prior.kernel = "se(ard)", .inducing.inducing = 10, .decoupled.mean_inducing = 30,
+         .decoupled.own_scales = 1),
+     true},
 };
 
 static thiele_predictor *opened(thiele_context *ctx, const thiele_model *model, thiele_predict_what what)
@@ -119,13 +123,13 @@ static void test_classes(void **state)
     thiele_context *ctx = test_context(1);
     thiele_table *table = classes_table(ctx);
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "class";
-    options.inputs = "x";
-    options.likelihood = "softmax";
-    options.method = "variational";
-    options.inducing = 6;
-    options.epochs = 2;
-    options.iterations = 5;
+    options.columns.target = "class";
+    options.columns.inputs = "x";
+    options.model.likelihood = "softmax";
+    options.model.method = "variational";
+    options.inducing.inducing = 6;
+    options.stopping.epochs = 2;
+    options.stopping.iterations = 5;
     thiele_model *model = fitted(ctx, table, &options);
     thiele_predictor *labels = opened(ctx, model, THIELE_PREDICT_OBSERVATION);
     thiele_predictor *latents = opened(ctx, model, THIELE_PREDICT_LATENT);
@@ -194,9 +198,9 @@ static void test_tables(void **state)
     thiele_context *ctx = test_context(2), *other = test_context(5);
     thiele_table *train = demo(ctx, 300, 1), *all = demo(ctx, LONG, 2), *head = demo(ctx, SHORT, 2);
     thiele_fit_options options = demo_options();
-    options.method = "collapsed";
-    options.inducing = 80;
-    options.iterations = 3;
+    options.model.method = "collapsed";
+    options.inducing.inducing = 80;
+    options.stopping.iterations = 3;
     thiele_model *model = fitted(ctx, train, &options);
     column a = predicted(ctx, model, all), b = predicted(ctx, model, head), c = predicted(other, model, all);
     assert_all_near(a.mean, b.mean, SHORT, 1e-13, 1e-13);
@@ -225,7 +229,7 @@ static void test_errors(void **state)
     thiele_context *ctx = test_context(1);
     thiele_table *train = demo(ctx, 50, 1);
     thiele_fit_options options = demo_options();
-    options.iterations = -1;
+    options.stopping.iterations = -1;
     thiele_model *model = fitted(ctx, train, &options);
     thiele_predictor *none = NULL, *predictor = opened(ctx, model, THIELE_PREDICT_OBSERVATION);
     double mean, variance, good[] = {0.5, 0.5, 1.0};
@@ -310,9 +314,9 @@ static void test_threads(void **state)
     thiele_table *train = demo(ctx, 80, 1);
     for (int m = 0; m < 2; m++) {
         thiele_fit_options options = demo_options();
-        options.method = methods[m];
-        options.inducing = m > 0 ? 20 : 0;
-        options.iterations = 3;
+        options.model.method = methods[m];
+        options.inducing.inducing = m > 0 ? 20 : 0;
+        options.stopping.iterations = 3;
         thiele_model *model = fitted(ctx, train, &options);
         share shares[THREADS] = {0};
         pthread_t thread[THREADS];

@@ -33,11 +33,11 @@ static thiele_table *linear_table(thiele_context *ctx, double site)
 static thiele_model *fit(thiele_context *ctx, const thiele_table *table, const char *method)
 {
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "y";
-    options.method = method;
-    options.kernel = "se(ard)";
-    options.inducing = strcmp(method, "exact") == 0 ? 0 : 60;
-    options.iterations = 60;
+    options.columns.target = "y";
+    options.model.method = method;
+    options.prior.kernel = "se(ard)";
+    options.inducing.inducing = strcmp(method, "exact") == 0 ? 0 : 60;
+    options.stopping.iterations = 60;
     return fitted(ctx, table, &options);
 }
 
@@ -129,16 +129,16 @@ static void test_kinds(void **state)
     assert_ok(ctx, thi_table_parse_csv(&table, ctx, text.data, text.length, "t.csv", NULL));
     thi_text_clear(&text);
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "z";
-    options.kernel = "se(ard)";
-    options.iterations = 20;
+    options.columns.target = "z";
+    options.prior.kernel = "se(ard)";
+    options.stopping.iterations = 20;
     model = fitted(ctx, table, &options);
     thiele_free(described(ctx, model, &relevance));
     expect_place(relevance, 0, "w", "most");
     json_decref(relevance);
     thiele_model_destroy(model);
-    options.set = "lengthscale=1e9";
-    options.method = "dense";
+    options.prior.set = "lengthscale=1e9";
+    options.model.method = "dense";
     model = fitted(ctx, table, &options);
     double share[3];
     int64_t pairs;

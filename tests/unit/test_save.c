@@ -14,14 +14,14 @@ static thiele_model *small_model(thiele_context *ctx, const char *method)
 {
     thiele_table *table = demo(ctx, 30, 1);
     thiele_fit_options options = demo_options();
-    options.inputs = "x1,x2";
-    options.ignore = NULL;
-    options.method = method;
-    options.likelihood = strcmp(method, "hmc") == 0 ? "student-t" : NULL;
-    options.inducing = strcmp(method, "collapsed") == 0 ? 6 : 0;
-    options.iterations = 2;
-    options.chains = strcmp(method, "hmc") == 0 ? 2 : 0;
-    options.draws = strcmp(method, "hmc") == 0 ? 4 : 0;
+    options.columns.inputs = "x1,x2";
+    options.columns.ignore = NULL;
+    options.model.method = method;
+    options.model.likelihood = strcmp(method, "hmc") == 0 ? "student-t" : NULL;
+    options.inducing.inducing = strcmp(method, "collapsed") == 0 ? 6 : 0;
+    options.stopping.iterations = 2;
+    options.sampling.chains = strcmp(method, "hmc") == 0 ? 2 : 0;
+    options.sampling.draws = strcmp(method, "hmc") == 0 ? 4 : 0;
     thiele_model *model = fitted(ctx, table, &options);
     thiele_table_destroy(table);
     return model;
@@ -87,13 +87,13 @@ static void test_stuck_chains(void **state)
         values[2 * i + 1] = 1e9 + 1e7 * (i % 5);
     }
     assert_ok(ctx, thiele_table_from_rows(&table, ctx, 12, 2, values, names));
-    options.target = "y";
-    options.likelihood = "poisson";
-    options.method = "hmc";
-    options.iterations = 2;
-    options.chains = 2;
-    options.draws = 20;
-    options.step = 1e-12;
+    options.columns.target = "y";
+    options.model.likelihood = "poisson";
+    options.model.method = "hmc";
+    options.stopping.iterations = 2;
+    options.sampling.chains = 2;
+    options.sampling.draws = 20;
+    options.sampling.step = 1e-12;
     thiele_model *model = fitted(ctx, table, &options); /* which saves and loads it */
     assert_true(model->sampling.mixing.rhat == 1e9);
     thiele_model_destroy(model);

@@ -55,11 +55,11 @@ static void test_stop_within(void **state)
     assert_ok(ctx, thiele_likelihood_custom(&lik, ctx, &spec));
     thiele_table *few = demo(ctx, 12, 1), *many = demo(ctx, 4000, 2);
     thiele_fit_options fit = demo_options();
-    fit.own = lik;
-    fit.method = "variational";
-    fit.expectation = "quadrature:8";
-    fit.inducing = 4;
-    fit.iterations = 1;
+    fit.model.own = lik;
+    fit.model.method = "variational";
+    fit.model.expectation = "quadrature:8";
+    fit.inducing.inducing = 4;
+    fit.stopping.iterations = 1;
     thiele_model *model = fitted(ctx, few, &fit);
     thiele_predict_options predict = THIELE_PREDICT_OPTIONS_INIT;
     predict.quantiles = levels;
@@ -97,7 +97,7 @@ static void test_sink_status(void **state)
     thiele_context *ctx = test_context(1);
     thiele_table *table = demo(ctx, 20, 1);
     thiele_fit_options options = demo_options();
-    options.iterations = -1;
+    options.stopping.iterations = -1;
     thiele_model *model = fitted(ctx, table, &options);
     thiele_status codes[] = {THIELE_ERROR_IO, THIELE_ERROR_CANCELLED, (thiele_status)-77, (thiele_status)3};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
@@ -133,12 +133,12 @@ static double smse_when_stopped(int64_t most, int64_t *calls)
     assert_int_equal(thiele_context_create(&ctx, &options), THIELE_OK);
     thiele_table *table = demo(ctx, 1000, 3), *test = demo(ctx, 200, 4);
     thiele_fit_options fit = demo_options();
-    fit.method = "decoupled";
-    fit.inducing = 12;
-    fit.mean_inducing = 800;
-    fit.iterations = 5;
-    fit.kernel = "se";
-    fit.set = "lengthscale=1, variance=1, noise=1";
+    fit.model.method = "decoupled";
+    fit.inducing.inducing = 12;
+    fit.decoupled.mean_inducing = 800;
+    fit.stopping.iterations = 5;
+    fit.prior.kernel = "se";
+    fit.prior.set = "lengthscale=1, variance=1, noise=1";
     c = (counter){.most = most};
     thiele_model *model = fitted(ctx, table, &fit);
     *calls = c.calls;

@@ -100,10 +100,10 @@ static void test_two_million_rows(void **state)
     assert_ok(ctx, thiele_table_open(&table, ctx, path, NULL));
     assert_int_equal(thiele_table_rows(table), ROWS);
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "9";
-    options.inducing = 60;
-    options.batch = 2000;
-    options.iterations = 60;
+    options.columns.target = "9";
+    options.inducing.inducing = 60;
+    options.optimiser.batch = 2000;
+    options.stopping.iterations = 60;
     assert_ok(ctx, thiele_model_fit(&model, ctx, table, &options));
     /* Rows that no step has seen: another rule for their first number. */
     static double rows[100 * COLUMNS], x[100 * (COLUMNS - 1)], mean[100], variance[100];

@@ -47,12 +47,12 @@ static thiele_table *make_table(int64_t rows, uint64_t seed, double sign, const 
 static thiele_model *fit_table(const thiele_table *table, const char *method, const char *likelihood)
 {
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "y";
-    options.method = method;
-    options.likelihood = likelihood;
-    options.inducing = method == NULL || strcmp(method, "exact") != 0 ? 20 : 0;
-    options.iterations = 12;
-    options.fixed_basis = method == NULL || strcmp(method, "exact") != 0;
+    options.columns.target = "y";
+    options.model.method = method;
+    options.model.likelihood = likelihood;
+    options.inducing.inducing = method == NULL || strcmp(method, "exact") != 0 ? 20 : 0;
+    options.stopping.iterations = 12;
+    options.inducing.fix_inducing = method == NULL || strcmp(method, "exact") != 0;
     return fitted(ctx, table, &options);
 }
 
@@ -61,17 +61,17 @@ enum { FORMS = 3 };
 static thiele_model *fit_decoupled(const thiele_table *table, int form, const char *likelihood)
 {
     thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
-    options.target = "y";
-    options.method = "decoupled";
-    options.likelihood = likelihood;
-    options.kernel = "se(ard)";
-    options.set = likelihood == NULL ? "lengthscale=1, variance=1, noise=0.01" : NULL;
-    options.decoupled = form == 1 ? "plain" : NULL;
-    options.own_scales = form == 2;
-    options.inducing = 12;
-    options.mean_inducing = 30;
-    options.iterations = form == 0 ? 12 : 300;
-    options.rate = form == 0 ? 0.0 : 0.05;
+    options.columns.target = "y";
+    options.model.method = "decoupled";
+    options.model.likelihood = likelihood;
+    options.prior.kernel = "se(ard)";
+    options.prior.set = likelihood == NULL ? "lengthscale=1, variance=1, noise=0.01" : NULL;
+    options.decoupled.decoupled = form == 1 ? "plain" : NULL;
+    options.decoupled.own_scales = form == 2;
+    options.inducing.inducing = 12;
+    options.decoupled.mean_inducing = 30;
+    options.stopping.iterations = form == 0 ? 12 : 300;
+    options.optimiser.rate = form == 0 ? 0.0 : 0.05;
     return fitted(ctx, table, &options);
 }
 
@@ -182,11 +182,11 @@ static void test_blocks(void **state)
     for (int64_t i = 0; i < 300; i++) {
         order[i] = i;
     }
-    options.target = "y";
-    options.method = "pic";
-    options.inducing = 20;
-    options.blocks = 1; /* of up to 800 rows */
-    options.iterations = 12;
+    options.columns.target = "y";
+    options.model.method = "pic";
+    options.inducing.inducing = 20;
+    options.blocks.blocks = 1; /* of up to 800 rows */
+    options.stopping.iterations = 12;
     assert_ok(ctx, thiele_table_select(&head, ctx, more, order, 130));
     assert_ok(ctx, thiele_table_select(&tail, ctx, more, order + 130, 170));
     thiele_model *model = fitted(ctx, first, &options);
@@ -228,11 +228,11 @@ static void test_description(void **state)
     thiele_table *first = make_table(200, 1, 1.0, "number"), *more = make_table(100, 2, 1.0, "number");
     thiele_model *loaded = NULL;
     char *text[2] = {NULL, NULL};
-    options.target = "y";
-    options.method = "variational";
-    options.posterior = "diag";
-    options.inducing = 15;
-    options.epochs = 20;
+    options.columns.target = "y";
+    options.model.method = "variational";
+    options.inducing.posterior = "diag";
+    options.inducing.inducing = 15;
+    options.stopping.epochs = 20;
     thiele_model *model = fitted(ctx, first, &options), *updated = update(model, more, 0);
     assert_ok(ctx, thiele_model_save(updated, ctx, in_folder("d.thiele")));
     assert_ok(ctx, thiele_model_load(&loaded, ctx, in_folder("d.thiele")));
@@ -344,11 +344,11 @@ static void test_refusals(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
         thiele_table *table = make_table(60, 1, 1.0, cases[i].kind);
-        options.target = "y";
-        options.method = cases[i].method;
-        options.likelihood = cases[i].likelihood;
-        options.iterations = 3;
-        options.draws = strcmp(cases[i].method, "ess") == 0 ? 10 : 0;
+        options.columns.target = "y";
+        options.model.method = cases[i].method;
+        options.model.likelihood = cases[i].likelihood;
+        options.stopping.iterations = 3;
+        options.sampling.draws = strcmp(cases[i].method, "ess") == 0 ? 10 : 0;
         thiele_model *model = fitted(ctx, table, &options), *out = NULL;
         assert_fails(ctx, thiele_model_update(&out, ctx, model, more, NULL), THIELE_ERROR_UNSUPPORTED, cases[i].part);
         assert_null(out);
@@ -484,8 +484,8 @@ static void test_stops(void **state)
     thiele_stream_facts facts;
     int64_t most = 500;
     options.batch = 100;
-    options.snapshot = in_folder("s.thiele");
-    options.snapshot_every = 1e-6;
+    options.snapshot_file = in_folder("s.thiele");
+    options.snapshot = 1e-6;
     ctx->progress = stop_at;
     ctx->progress_user = &most;
     assert_ok(ctx, thiele_model_update(&out, ctx, model, more, &options));
@@ -496,7 +496,7 @@ static void test_stops(void **state)
     assert_ok(ctx, thiele_model_load(&loaded, ctx, in_folder("s.thiele")));
     assert_same(out, loaded, 0.0);
     thiele_model_destroy(out);
-    options.snapshot = NULL;
+    options.snapshot_file = NULL;
     options.deadline = 1e-6;
     assert_ok(ctx, thiele_model_update(&out, ctx, model, more, &options));
     thiele_model_stream(out, &facts);

@@ -341,7 +341,7 @@ class Model:
             batch=batch,
             forget=forget,
             window=window,
-            unseen_zero=_unseen(unseen),
+            unseen=_unseen(unseen),
             drop_missing=drop_missing,
             skip_bad=skip_bad,
             deadline=deadline,
@@ -414,7 +414,7 @@ class Model:
 
 def _predict_options(latent: bool, unseen: str, drop_missing: bool) -> c.PredictOptions:
     return c.PredictOptions(
-        size=ctypes.sizeof(c.PredictOptions), latent=latent, unseen_zero=_unseen(unseen), drop_missing=drop_missing
+        size=ctypes.sizeof(c.PredictOptions), latent=latent, unseen=_unseen(unseen), drop_missing=drop_missing
     )
 
 
