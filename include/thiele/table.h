@@ -1,7 +1,7 @@
 /*
- * A table: named columns and numbered rows, from a CSV, NPY or HDF5 file, from memory, or a selection of another
- * table's rows. A column holds numbers or text. Rows are served in chunks; whether the table is in memory, mapped or
- * read as it is used can't be told from here.
+ * A table: named columns and numbered rows, from a CSV, NPY or HDF5 file, from memory (arrow.h: of other programs), or
+ * a selection of another table's rows. A column holds numbers or text. Rows are served in chunks; whether the table is
+ * in memory, mapped or read as it is used can't be told from here.
  */
 #ifndef THIELE_TABLE_H
 #define THIELE_TABLE_H
@@ -95,6 +95,11 @@ THIELE_API void thiele_table_destroy(thiele_table *table);
 
 THIELE_API int64_t thiele_table_rows(const thiele_table *table);
 THIELE_API int thiele_table_columns(const thiele_table *table);
+/*
+ * 1: fits take the column for categories even where they look like numbers, as if `categorical` listed it (dictionaries
+ * of Arrow); 0: it is what its values say, or the index is out of range.
+ */
+THIELE_API int thiele_table_column_is_category(const thiele_table *table, int column);
 /* Borrowed; NULL when the index is out of range. */
 THIELE_API const char *thiele_table_column_name(const thiele_table *table, int column);
 /*

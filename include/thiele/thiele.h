@@ -2,6 +2,7 @@
 #ifndef THIELE_THIELE_H
 #define THIELE_THIELE_H
 
+#include <thiele/arrow.h>
 #include <thiele/compare.h>
 #include <thiele/context.h>
 #include <thiele/device.h>

@@ -155,6 +155,9 @@ thiele_status thi_choose_columns(thi_choice *choice, const thi_column_options *o
     THI_TRY(thi_alloc(c->ctx, &c->categorical, columns, sizeof *c->categorical));
     THI_TRY(thi_alloc(c->ctx, &c->role, columns, sizeof *c->role));
     THI_TRY(thi_alloc(c->ctx, &c->dates, columns, sizeof *c->dates));
+    for (int column = 0; column < c->table->columns; column++) {
+        c->categorical[column] = thi_table_is_category(c->table, column);
+    }
     c->listed = options->inputs != NULL;
     THI_TRY(choose_targets(c, options->target));
     if (options->exposure != NULL) {

@@ -1,7 +1,8 @@
 /*
- * A table over columns in the caller's memory, which are borrowed: numbers a fixed number of bytes apart, so that
- * columns of row-major and of column-major matrices serve as they are, and texts as indices into a list of the
- * different ones. What is kept beside them is a number for each different text and two counts for each column.
+ * A table over columns in memory, which are borrowed from the caller or from an owner that the table releases: numbers
+ * a fixed number of bytes apart, so that columns of row-major and of column-major matrices serve as they are, days that
+ * are shown as dates, and texts as indices into a list of the different ones. What is kept beside them is a number for
+ * each different text and two counts for each column.
  */
 #include <math.h>
 #include <string.h>
@@ -16,12 +17,16 @@ typedef struct column_text {
 typedef struct borrowed_column {
     thiele_column borrowed;
     column_text *text; /* of each of the texts; NULL: a column of numbers */
+    thi_date_form dates;
+    bool category;
     int64_t texts, missing;
 } borrowed_column;
 
 typedef struct columns_table {
     thiele_table base;
     borrowed_column *column;
+    void (*release)(void *owner); /* NULL: the caller keeps what is borrowed */
+    void *owner;
 } columns_table;
 
 static const borrowed_column *column_of(const thiele_table *table, int column)
@@ -48,6 +53,17 @@ static int32_t code_at(const borrowed_column *c, int64_t row)
 /* --- operations ------------------------------------------------------------------------------------------------------
  */
 
+static void write_value(const borrowed_column *c, double value, thi_text *buffer)
+{
+    char date[THI_DATE_MAX] = "";
+    if (c->dates == THI_NO_DATE) {
+        thi_text_add_number(buffer, value);
+        return;
+    }
+    thi_date_write(value, c->dates, date);
+    thi_text_add(buffer, "%s", date);
+}
+
 static thiele_status columns_cell(const thiele_table *table, thiele_context *ctx, int64_t row, int column,
                                   thi_text *buffer, const char **text, size_t *length)
 {
@@ -58,7 +74,7 @@ static thiele_status columns_cell(const thiele_table *table, thiele_context *ctx
         double value = value_at(c, row);
         buffer->length = 0;
         if (!isnan(value)) {
-            thi_text_add_number(buffer, value);
+            write_value(c, value, buffer);
             *text = buffer->status == THIELE_OK ? buffer->data : "";
         }
     } else if (code_at(c, row) >= 0) {
@@ -70,13 +86,21 @@ static thiele_status columns_cell(const thiele_table *table, thiele_context *ctx
 
 static thiele_status not_a_number(const thiele_table *table, thiele_context *ctx, int64_t row, int column)
 {
-    const borrowed_column *c = column_of(table, column);
-    const char *text = c->borrowed.texts[code_at(c, row)];
+    thi_text buffer;
+    const char *text;
+    size_t length;
     char shown[THI_SHOWN_MAX];
-    thi_show_text(shown, text, strlen(text));
-    return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "column '%s', row %lld: '%s' is not a number (an input of categories is listed with `categorical`)",
-                    table->name[column], thi_table_row_number(table, row), shown);
+    thi_text_init(&buffer, ctx);
+    thiele_status status = columns_cell(table, ctx, row, column, &buffer, &text, &length);
+    if (status == THIELE_OK) {
+        thi_show_text(shown, text, length);
+        status = thi_fail(
+            ctx, THIELE_ERROR_DATA,
+            "column '%s', row %lld: '%s' is not a number (an input of categories is listed with `categorical`)",
+            table->name[column], thi_table_row_number(table, row), shown);
+    }
+    thi_text_clear(&buffer);
+    return status;
 }
 
 /* One column into every columns-th place. */
@@ -106,6 +130,9 @@ static thiele_status columns_numbers(const thiele_table *table, thiele_context *
         }
         for (int64_t r = 0; r < count; r++) {
             out[r * columns + j] = value_at(c, first + r);
+            if (c->dates != THI_NO_DATE && !isnan(out[r * columns + j])) {
+                return not_a_number(table, ctx, first + r, column[j]);
+            }
         }
     }
     return status;
@@ -117,6 +144,11 @@ static void columns_census(const thiele_table *table, int column, int64_t *text,
     *missing = column_of(table, column)->missing;
 }
 
+static bool columns_category(const thiele_table *table, int column)
+{
+    return column_of(table, column)->category;
+}
+
 static void columns_destroy(thiele_table *table)
 {
     columns_table *t = (columns_table *)table;
@@ -124,6 +156,9 @@ static void columns_destroy(thiele_table *table)
         thi_free(t->column[c].text);
     }
     thi_free(t->column);
+    if (t->release != NULL) {
+        t->release(t->owner);
+    }
     thi_table_clear(table);
     thi_free(t);
 }
@@ -132,6 +167,7 @@ static const thi_table_ops columns_ops = {
     .numbers = columns_numbers,
     .census = columns_census,
     .cell = columns_cell,
+    .category = columns_category,
     .destroy = columns_destroy,
 };
 
@@ -158,7 +194,9 @@ static thiele_status count_cells(const columns_table *t, thiele_context *ctx, in
     const int64_t rows = t->base.rows;
     for (int64_t r = 0; r < rows; r++) {
         if (c->text == NULL) {
-            c->missing += isnan(value_at(c, r)) != 0;
+            const bool gone = isnan(value_at(c, r)) != 0;
+            c->missing += gone;
+            c->texts += !gone && c->dates != THI_NO_DATE;
             continue;
         }
         int32_t code = code_at(c, r);
@@ -174,9 +212,10 @@ static thiele_status count_cells(const columns_table *t, thiele_context *ctx, in
     return THIELE_OK;
 }
 
-static thiele_status take(columns_table *t, thiele_context *ctx, int column, const thiele_column *given)
+static thiele_status take(columns_table *t, thiele_context *ctx, int column, const thi_memory_column *from)
 {
     borrowed_column *c = &t->column[column];
+    const thiele_column *given = &from->column;
     thiele_status status;
     if (given->name == NULL || (given->values == NULL) == (given->codes == NULL) || given->text_count < 0 ||
         (given->codes != NULL && given->texts == NULL && given->text_count > 0)) {
@@ -184,6 +223,8 @@ static thiele_status take(columns_table *t, thiele_context *ctx, int column, con
                         "column %d needs a name, and either values or codes with their texts", column + 1);
     }
     c->borrowed = *given;
+    c->dates = from->dates;
+    c->category = from->category;
     if (given->stride == 0) {
         c->borrowed.stride = (ptrdiff_t)(given->values != NULL ? sizeof *given->values : sizeof *given->codes);
     }
@@ -197,10 +238,9 @@ out:
     return status;
 }
 
-thiele_status thiele_table_from_columns(thiele_table **out, thiele_context *ctx, int64_t rows, int columns,
-                                        const thiele_column *column)
+thiele_status thi_table_over_columns(thiele_table **out, thiele_context *ctx, int64_t rows, int columns,
+                                     const thi_memory_column *column, void (*release)(void *owner), void *owner)
 {
-    THI_NEED_OUT(out, ctx, ctx && column);
     columns_table *t;
     thiele_status status = thi_alloc(ctx, &t, 1, sizeof *t);
     if (status != THIELE_OK) {
@@ -213,9 +253,27 @@ thiele_status thiele_table_from_columns(thiele_table **out, thiele_context *ctx,
         THI_TRY(take(t, ctx, c, &column[c]));
     }
     THI_TRY(thi_table_check_names(&t->base, ctx));
+    t->release = release;
+    t->owner = owner;
     *out = &t->base;
     return THIELE_OK;
 out:
     thiele_table_destroy(&t->base);
+    return status;
+}
+
+thiele_status thiele_table_from_columns(thiele_table **out, thiele_context *ctx, int64_t rows, int columns,
+                                        const thiele_column *column)
+{
+    THI_NEED_OUT(out, ctx, ctx && column);
+    thi_memory_column *plain;
+    thiele_status status = thi_alloc(ctx, &plain, (size_t)(columns > 0 ? columns : 0), sizeof *plain);
+    for (int c = 0; c < columns && status == THIELE_OK; c++) {
+        plain[c].column = column[c];
+    }
+    if (status == THIELE_OK) {
+        status = thi_table_over_columns(out, ctx, rows, columns, plain, NULL, NULL);
+    }
+    thi_free(plain);
     return status;
 }

@@ -2,7 +2,8 @@
  * Tables behind the public API, and the encoder that turns a table's columns into the numbers a model sees.
  *
  * A table is reached through a short table of operations, one file per kind (csv.c, npy.c, hdf5.c, memory.c, columns.c,
- * select.c, apart.c); nothing above this folder knows which kind it has. Rows count from 0 here and from 1 in messages.
+ * select.c, apart.c; arrow.c makes tables of columns.c); nothing above this folder knows which kind it has. Rows count
+ * from 0 here and from 1 in messages.
  */
 #ifndef THI_DATA_H
 #define THI_DATA_H
@@ -38,6 +39,8 @@ typedef struct thi_table_ops {
     int64_t (*origin)(const thiele_table *table, int64_t row);
     /* Optional (default: there are none). The line of the text that a row begins in, from 1. */
     int64_t (*line)(const thiele_table *table, int64_t row);
+    /* Optional (default: it does not). Whether a column holds categories even where they look like numbers. */
+    bool (*category)(const thiele_table *table, int column);
     bool written; /* every cell is a text as it stood in a file */
     /* Required. Frees all but what thi_table_clear frees, which it calls where the names are the table's own. */
     void (*destroy)(thiele_table *table);
@@ -70,6 +73,21 @@ thiele_status thi_table_open_apart(thiele_table **out, thiele_context *ctx, cons
 thiele_status thi_table_parse_csv(thiele_table **out, thiele_context *ctx, const char *bytes, size_t length,
                                   const char *source, const thiele_table_options *options);
 
+/* --- columns.c --------------------------------------------------------------------------------------------------- */
+
+/* A column in memory, with what thiele_column does not say. */
+typedef struct thi_memory_column {
+    thiele_column column;
+    thi_date_form dates; /* its values are days, and its cells texts of this form */
+    bool category;
+} thi_memory_column;
+/*
+ * As thiele_table_from_columns. The table releases `owner`, which owns the memory, when it is destroyed; where it could
+ * not be made the owner stays the caller's.
+ */
+thiele_status thi_table_over_columns(thiele_table **out, thiele_context *ctx, int64_t rows, int columns,
+                                     const thi_memory_column *column, void (*release)(void *owner), void *owner);
+
 /* --- table.c: the operations with their defaults, and what the kinds share -------------------------------------- */
 
 /*
@@ -81,8 +99,10 @@ thiele_status thi_table_cell(const thiele_table *table, thiele_context *ctx, int
                              const char **text, size_t *length);
 /* Whether a column (of a selection: of the whole table) has missing values: one pass where no census was taken. */
 thiele_status thi_table_lacks(const thiele_table *table, thiele_context *ctx, int column, bool *lacks);
-/* Whether cells are texts as somebody wrote them, dates among them. */
-bool thi_table_is_written(const thiele_table *table);
+/* Whether a column's cells are texts as somebody wrote them, dates among them; numbers are no dates. */
+bool thi_table_is_written(const thiele_table *table, int column);
+/* Whether a column (of a selection: of the whole table) says of itself that it holds categories. */
+bool thi_table_is_category(const thiele_table *table, int column);
 /* Whether more than half of what is there in a column is no number. */
 bool thi_table_is_text(const thiele_table *table, int column);
 /* The column of this very name, or -1. */
@@ -277,7 +297,7 @@ typedef struct thi_reader {
     thi_reading how;
     int exposure;           /* the table's column of the exposure; -1: none, or not in this table */
     int key;                /* likewise of the partition */
-    bool dates_as_text;     /* dates are read from texts; in a table of numbers alone they are days already */
+    bool *dates_as_text;    /* of each input: dates are read from texts; in a column of numbers they are days already */
     int numerics;           /* how many inputs are read as numbers */
     int *numeric;           /* which ones */
     int targets;            /* how many targets are read as numbers */

@@ -227,7 +227,7 @@ static thiele_status encode_inputs(const thi_reader *reader, thiele_context *ctx
     for (int i = 0; i < encoder->inputs && status == THIELE_OK && *fate == ROW_KEPT; i++) {
         if (encoder->input[i].levels > 0) {
             status = encode_level(reader, ctx, row, i, buffer, x, fate);
-        } else if (reader->dates_as_text && encoder->input[i].dates.form != THI_NO_DATE) {
+        } else if (reader->dates_as_text[i]) {
             status = encode_date(reader, ctx, row, i, buffer, x, fate);
         }
     }

@@ -66,12 +66,13 @@ static int match(const thi_reader *reader, const char *name, const char *what, a
 static void match_inputs(thi_reader *reader, absence *absent)
 {
     const thi_encoder *encoder = reader->encoder;
-    reader->dates_as_text = thi_table_is_written(reader->table);
     for (int i = 0; i < encoder->inputs; i++) {
         const thi_input *input = &encoder->input[i];
         int column = match(reader, input->name, "", absent);
         reader->column[i] = column;
-        if (input->levels == 0 && !(reader->dates_as_text && input->dates.form != THI_NO_DATE)) {
+        reader->dates_as_text[i] =
+            input->dates.form != THI_NO_DATE && column >= 0 && thi_table_is_written(reader->table, column);
+        if (input->levels == 0 && !reader->dates_as_text[i]) {
             reader->numeric[reader->numerics++] = i;
             reader->source[reader->width++] = column;
         }
@@ -166,6 +167,7 @@ thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the model has no target column");
     }
     THI_TRY(thi_alloc(ctx, &reader->column, inputs, sizeof *reader->column));
+    THI_TRY(thi_alloc(ctx, &reader->dates_as_text, inputs, sizeof *reader->dates_as_text));
     THI_TRY(thi_alloc(ctx, &reader->numeric, inputs, sizeof *reader->numeric));
     THI_TRY(thi_alloc(ctx, &reader->told, inputs, sizeof *reader->told));
     THI_TRY(thi_alloc(ctx, &reader->source, most, sizeof *reader->source));
@@ -185,6 +187,7 @@ out:
 void thi_reader_close(thi_reader *reader)
 {
     thi_free(reader->column);
+    thi_free(reader->dates_as_text);
     thi_free(reader->numeric);
     thi_free(reader->told);
     thi_free(reader->source);

@@ -258,9 +258,23 @@ thiele_status thi_table_lacks(const thiele_table *table, thiele_context *ctx, in
     return status;
 }
 
-bool thi_table_is_written(const thiele_table *table)
+bool thi_table_is_written(const thiele_table *table, int column)
 {
-    return whole_table(table)->ops->written;
+    int64_t text, missing;
+    thi_table_census(table, column, &text, &missing);
+    return whole_table(table)->ops->written || text > 0;
+}
+
+bool thi_table_is_category(const thiele_table *table, int column)
+{
+    table = whole_table(table);
+    return table->ops->category != NULL && table->ops->category(table, column);
+}
+
+int thiele_table_column_is_category(const thiele_table *table, int column)
+{
+    THI_NEED_OR(0, table);
+    return column >= 0 && column < table->columns && thi_table_is_category(table, column);
 }
 
 bool thi_table_is_text(const thiele_table *table, int column)
