@@ -172,3 +172,69 @@ def test_fork_after_fit(model, frame):
     if child == 0:
         os._exit(0 if np.array_equal(model.predict(frame).mean, expected) else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def batches(table, size):
+    for first in range(0, len(table["y"]), size):
+        yield {name: column[first : first + size] for name, column in table.items()}
+
+
+def test_iterators_of_batches():
+    x = np.random.default_rng(3).uniform(-3.0, 3.0, (4096, 1))
+    table = {"a": x[:, 0], "y": np.sin(x[:, 0]) + 0.1 * np.random.default_rng(4).standard_normal(4096)}
+    first = {name: column[:1024] for name, column in table.items()}
+    rest = {name: column[1024:] for name, column in table.items()}
+    model = thiele.fit(first, "y", compact=True, inducing=20, kernel="se", noise="gaussian", seed=1)
+    at_once = model.update(rest, freeze=True)
+    one_by_one = model.update(batches(rest, 1024), freeze=True)
+    wanted = at_once.predict_rows(x[:50])
+    for got, want in zip(one_by_one.predict_rows(x[:50]), wanted):
+        assert np.allclose(got, want, rtol=1e-9)
+    streamed = thiele.fit(batches(table, 1024), "y", inducing=20, kernel="se", noise="gaussian", seed=1)
+    assert np.sqrt(np.mean((streamed.predict_rows(x)[0] - np.sin(x[:, 0])) ** 2)) < 0.02
+    with pytest.raises(thiele.DataError, match="no batch"):
+        thiele.fit(iter([]), "y")
+
+    def broken():
+        yield first
+        raise RuntimeError("the wire was cut")
+
+    with pytest.raises(RuntimeError, match="the wire"):
+        model.update(broken())
+
+
+@pytest.mark.parametrize(
+    "options", [{"noise": "gaussian"}, {"noise": "gaussian", "mean": "linear"}, {"likelihood": "poisson"}]
+)
+def test_draws_of_samplers(options):
+    random = np.random.default_rng(5)
+    x = random.uniform(-3.0, 3.0, 50)
+    y = (
+        random.poisson(np.exp(np.sin(x)))
+        if "likelihood" in options
+        else 7.0 + np.sin(x) + 0.3 * random.standard_normal(50)
+    )
+    table = {"x": x, "y": y}
+    model = thiele.fit(table, "y", method="hmc", kernel="se", draws=400, seed=1, **options)
+    f = model.draws()
+    sampling = model.describe()["sampling"]
+    assert f.shape == (sampling["chains"], sampling["kept"] // sampling["chains"], 50)
+    made = model.predict(table, latent=True)
+    assert np.allclose(f.mean(axis=(0, 1)), made.mean, atol=1e-5)
+    assert np.allclose(f.var(axis=(0, 1)), made.variance, rtol=1e-3, atol=1e-5)
+
+
+def test_draws_by_arviz():
+    arviz = pytest.importorskip("arviz")
+    random = np.random.default_rng(5)
+    x = random.uniform(-3.0, 3.0, 40)
+    table = {"x": x, "y": np.sin(x) + 0.3 * random.standard_normal(40)}
+    model = thiele.fit(table, "y", method="hmc", kernel="se", noise="gaussian", seed=1)
+    data = model.to_arviz()
+    assert data["posterior"]["f"].dims == ("chain", "draw", "row")
+    assert float(arviz.rhat(data)["f"].max()) < 1.1
+
+
+def test_models_without_draws(model):
+    with pytest.raises(thiele.UnsupportedError, match="by exact has no draws: fit it by a sampler"):
+        model.draws()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._library import lib as _lib
+from ._progress import ProgressReport, TrainingLog
 from .errors import (
     ArgumentError,
     CancelledError,
@@ -35,6 +36,7 @@ from .scores import Scores
 from .table import Table
 
 if TYPE_CHECKING:
+    from . import plot
     from .classifier import GPClassifier
     from .regressor import GPRegressor
 
@@ -57,15 +59,18 @@ __all__ = [
     "Option",
     "OutOfMemoryError",
     "Prediction",
+    "ProgressReport",
     "RowPredictor",
     "Scores",
     "Table",
     "ThieleError",
     "ThieleWarning",
+    "TrainingLog",
     "UnsupportedError",
     "cross_validate",
     "fit",
     "options",
+    "plot",
 ]
 
 # What needs more than NumPy is imported when it is asked for.
@@ -73,6 +78,10 @@ _LAZY = {"GPRegressor": "regressor", "GPClassifier": "classifier"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plot":
+        from importlib import import_module
+
+        return import_module(".plot", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module 'thiele' has no attribute '{name}'")
     from importlib import import_module
@@ -83,7 +92,7 @@ def __getattr__(name: str) -> Any:
         if not (error.name or "").startswith("sklearn"):
             raise
         raise ImportError(
-            f"thiele.{name} needs scikit-learn 1.6 or later ({error}): pip install scikit-learn"
+            f"thiele.{name} needs scikit-learn 1.4 or later ({error}): pip install scikit-learn"
         ) from error
     globals()[name] = value
     return value

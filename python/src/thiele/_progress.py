@@ -27,6 +27,25 @@ class ProgressReport:
     held_out: float  #: root mean squared error on rows that are held out
 
 
+class TrainingLog:
+    """Keeps what a fit tells of itself: ``thiele.fit(..., progress=log)``, then ``thiele.plot.training(log)``."""
+
+    def __init__(self) -> None:
+        self.reports: list[ProgressReport] = []
+
+    def __call__(self, report: ProgressReport) -> None:
+        self.reports.append(report)
+
+    def __len__(self) -> int:
+        return len(self.reports)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each report."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(report) for report in self.reports])
+
+
 class Silent:
     def tell(self, progress: c.Progress) -> bool:
         return False

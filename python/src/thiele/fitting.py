@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from . import _library as c
 from ._context import Context, ProgressLike
 from ._library import lib
+from .errors import DataError
 from .likelihood import Likelihood
 from .model import Model
 from .options import FitOptions, join_list
 from .scores import Scores
-from .table import Table, TableLike
+from .table import Table, TableLike, is_arrow
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -31,7 +32,7 @@ class CrossValidation(NamedTuple):
 
 
 def fit(
-    table: TableLike,
+    table: Union[TableLike, Iterator[TableLike]],
     target: Target,
     *,
     seed: int = 0,
@@ -42,7 +43,9 @@ def fit(
     **options: Unpack[OptionTypes],
 ) -> Model:
     """
-    Fits a model to a table: anything that :class:`Table` takes, or the name of a file.
+    Fits a model to a table: anything that :class:`Table` takes, or the name of a file. Of an iterator of batches the
+    first, which should have some thousand rows, is fitted, and the others are learned as by ``Model.update``, each once
+    and in bounded memory.
 
     target is a column, or several. The options are those of the command, with the same names and defaults:
     ``thiele.options()`` has them as data. Ctrl-C ends the fit with the best model so far, and a warning; two raise
@@ -51,6 +54,13 @@ def fit(
     progress: a function that is told how far the fit is and ends it by returning something true; True: a bar (with
     tqdm); None: a bar on a terminal.
     """
+    if isinstance(table, Iterator) and not is_arrow(table):
+        about: dict[str, Any] = {"seed": seed, "threads": threads, "progress": progress}
+        first = next(table, None)
+        if first is None:
+            raise DataError("there was no batch to fit a model to")
+        given: Any = {"compact": True, **options}
+        return fit(first, target, memory_limit=memory_limit, device=device, **about, **given).update(table, **about)
     table = Table.of(table)
     handle = ctypes.c_void_p()
     own = _own_likelihood(options)

@@ -10,7 +10,7 @@ import os
 import tempfile
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _library as c
 from ._context import Context, ProgressLike
 from ._library import lib
+from .draws import draws_of, to_arviz
 from .errors import ArgumentError
 from .likelihood import Likelihood
 from .prediction import Gatherer, Prediction, Shape
@@ -174,6 +175,17 @@ class Model:
             return None
         return np.ctypeslib.as_array(mean, (rows,)).copy(), np.ctypeslib.as_array(variance, (rows,)).copy()
 
+    def draws(self) -> Array:
+        """
+        Of a sampler: the draws that it kept of the latent function, (chains, draws, rows of training), in the units of
+        a target that is a number. They are thinned; ``describe()["sampling"]`` has diagnostics of all.
+        """
+        return draws_of(self)
+
+    def to_arviz(self) -> Any:
+        """The same as ArviZ takes them: variable f, dimensions chain, draw and row."""
+        return to_arviz(self)
+
     # --- predictions -------------------------------------------------------------------------------------------------
 
     def predict(
@@ -315,7 +327,7 @@ class Model:
 
     def update(
         self,
-        table: TableLike,
+        table: Union[TableLike, Iterator[TableLike]],
         *,
         batch: int = 0,
         forget: float = 0.0,
@@ -331,11 +343,12 @@ class Model:
         progress: ProgressLike = False,
     ) -> Model:
         """
-        A model that has learned these rows too; this one stays as it is. forget: about how many of the last rows count;
-        freeze: parameters and inducing inputs stay as they are; keep: rows that they are learned from. 0 is the default
-        of the library everywhere. docs/streams.md says which models can.
+        A model that has learned these rows too; this one stays as it is. table: rows, or an iterator of batches of
+        them, each of which is let go of when learned (a generator, a reader of pyarrow). forget: about how many of
+        the last rows count; freeze: parameters and inducing inputs stay as they are; keep: rows that they learn from.
+        0 is the default of the library everywhere. docs/streams.md says which models can.
         """
-        table = Table.of(table)
+        batches = table if isinstance(table, Iterator) else iter([table])
         options = c.UpdateOptions(
             size=ctypes.sizeof(c.UpdateOptions),
             batch=batch,
@@ -348,16 +361,30 @@ class Model:
             freeze=freeze,
             keep=keep,
         )
-        handle = ctypes.c_void_p()
+        handle, learner = ctypes.c_void_p(), ctypes.c_void_p()
         with self._context(seed=seed, threads=threads, progress=progress) as context:
             context.check(
-                lib.thiele_model_update(
-                    ctypes.byref(handle), context.handle, self._handle, table._handle, ctypes.byref(options)
-                )
+                lib.thiele_learner_open(ctypes.byref(learner), context.handle, self._handle, ctypes.byref(options))
             )
+            try:
+                for rows in batches:
+                    batch_table = Table.of(rows)  # lives as long as the call
+                    context.check(lib.thiele_learner_add(learner, context.handle, batch_table._handle))
+                    if STOPS[lib.thiele_learner_stop(learner)] != "converged" or context.interrupts > 0:
+                        break
+                context.check(lib.thiele_learner_settle(learner, context.handle))
+                context.check(lib.thiele_learner_model(learner, context.handle, ctypes.byref(handle)))
+            finally:
+                lib.thiele_learner_close(learner)
             made = type(self)(handle, self.likelihood)
             context.keep_result("interrupted: the model has learned the rows so far, not all of them")
         return made
+
+    def plot(self, over: Optional[str] = None, table: Optional[TableLike] = None, **options: Any) -> Any:
+        """A slice: what is predicted while one input moves. See :func:`thiele.plot.slice`."""
+        from .plot import slice
+
+        return slice(self, over, table, **options)
 
     # --- helpers -----------------------------------------------------------------------------------------------------
 

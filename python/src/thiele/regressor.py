@@ -8,9 +8,10 @@ from typing import Any, Optional, Union
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 
 from ._estimator import GPEstimator, with_options
+from ._sklearn import check_array
 from .errors import UnsupportedError
 
 Array = NDArray[np.float64]
@@ -159,6 +160,10 @@ class GPRegressor(RegressorMixin, GPEstimator):
         tags.target_tags.multi_output = True
         tags.input_tags.allow_nan = bool(self.drop_missing)
         return tags
+
+    def _more_tags(self) -> dict[str, bool]:
+        """The same for scikit-learn before 1.6."""
+        return {"multioutput": True, "allow_nan": bool(self.drop_missing)}
 
 
 def _there(array: Optional[Array]) -> Array:

@@ -27,16 +27,20 @@ class Table:
     """
     Named columns and numbered rows.
 
-    ``data`` is a pandas, polars or pyarrow table, a mapping from names to columns, or a NumPy array (two-dimensional or
-    structured). Columns of 64-bit floats are used where they lie, at any stride; other numbers become floats; texts and
-    categories become indices into the list of the different ones. NaN, None and NaT are missing values. What is
-    borrowed must not be written to while the table is used.
+    ``data`` is a pandas data frame, anything that the Arrow interfaces can hand over (``__arrow_c_stream__``: a polars
+    or pyarrow table, a relation of DuckDB), a mapping from names to columns, or a NumPy array (two-dimensional or
+    structured). Columns of 64-bit floats are used where they lie, at any stride, of Arrow where they are in one piece
+    without nulls; other numbers become floats; texts and categories become indices into the list of the different ones.
+    NaN, None, NaT and nulls are missing values. What is borrowed must not be written to while the table is used.
     """
 
     def __init__(self, data: TableLike, names: Optional[Sequence[str]] = None) -> None:
         self._keep: list[Any] = []
         #: Columns of categories, also where they look like numbers.
         self.categories: tuple[str, ...] = ()
+        if names is None and is_arrow(data):
+            self._own(_read_arrow(data))
+            return
         columns = _columns(data, names)
         if not columns:
             raise DataError("the table has no columns")
@@ -108,6 +112,9 @@ class Table:
 
     def _own(self, handle: ctypes.c_void_p) -> None:
         self._handle = handle
+        self.categories += tuple(
+            name for i, name in enumerate(self.columns) if lib.thiele_table_column_is_category(handle, i)
+        )
         weakref.finalize(self, lib.thiele_table_destroy, handle)
 
     def __len__(self) -> int:
@@ -118,6 +125,18 @@ class Table:
         """The names of the columns."""
         count = lib.thiele_table_columns(self._handle)
         return [lib.thiele_table_column_name(self._handle, i).decode() for i in range(count)]
+
+    def cells(self, name: str, rows: Optional[Sequence[int]] = None) -> list[str]:
+        """The texts of a column as they stood in the file, of all rows or of some; "" where one is missing."""
+        column, text = ctypes.c_int(), ctypes.create_string_buffer(512)
+        with Context() as context:
+            encoded = _text(name, "name of a column")
+            context.check(lib.thiele_table_find_column(self._handle, context.handle, encoded, ctypes.byref(column)))
+            found = []
+            for row in range(len(self)) if rows is None else rows:
+                context.check(lib.thiele_table_cell(self._handle, context.handle, row, column.value, text, len(text)))
+                found.append(text.value.decode(errors="surrogateescape"))
+        return found
 
     def write(self, path: Union[str, os.PathLike[str]]) -> None:
         """As CSV with a header."""
@@ -151,6 +170,42 @@ def _text(text: str, where: str) -> bytes:
     if b"\0" in encoded:
         raise DataError(f"{where}: {text!r} holds a zero character, which no text may")
     return encoded
+
+
+# --- Arrow -----------------------------------------------------------------------------------------------------------
+
+
+def is_arrow(data: Any) -> bool:
+    """
+    Not pandas, though it can: an index would come as a column, and its numbers are used where they lie only by way of
+    NumPy.
+    """
+    return not hasattr(data, "iloc") and (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"))
+
+
+def _read_arrow(data: Any) -> ctypes.c_void_p:
+    """The capsules keep what they point to until the library has moved it away."""
+    handle = ctypes.c_void_p()
+    with Context() as context:
+        if hasattr(data, "__arrow_c_stream__"):
+            stream = data.__arrow_c_stream__()
+            status = lib.thiele_table_from_arrow(
+                ctypes.byref(handle), context.handle, _inside(stream, b"arrow_array_stream")
+            )
+        else:
+            schema, batch = data.__arrow_c_array__()
+            inside = _inside(schema, b"arrow_schema"), _inside(batch, b"arrow_array")
+            status = lib.thiele_table_from_arrow_batch(ctypes.byref(handle), context.handle, *inside)
+        context.check(status)
+    return handle
+
+
+def _inside(capsule: Any, name: bytes) -> int:
+    """The pointer in a capsule of this name."""
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    return get(capsule, name)
 
 
 # --- columns of anything ---------------------------------------------------------------------------------------------
