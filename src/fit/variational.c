@@ -115,10 +115,9 @@ static thiele_status explore(thi_vfit *fit, bool exact)
 /* One set for all latents to begin with, unless all were given. */
 static thiele_status choose_Z(thi_vfit *fit, double **Z, int64_t *M, bool *complete)
 {
-    int64_t wanted = fit->settings->inducing > 0
-                         ? fit->settings->inducing
-                         : thi_first_inducing(fit->problem.driver, fit->problem.source,
-                                              fit->problem.spec->latents.count * fit->settings->components);
+    int64_t wanted = fit->settings->inducing > 0 ? fit->settings->inducing
+                                                 : thi_first_inducing(fit->problem.driver, fit->problem.source,
+                                                                      fit->problem.spec->latents.count);
     return thi_first_basis(&fit->problem, fit->settings, wanted, Z, M, complete);
 }
 
@@ -474,8 +473,7 @@ static thiele_status open_fit(thi_vfit *fit, thi_variational_settings *settings,
         THI_TRY(begin_by_sites(fit, M, Z, b, modes, &Z_of));
     }
     settings->all_Z = settings->all_Z || Z_of != NULL;
-    THI_TRY(thi_vfit_open(fit, M, Z_of != NULL ? Z_of : Z, batch,
-                          settings->iterations >= 0 && !settings->condition));
+    THI_TRY(thi_vfit_open(fit, M, Z_of != NULL ? Z_of : Z, batch, settings->iterations >= 0 && !settings->condition));
     if (!fit->natural) {
         thi_vfit_start_q(fit, modes);
     }
