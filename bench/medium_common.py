@@ -47,7 +47,7 @@ class Thiele:
         sparse = fitted.get("sparse") or {}
         return {"scores": scores, "seconds": seconds, "stop": fitted["stop"], "iterations": fitted["iterations"],
                 "bound": fitted.get("bound", fitted.get("log_marginal_likelihood")),
-                "M": sparse.get("inducing"), "passes": sparse.get("epochs")}
+                "M": (sparse or fitted.get("blocks") or {}).get("inducing"), "passes": sparse.get("epochs")}
 
 
 class Results:

@@ -70,19 +70,27 @@ static bool is_seen(thi_space *space, int q, int r, const double *f, const doubl
     return !(fabs(l[0] - l[1] - l[2] + l[3]) <= ROUNDING * size);
 }
 
+void thi_couplings_place(thi_space *space, int place, int64_t points, double *f)
+{
+    int64_t P = space->P;
+    thi_stream stream = {2, THI_RANDOM_EXPECT, (uint64_t)place};
+    for (int64_t q = 0; q < space->Q; q++) {
+        f[q] = thi_random_normal(stream, (uint64_t)q);
+    }
+    for (int64_t p = 0; p < points * P; p++) {
+        space->y[p] = value_of(space->lik, place + p % P);
+    }
+}
+
 /* Looks at a place for couplings that were not seen before; true when none is left. */
 static bool look(thi_space *space, int place)
 {
-    int64_t P = space->P, Q = space->Q;
+    int64_t Q = space->Q;
     double f[MOST_LATENTS], step[MOST_LATENTS];
-    thi_stream stream = {2, THI_RANDOM_EXPECT, (uint64_t)place};
     bool all = true;
+    thi_couplings_place(space, place, 4, f);
     for (int64_t q = 0; q < Q; q++) {
-        f[q] = thi_random_normal(stream, (uint64_t)q);
-        step[q] = 0.5 + thi_random_uniform(stream, (uint64_t)(Q + q));
-    }
-    for (int64_t p = 0; p < 4 * P; p++) {
-        space->y[p] = value_of(space->lik, place + p % P);
+        step[q] = 0.5 + thi_random_uniform((thi_stream){2, THI_RANDOM_EXPECT, (uint64_t)place}, (uint64_t)(Q + q));
     }
     for (int q = 0; q < Q; q++) {
         for (int r = 0; r < q; r++) {

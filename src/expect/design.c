@@ -34,6 +34,8 @@ enum { KINDS = sizeof kinds / sizeof *kinds, SCORES = 2 };
  * 1 in view.
  */
 static const double SHARE = 0.6;
+/* And of points for densities that the terms span, of which nothing is left. */
+static const double EXACT_SHARE = 0.9;
 /* Fewer points a coefficient are no regression; more points, or terms of a parity, take long to make. */
 enum { LEAST_POINTS = 3, MOST_POINTS = 8192, MOST_TERMS = 320 };
 
@@ -51,6 +53,7 @@ static int degree_of(const int8_t *kind)
 typedef struct filling {
     int Q;
     const bool *coupled; /* Q x Q; NULL: all are */
+    double share;
     int64_t pairs;
     const double *he; /* DEGREES x Q x pairs: normalised Hermite polynomials from degree 1 */
     const int8_t *kind;
@@ -117,7 +120,7 @@ static void fill_from(filling *f, int i)
 /* Takes the kinds that fit; terms: the number of even (with the constant) and odd terms in them. */
 static void choose_kinds(filling *f, int64_t terms[2])
 {
-    int64_t room = (int64_t)fmin(SHARE * (double)f->pairs, MOST_TERMS);
+    int64_t room = (int64_t)fmin(f->share * (double)f->pairs, MOST_TERMS);
     terms[0] = 1;
     terms[1] = 0;
     for (int i = 0; i < KINDS; i++) {
@@ -151,48 +154,66 @@ static void fill_terms(filling *f, int64_t terms, int parity)
 
 /* --- weights ------------------------------------------------------------------------------------------------------ */
 
-/* The first `wanted` rows of (B B')^-1 B, turned: out is pairs x wanted. B: terms x pairs is overwritten. */
-static thiele_status solve(thiele_context *ctx, thi_matrix B, int64_t wanted, double *out)
+/*
+ * The first `wanted` rows of W = (B B')^-1 B, turned: out is pairs x wanted. rest: what B's rows do not span of a
+ * random vector r, r - W'B r, with length 1. B: terms x pairs is overwritten.
+ */
+static thiele_status solve(thiele_context *ctx, thi_matrix B, int64_t wanted, thi_stream stream, double *out,
+                           double *rest)
 {
     thi_matrix G = {0};
-    double jitter;
+    double jitter, length = 0.0, *along = NULL;
     thiele_status status;
+    THI_TRY(thi_alloc(ctx, &along, (size_t)B.rows, sizeof *along));
+    for (int64_t k = 0; k < B.cols; k++) {
+        rest[k] = thi_random_normal(stream, (uint64_t)k);
+        thi_blas_axpy(B.rows, rest[k], B.data + k * B.ld, along);
+    }
     THI_TRY(thi_matrix_alloc(&G, ctx, B.rows, B.rows));
     THI_TRY(thi_multiply(ctx, THI_N, THI_T, 1, B, B, 0, G, true));
     THI_TRY(thi_chol_jitter(ctx, G, &jitter));
     THI_TRY(thi_tri_solve(ctx, THI_N, G, B));
     THI_TRY(thi_tri_solve(ctx, THI_T, G, B));
-    for (int64_t j = 0; j < wanted; j++) {
-        for (int64_t k = 0; k < B.cols; k++) {
+    for (int64_t k = 0; k < B.cols; k++) {
+        for (int64_t j = 0; j < wanted; j++) {
             out[j * B.cols + k] = B.data[j + k * B.ld];
         }
+        rest[k] -= thi_blas_dot(B.rows, B.data + k * B.ld, along);
+        length += rest[k] * rest[k];
+    }
+    for (int64_t k = 0; k < B.cols; k++) {
+        rest[k] /= sqrt(length);
     }
 out:
     thi_free(G.data);
+    thi_free(along);
     return status;
 }
 
 static thiele_status weigh_parity(thi_design *d, thiele_context *ctx, filling *f, int parity, int64_t terms)
 {
+    /* Beyond all rows and designs, which count towards each other (place_points). */
+    thi_stream stream = {1, THI_RANDOM_EXPECT, (UINT64_C(1) << 62) + (uint64_t)parity};
     thiele_status status;
     THI_TRY(thi_matrix_alloc(&f->to, ctx, terms, d->pairs));
     fill_terms(f, terms, parity);
-    THI_TRY(solve(ctx, f->to, parity == 0 ? 1 + f->Q : f->Q, parity == 0 ? d->even : d->odd));
+    THI_TRY(solve(ctx, f->to, parity == 0 ? 1 + f->Q : f->Q, stream, parity == 0 ? d->even : d->odd,
+                  d->rest + parity * d->pairs));
 out:
     thi_free(f->to.data);
     f->to = (thi_matrix){0};
     return status;
 }
 
-static thiele_status weigh(thi_design *d, thiele_context *ctx, int Q, const bool *coupled)
+static thiele_status weigh(thi_design *d, thiele_context *ctx, const thi_design_plan *plan)
 {
     int64_t terms[2];
     double *he = NULL;
-    filling f = {.Q = Q, .coupled = coupled, .pairs = d->pairs};
+    filling f = {.Q = plan->Q, .coupled = plan->coupled, .share = plan->exact ? EXACT_SHARE : SHARE, .pairs = d->pairs};
     thiele_status status;
     choose_kinds(&f, terms);
-    THI_TRY(thi_alloc(ctx, &he, (size_t)(d->pairs * Q * DEGREES), sizeof *he));
-    hermite(d->pairs * Q, d->z, he);
+    THI_TRY(thi_alloc(ctx, &he, (size_t)(d->pairs * plan->Q * DEGREES), sizeof *he));
+    hermite(d->pairs * plan->Q, d->z, he);
     f.he = he;
     for (int parity = 0; parity < 2; parity++) {
         THI_TRY(weigh_parity(d, ctx, &f, parity, terms[parity]));
@@ -208,19 +229,20 @@ out:
 /* --- points ------------------------------------------------------------------------------------------------------- */
 
 /* Numbers of streams: rows count up from 0, designs' dimensions count down from the other end. */
-static thiele_status place_points(thi_design *d, thiele_context *ctx, uint64_t seed, int number, bool quasi, int Q)
+static thiele_status place_points(thi_design *d, thiele_context *ctx, const thi_design_plan *plan)
 {
-    if (quasi) {
+    int64_t numbers = d->pairs * plan->Q;
+    if (plan->quasi) {
         thi_rule sobol = {0};
-        thiele_status status = thi_rule_sobol(&sobol, ctx, seed, number, d->pairs, Q);
+        thiele_status status = thi_rule_sobol(&sobol, ctx, plan->seed, plan->number, d->pairs, plan->Q);
         if (status == THIELE_OK) {
-            memcpy(d->z, sobol.z, (size_t)(d->pairs * Q) * sizeof *d->z);
+            memcpy(d->z, sobol.z, (size_t)numbers * sizeof *d->z);
         }
         thi_rule_clear(&sobol);
         return status;
     }
-    thi_stream stream = {seed, THI_RANDOM_EXPECT, UINT64_MAX - (uint64_t)number};
-    for (int64_t i = 0; i < d->pairs * Q; i++) {
+    thi_stream stream = {plan->seed, THI_RANDOM_EXPECT, UINT64_MAX - (uint64_t)plan->number};
+    for (int64_t i = 0; i < numbers; i++) {
         d->z[i] = thi_random_normal(stream, (uint64_t)i);
     }
     return THIELE_OK;
@@ -232,22 +254,23 @@ void thi_design_clear(thi_design *d)
     thi_free(d->even);
     thi_free(d->odd);
     thi_free(d->half);
+    thi_free(d->rest);
     *d = (thi_design){0};
 }
 
-thiele_status thi_design_make(thi_design *d, thiele_context *ctx, uint64_t seed, int number, bool quasi, int64_t points,
-                              int Q, const bool *coupled)
+thiele_status thi_design_make(thi_design *d, thiele_context *ctx, const thi_design_plan *plan)
 {
     thiele_status status;
-    int64_t pairs = points / 2;
+    int64_t pairs = plan->points / 2, Q = plan->Q;
     thi_design_clear(d);
     THI_TRY(thi_alloc(ctx, &d->z, (size_t)(pairs * Q), sizeof *d->z));
     THI_TRY(thi_alloc(ctx, &d->even, (size_t)(pairs * (1 + Q)), sizeof *d->even));
     THI_TRY(thi_alloc(ctx, &d->odd, (size_t)(pairs * Q), sizeof *d->odd));
     THI_TRY(thi_alloc(ctx, &d->half, (size_t)pairs, sizeof *d->half));
+    THI_TRY(thi_alloc(ctx, &d->rest, 2 * (size_t)pairs, sizeof *d->rest));
     d->pairs = pairs;
-    THI_TRY(place_points(d, ctx, seed, number, quasi, Q));
-    THI_TRY(weigh(d, ctx, Q, coupled));
+    THI_TRY(place_points(d, ctx, plan));
+    THI_TRY(weigh(d, ctx, plan));
 out:
     if (status != THIELE_OK) {
         thi_design_clear(d);
@@ -258,7 +281,7 @@ out:
 bool thi_designs_whole(int64_t count, int Q)
 {
     int64_t terms[2];
-    filling f = {.Q = Q, .pairs = count / 2};
+    filling f = {.Q = Q, .share = SHARE, .pairs = count / 2};
     choose_kinds(&f, terms);
     for (int i = 0; i < KINDS; i++) {
         if (!f.taken[i]) {

@@ -43,6 +43,7 @@ typedef struct thi_design {
     double *even; /* pairs x (1 + Q): for the mean, and for the coefficients of (z_q^2 - 1)/sqrt 2 */
     double *odd;  /* pairs x Q: for those of z_q */
     double *half; /* pairs: half the mean's, for z and for -z */
+    double *rest; /* pairs x 2: at right angles to all even and all odd terms, of length 1 */
 } thi_design;
 
 /* The points of one row among n that were evaluated together: numbers at .. at + count - 1. */
@@ -105,6 +106,8 @@ struct thi_space {
     thi_rule ladder[THI_LEVELS];     /* made when first needed */
     thi_rule fixed;                  /* "quadrature:n", "qmc:n" */
     thi_design designs[THI_DESIGNS]; /* "mc:n", "qmc:n"; made when first needed */
+    thi_design brief[THI_DESIGNS];   /* of fewer points, that are enough for some polynomials */
+    int64_t brief_points;            /* of one; 0: not known yet; -1: there are none */
     bool *coupled;                   /* Q x Q: latents that log p has terms of together; found when first needed */
     bool apart;                      /* some are not */
     int64_t scattered;               /* draws a prediction takes; 0: quadrature */
@@ -203,12 +206,16 @@ double thi_finish_control(const thi_integrand *in, const thi_moments *row, doubl
 /* --- design.c ----------------------------------------------------------------------------------------------------- */
 
 void thi_design_clear(thi_design *design);
-/*
- * `points` of them, an even number; `number` tells the designs of a seed apart. coupled: Q x Q, which latents occur
- * together; NULL: all do.
- */
-thiele_status thi_design_make(thi_design *design, thiele_context *ctx, uint64_t seed, int number, bool quasi,
-                              int64_t points, int Q, const bool *coupled);
+typedef struct thi_design_plan {
+    uint64_t seed;
+    int number; /* tells the designs of a seed apart */
+    bool quasi;
+    int64_t points; /* an even number */
+    int Q;
+    const bool *coupled; /* Q x Q: which latents occur together; NULL: all do */
+    bool exact;          /* for densities that the terms span: they may be nearly as many as there are pairs */
+} thi_design_plan;
+thiele_status thi_design_make(thi_design *design, thiele_context *ctx, const thi_design_plan *plan);
 /* Whether the draws of a row can be cut into designs: there are enough, and not too many. */
 bool thi_designs_fit(int64_t count, int Q);
 /* Whether they have room for the terms of all latents together. */
@@ -218,6 +225,8 @@ bool thi_designs_whole(int64_t count, int Q);
 
 /* Sets space->coupled and space->apart. The buffers of points are overwritten. */
 thiele_status thi_couplings_find(thi_space *space, thiele_context *ctx);
+/* Values that it looks at, with y in space->y for so many points: f (Q), and the likelihood is space->copy. */
+void thi_couplings_place(thi_space *space, int place, int64_t points, double *f);
 
 /* --- regress.c ---------------------------------------------------------------------------------------------------- */
 

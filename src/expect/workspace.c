@@ -90,6 +90,7 @@ void thi_space_close(thi_space *s)
     thi_rule_clear(&s->fixed);
     for (int i = 0; i < THI_DESIGNS; i++) {
         thi_design_clear(&s->designs[i]);
+        thi_design_clear(&s->brief[i]);
     }
     thi_rule_clear(&s->sobol);
     thi_rule_clear(&s->few);

@@ -397,12 +397,12 @@ static double learning_flops(double M, double D, double members)
     return STEPS * members * (5.0 * batch * M * M + 4.0 * M * M * M + 6.0 * batch * M * D);
 }
 
-int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, int members)
+int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, int latents)
 {
     enum { MOST = 500, LEAST = 100 };
-    double M = fmax(LEAST, MOST / sqrt((double)members)), n = (double)source->n;
+    double M = fmax(LEAST, MOST / sqrt((double)latents)), n = (double)source->n;
     double learning = thi_budget_flops(driver, THI_SHARE_VALUES), pass = thi_budget_flops(driver, THI_SHARE_PASS);
-    while (M > LEAST && (learning_flops(M, source->dims, members) > learning || 4.0 * members * n * M * M > pass)) {
+    while (M > LEAST && (learning_flops(M, source->dims, latents) > learning || 4.0 * latents * n * M * M > pass)) {
         M = fmax(LEAST, 0.95 * M);
     }
     return (int64_t)M;

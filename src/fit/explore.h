@@ -35,9 +35,9 @@ thiele_status thi_keep_better(const thi_problem *problem, const thi_objective *o
  * anchors half of the rows are random and half near to these. They come in the order of the source.
  */
 thiele_status thi_sample_near(thiele_context *ctx, const thi_source *source, int64_t count, int anchors, thi_rows *out);
-/* Inducing inputs where nobody said how many: for so many latents and components, and so many that a pass over all
- * rows has time for. */
-int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, int members);
+/* Inducing inputs where nobody said how many: for so many latents, and so many that a pass over all rows has time for.
+ */
+int64_t thi_first_inducing(const thi_driver *driver, const thi_source *source, int latents);
 /*
  * *Z (D x *M, the caller's): given, or `wanted` of them chosen among some of the rows. *complete (may be NULL): every
  * row is one.

@@ -94,8 +94,7 @@ static thiele_status choose_optimizer(thiele_context *ctx, const thi_variational
     }
     if (strcmp(name, "auto") == 0) {
         /* A posterior with modes on either side of zero is searched from several of them. */
-        bool one = is_one_gaussian(s) && !(s->even && all_rows);
-        *found = one ? NATURAL : all_rows ? MEMBERS : ADAM;
+        *found = is_one_gaussian(s) && !(s->even && all_rows) ? NATURAL : MEMBERS;
         return THIELE_OK;
     }
     thiele_status status = find_optimizer(ctx, name, found);
@@ -116,10 +115,9 @@ static thiele_status explore(thi_vfit *fit, bool exact)
 /* One set for all latents to begin with, unless all were given. */
 static thiele_status choose_Z(thi_vfit *fit, double **Z, int64_t *M, bool *complete)
 {
-    int64_t wanted = fit->settings->inducing > 0
-                         ? fit->settings->inducing
-                         : thi_first_inducing(fit->problem.driver, fit->problem.source,
-                                              fit->problem.spec->latents.count * fit->settings->components);
+    int64_t wanted = fit->settings->inducing > 0 ? fit->settings->inducing
+                                                 : thi_first_inducing(fit->problem.driver, fit->problem.source,
+                                                                      fit->problem.spec->latents.count);
     return thi_first_basis(&fit->problem, fit->settings, wanted, Z, M, complete);
 }
 
@@ -220,29 +218,25 @@ static thiele_status optimise_all(thi_vfit *fit)
     return status == THIELE_OK ? thi_vfit_nested(fit, "fit", iterations, false) : status;
 }
 
-static thiele_status optimise_natural(thi_vfit *fit, bool all_rows, double rate)
+static double rate_of(const thi_vfit *fit, int optimizer)
+{
+    return fit->settings->rate > 0.0 ? fit->settings->rate : optimizers[optimizer].rate;
+}
+
+static thiele_status optimise_natural(thi_vfit *fit, bool all_rows)
 {
     if (all_rows) {
         return fit->conjugate ? thi_vfit_stages(fit) : optimise_all(fit);
     }
     thiele_status status = warm(fit, false);
-    return status == THIELE_OK ? thi_vfit_stochastic(fit, "adam", rate) : status;
-}
-
-/* Where nobody asked for the rule alone, natural steps over all rows come last. */
-static thiele_status optimise_by_rule(thi_vfit *fit, const char *rule, double rate)
-{
-    bool alone = fit->settings->optimizer != NULL && strcmp(fit->settings->optimizer, "auto") != 0;
-    thiele_status status = thi_vfit_stochastic(fit, rule, rate);
-    return status == THIELE_OK && !alone && !fit->problem.driver->stopped ? thi_members_finish(fit) : status;
+    return status == THIELE_OK ? thi_vfit_stochastic(fit, "adam", rate_of(fit, NATURAL)) : status;
 }
 
 static thiele_status optimise(thi_vfit *fit, int optimizer, bool all_rows, const thi_modes *modes)
 {
-    double rate = fit->settings->rate > 0.0 ? fit->settings->rate : optimizers[optimizer].rate;
     switch (optimizer) {
     case NATURAL:
-        return optimise_natural(fit, all_rows, rate);
+        return optimise_natural(fit, all_rows);
     case LBFGS:
         return thi_vfit_lbfgs(fit);
     case ALTERNATE:
@@ -250,7 +244,7 @@ static thiele_status optimise(thi_vfit *fit, int optimizer, bool all_rows, const
     case MEMBERS:
         return thi_vfit_members(fit, modes);
     default:
-        return optimise_by_rule(fit, optimizers[optimizer].name, rate);
+        return thi_vfit_stochastic(fit, optimizers[optimizer].name, rate_of(fit, optimizer));
     }
 }
 
@@ -283,13 +277,12 @@ thiele_status thi_vfit_freeze(thi_vfit *fit, thi_fitted *fitted)
     return status;
 }
 
-/* Whether all rows are taken at once where the optimizer leaves the choice. */
+/* Whether all rows are taken at once where the optimizer leaves the choice; natural steps: by one component. */
 static bool takes_all(const thi_vfit *fit, bool gaussian)
 {
     int64_t n = fit->problem.source->n, batch = fit->settings->batch;
     const char *name = fit->settings->optimizer;
-    bool natural = is_one_gaussian(fit->settings) &&
-                   (name == NULL || strcmp(name, "auto") == 0 || strcmp(name, optimizers[NATURAL].name) == 0);
+    bool natural = name == NULL || strcmp(name, "auto") == 0 || strcmp(name, optimizers[NATURAL].name) == 0;
     int64_t most = gaussian && natural       ? FULL_BATCH_GAUSSIAN
                    : natural && coupled(fit) ? FULL_BATCH_COUPLED
                                              : FULL_BATCH;
@@ -321,6 +314,24 @@ static int64_t choose_batch(const thi_vfit *fit, int64_t M, int optimizer, bool 
         batch = *all || n > FEWEST_BATCHES * batch ? batch : n / FEWEST_BATCHES;
     }
     return batch < n ? batch : n;
+}
+
+/* One component by sites, before an optimiser of q itself. */
+typedef struct beginning {
+    bool all_rows;
+    bool learn; /* hyperparameters and Z too, where they are to be learned at all */
+    bool whole; /* it goes all the way that it takes by itself; else a few steps lead it */
+    int64_t batch;
+} beginning;
+
+static beginning begin_with(const thi_vfit *fit, int64_t M, int optimizer, bool all_rows)
+{
+    bool learn = fit->settings->iterations >= 0 && !fit->settings->condition;
+    beginning b = {.all_rows = all_rows,
+                   .learn = learn && (optimizer == LBFGS || optimizer == MEMBERS),
+                   .whole = optimizer == MEMBERS};
+    b.batch = choose_batch(fit, M, b.whole ? NATURAL : optimizer, &b.all_rows);
+    return b;
 }
 
 static thi_vfit new_fit(const thi_problem *problem, const thi_variational_settings *settings,
@@ -371,15 +382,20 @@ out:
     return status;
 }
 
-/* The modes that components begin at: by all rows, or by those of a block, to which the sites are scaled. */
+/*
+ * The modes that components begin at: by all rows, or by those of a block where they are many, of which the present q
+ * is the first: *bound is its own.
+ */
 static thiele_status find_modes(thi_vfit *one, int most, bool all_rows, thi_modes *modes)
 {
     const thi_source *all = one->problem.source;
     thi_source some;
     thi_rows sample = {0};
-    double done = one->pass.rows_done, passes = one->passes;
+    double done = one->pass.rows_done, passes = one->passes, bound = one->pass.at.bound, *sites = NULL;
     thiele_status status = THIELE_OK;
     if (!all_rows) {
+        THI_TRY(thi_alloc(one->problem.ctx, &sites, (size_t)thi_sites_size(&one->shape), sizeof *sites));
+        thi_sites_keep(one, sites);
         THI_TRY(thi_source_sample(all, one->problem.ctx, one->shape.capacity, THI_SAMPLE_PHI, &sample));
         thi_source_of_rows(&some, &sample);
         one->problem.source = &some;
@@ -388,32 +404,51 @@ static thiele_status find_modes(thi_vfit *one, int most, bool all_rows, thi_mode
     }
     THI_TRY(thi_modes_find(one, most, modes));
     modes->weighed = all_rows;
+    if (!all_rows) {
+        THI_TRY(thi_sites_return(one, sites));
+        THI_TRY(thi_modes_lead(one, bound, modes));
+    }
 out:
     one->problem.source = all;
     one->pass.rows_done = all_rows ? one->pass.rows_done : done;
     one->passes = passes;
     thi_rows_free(&sample);
+    thi_free(sites);
+    return status;
+}
+
+/* Everything by one component, in the way that it takes by itself. */
+static thiele_status lead(thi_vfit *one, bool all_rows)
+{
+    if (all_rows && one->settings->even && thi_vfit_size(one) > 0) {
+        return warm_from_draws(one);
+    }
+    double passes = one->passes, deadline = thi_budget_lend(one->problem.driver, THI_SHARE_SITES);
+    one->passes *= all_rows ? 0.5 : 1.0;
+    thiele_status status = optimise_natural(one, all_rows);
+    one->passes = passes;
+    thi_budget_restore(one->problem.driver, deadline);
     return status;
 }
 
 /*
- * Before an optimiser of q itself: one component of its family by sites; hyperparameters and Z as well where all is
- * then searched together. *Z_of, of all groups, is the caller's; where sites lead to no finite bound it is NULL and
- * there are no modes.
+ * One component of the family by sites. *Z_of, of all groups, is the caller's; where sites lead to no finite bound it
+ * is NULL and there are no modes.
  */
-static thiele_status begin_by_sites(thi_vfit *fit, int64_t M, const double *Z, bool all_rows, bool learn,
-                                    thi_modes *modes, double **Z_of)
+static thiele_status begin_by_sites(thi_vfit *fit, int64_t M, const double *Z, const beginning *b, thi_modes *modes,
+                                    double **Z_of)
 {
-    int64_t n = fit->problem.source->n;
     thi_variational_settings one = *fit->settings;
     one.components = 1;
     thi_vfit first = new_fit(&fit->problem, &one, fit->result);
     first.natural = true;
+    first.quick = !b->all_rows;
     first.conjugate = fit->conjugate;
     thiele_status status;
-    THI_TRY(thi_vfit_open(&first, M, Z, n < BLOCK ? n : BLOCK, learn));
-    THI_TRY(learn && all_rows && one.even ? warm_from_draws(&first) : warm(&first, all_rows));
-    THI_TRY(find_modes(&first, fit->settings->components, all_rows, modes));
+    THI_TRY(thi_vfit_open(&first, M, Z, b->batch, b->learn));
+    THI_TRY(b->whole ? lead(&first, b->all_rows) : warm(&first, b->all_rows));
+    THI_TRY(find_modes(&first, fit->settings->components, b->all_rows, modes));
+    fit->passes = b->whole && !b->all_rows ? (double)INFINITY : fit->passes; /* `epochs` are those of minibatches */
     *Z_of = first.Z;
     first.Z = NULL;
 out:
@@ -430,17 +465,15 @@ out:
 
 /* Opens the fit, at its first q. */
 static thiele_status open_fit(thi_vfit *fit, thi_variational_settings *settings, int64_t M, const double *Z,
-                              int64_t batch, int optimizer, bool all_rows, thi_modes *modes)
+                              int64_t batch, const beginning *b, thi_modes *modes)
 {
-    bool learn = settings->iterations >= 0 && !settings->condition,
-         together = optimizer == LBFGS || optimizer == MEMBERS;
     double *Z_of = NULL;
     thiele_status status;
     if (!fit->natural) {
-        THI_TRY(begin_by_sites(fit, M, Z, all_rows, learn && together, modes, &Z_of));
+        THI_TRY(begin_by_sites(fit, M, Z, b, modes, &Z_of));
     }
     settings->all_Z = settings->all_Z || Z_of != NULL;
-    THI_TRY(thi_vfit_open(fit, M, Z_of != NULL ? Z_of : Z, batch, learn));
+    THI_TRY(thi_vfit_open(fit, M, Z_of != NULL ? Z_of : Z, batch, settings->iterations >= 0 && !settings->condition));
     if (!fit->natural) {
         thi_vfit_start_q(fit, modes);
     }
@@ -465,13 +498,14 @@ static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool
     /* Where every row is an inducing input there is nothing to gain by moving them. */
     settings->fixed_Z = settings->fixed_Z || complete || settings->condition;
     fit->conjugate = gaussian;
+    beginning b = begin_with(fit, M, optimizer, all_rows);
     int64_t batch = choose_batch(fit, M, optimizer, &all_rows);
     fit->natural = optimizers[optimizer].natural;
     fit->quick = !all_rows;
     fit->result->inducing = M;
-    fit->result->batch = all_rows ? fit->problem.source->n : batch;
+    fit->result->batch = b.all_rows ? fit->problem.source->n : b.batch;
     fit->result->optimizer = settings->collapsed ? "collapsed" : optimizers[optimizer].name;
-    THI_TRY(open_fit(fit, settings, M, Z, batch, optimizer, all_rows, &modes));
+    THI_TRY(open_fit(fit, settings, M, Z, batch, &b, &modes));
     THI_TRY(optimise(fit, optimizer, all_rows, &modes));
     THI_TRY(thi_vfit_freeze(fit, fitted));
 out:

@@ -12,8 +12,9 @@
  *               the same to convergence within each evaluation of an    all         one full Gaussian
  *               L-BFGS over the rest (Gaussian noise: one step, which
  *               is Titsias' collapsed bound, the tighter one of 2025)
- *               the same with natural steps of each component in its    all         any
- *               own numbers, from the modes of the posterior
+ *               the same with natural steps of each component in its    all; the    any
+ *               own numbers, from the modes of the posterior            rest also
+ *                                                                       minibatch
  *   lbfgs       q and the rest together, from where natural steps led   all         any
  *               with one component
  *   alternate   by turns q, kernel, likelihood, Z (savigp-jmlr 9.1),    all         any
@@ -21,8 +22,9 @@
  *   adam, adadelta, momentum: all of it, rules.h                        minibatch   any
  *
  * The last six begin at a q that natural steps with one component found at the first hyperparameters (on some rows
- * where they take minibatches). "auto": natural for one full Gaussian and wherever all rows are taken at once; else
- * adam. Memory beyond the rows: O(batch M + M^2) a latent and component. The same bits on any number of threads.
+ * where they take minibatches); natural steps of another family where one component ends that goes all its way, by all
+ * rows or by minibatches, so that several are never behind one. "auto": natural. Memory beyond the rows:
+ * O(batch M + M^2) a latent and component. The same bits on any number of threads.
  */
 #ifndef THI_FIT_VARIATIONAL_H
 #define THI_FIT_VARIATIONAL_H
@@ -31,7 +33,7 @@
 
 /* Zero stands for the default everywhere. */
 typedef struct thi_variational_settings {
-    int64_t inducing;     /* M; default: all distinct rows up to 500/sqrt(latents * components), at least 100 */
+    int64_t inducing;     /* M; default: all distinct rows up to 500/sqrt(latents), at least 100 */
     const char *basis;    /* basis.h; default "kmeans" */
     const double *Z;      /* given inducing inputs, D x Z_count, in place of chosen ones */
     int64_t Z_count;      /* of them */

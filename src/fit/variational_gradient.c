@@ -36,6 +36,7 @@ typedef struct climb {
     double *before; /* a cycle: where it began */
     double *scale;  /* of each number: the optimiser sees x / scale */
     double best_value, best_bound;
+    double single;        /* bound of the best component alone */
     thi_members *members; /* q goes to its optimum within each evaluation; NULL: it stays, or is part of the stretch */
 } climb;
 
@@ -68,6 +69,7 @@ static thiele_status evaluate(climb *c, thi_wanted wanted, double *log_p)
     if (*log_p > c->best_value) {
         c->best_value = *log_p;
         c->best_bound = fit->pass.at.bound;
+        fit->result->bound_rows = fit->problem.source->n;
         if (c->members != NULL) {
             memcpy(c->x, fit->vector.x, (size_t)fit->vector.first[THI_PART_KERNEL] * sizeof *c->x);
         }
@@ -192,7 +194,6 @@ static thiele_status climb_end(climb *c)
         status = thi_vfit_begin(fit);
     }
     fit->pass.at.bound = c->best_bound;
-    fit->result->bound_rows = fit->problem.source->n;
     return status;
 }
 
@@ -230,42 +231,61 @@ out:
 /* --- q by natural steps ---------------------------------------------------------------------------------------------
  */
 
-/* The bound of the best component alone, or minus infinity where it is not known or does not compare. */
-static double single_bound(const thi_vfit *fit, const thi_modes *modes)
-{
-    return modes->count > 0 && modes->weighed && !fit->shape.jensen ? modes->bound[0] : -INFINITY;
-}
-
-/* q at the present values, from the modes; a mixture that falls behind one component begins again as copies of it. */
-static thiele_status settle(climb *c, const thi_modes *modes)
+/* From q as it is in the fit's vector: c->x and its bound, where that is higher. */
+static thiele_status settle_from_here(climb *c, int steps)
 {
     thi_vfit *fit = c->fit;
-    double inner = PRECISE * tolerance_of(fit), log_p;
-    thiele_status status = thi_members_converge(fit, c->members, inner, FIRST_STEPS);
-    bool behind = status == THIELE_OK && fit->pass.at.bound < single_bound(fit, modes);
-    if ((status == THIELE_ERROR_NUMERIC && modes->count > 0) || behind) {
+    thiele_status status = thi_members_converge(fit, c->members, PRECISE * tolerance_of(fit), steps);
+    if (status == THIELE_ERROR_NUMERIC && isfinite(c->best_bound)) {
         thi_recover(fit->problem.ctx);
-        thi_vfit_start_equal(fit, modes);
-        status = thi_members_converge(fit, c->members, inner, INNER_STEPS);
+        return THIELE_OK;
     }
-    if (status != THIELE_OK) {
-        return status;
+    if (status == THIELE_OK && !(fit->pass.at.bound <= c->best_bound)) {
+        c->best_bound = fit->pass.at.bound;
+        fit->result->bound_rows = fit->problem.source->n;
+        memcpy(c->x, fit->vector.x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
     }
-    memcpy(c->x, fit->vector.x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
-    memcpy(c->before, c->x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
-    memcpy(c->trial, c->x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
-    thi_members *members = c->members;
-    c->members = NULL;
-    status = evaluate(c, (thi_wanted){0}, &log_p);
-    c->members = members;
     return status;
 }
 
-/* Whether sites have led one component of this family to its optimum in everything already. */
+/*
+ * q at the present values, by steps from the modes apart and from copies of the best of them: the better of both, so
+ * that a mixture is never behind one component, which goes the way of its copies. Where minibatches led, that one's
+ * bound is known, and there is a q to end with before any pass over all rows.
+ */
+static thiele_status settle(climb *c, const thi_modes *modes)
+{
+    thi_vfit *fit = c->fit;
+    thiele_status status = THIELE_OK;
+    c->best_bound = -INFINITY;
+    if (modes->count > 0) {
+        thi_vfit_start_equal(fit, modes);
+        if (!modes->weighed && !fit->shape.jensen) {
+            c->best_bound = modes->bound[0];
+            memcpy(c->x, fit->vector.x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
+            fit->pass.may_stop = true;
+        }
+        THI_TRY(settle_from_here(c, INNER_STEPS));
+    }
+    c->single = c->best_bound;
+    if (modes->count == 0 || (fit->shape.components > 1 && !thi_vfit_stopped(fit))) {
+        thi_vfit_start_q(fit, modes);
+        THI_TRY(settle_from_here(c, FIRST_STEPS));
+    }
+    memcpy(c->before, c->x, (size_t)thi_vfit_size(fit) * sizeof *c->x);
+    thi_vfit_report(fit, c->best_bound + fit->pass.at.log_prior, NAN, fit->problem.source->n);
+out:
+    return status;
+}
+
+/*
+ * Whether hyperparameters stay: sites have led one component of this family to its optimum in everything already, or
+ * minibatches have led to them, beside which every evaluation over all rows would be long.
+ */
 static bool is_settled(const thi_vfit *fit, const thi_modes *modes)
 {
-    bool whole = fit->problem.driver->deadline <= 0.0 && isinf(fit->passes);
-    return fit->shape.components == 1 && !fit->settings->even && modes->count > 0 && modes->weighed && whole;
+    bool whole = fit->problem.driver->deadline <= 0.0 && isinf(fit->passes), led = modes->count > 0 && !modes->weighed;
+    return led || (fit->shape.components == 1 && !fit->settings->even && modes->count > 0 && whole);
 }
 
 thiele_status thi_vfit_members(thi_vfit *fit, const thi_modes *modes)
@@ -286,7 +306,7 @@ thiele_status thi_vfit_members(thi_vfit *fit, const thi_modes *modes)
     if (q < all && !is_settled(fit, modes) && !thi_vfit_stopped(fit)) {
         THI_TRY(climb_stretch(&c, q, all, iterations, tolerance_of(fit), &run));
     }
-    if (c.best_bound < single_bound(fit, modes)) { /* what a prior of hyperparameters gained cost more than it */
+    if (c.best_bound < c.single) { /* what a prior of hyperparameters gained cost more than it */
         memcpy(c.x, c.before, (size_t)all * sizeof *c.x);
         c.best_bound = settled;
     }

@@ -234,28 +234,3 @@ thiele_status thi_members_converge(thi_vfit *fit, thi_members *work, double tole
 out:
     return status;
 }
-
-thiele_status thi_members_finish(thi_vfit *fit)
-{
-    enum { LAST_STEPS = 20 };
-    thi_members work = {0};
-    double bound = fit->pass.at.bound, tolerance = fmax(1e-3, fit->tolerance * (double)fit->problem.source->n);
-    thiele_status status;
-    THI_TRY(thi_members_open(&work, fit));
-    fit->pass.may_stop = true;
-    status = thi_members_converge(fit, &work, tolerance, LAST_STEPS);
-    fit->pass.may_stop = false;
-    if (status == THIELE_OK) {
-        bound = fit->pass.at.bound;
-        fit->result->bound_rows = fit->problem.source->n;
-    } else if (status == THIELE_ERROR_NUMERIC) {
-        thi_recover(fit->problem.ctx);
-        status = THIELE_OK;
-    }
-    THI_TRY(status);
-    THI_TRY(thi_vfit_begin(fit));
-    fit->pass.at.bound = bound;
-out:
-    thi_members_close(&work);
-    return status;
-}

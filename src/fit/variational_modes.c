@@ -84,6 +84,29 @@ out:
     return status;
 }
 
+thiele_status thi_modes_lead(thi_vfit *one, double bound, thi_modes *modes)
+{
+    int64_t size = thi_variational_size(&one->shape);
+    double *room = NULL, nearest = INFINITY;
+    int at = 0;
+    thiele_status status;
+    THI_TRY(thi_alloc(one->problem.ctx, &room, (size_t)one->shape.inducing, sizeof *room));
+    THI_TRY(thi_white_take(one));
+    for (int k = 0; k < modes->count; k++) {
+        double apart = distance(one, modes->q + k * size, one->whitened.q, room);
+        at = apart < nearest ? k : at;
+        nearest = fmin(nearest, apart);
+    }
+    memmove(modes->q + size, modes->q, (size_t)(at * size) * sizeof(double));
+    memmove(modes->bound + 1, modes->bound, (size_t)at * sizeof(double));
+    memcpy(modes->q, one->whitened.q, (size_t)size * sizeof(double));
+    modes->bound[0] = bound;
+    modes->count = modes->count > 0 ? modes->count : 1;
+out:
+    thi_free(room);
+    return status;
+}
+
 void thi_modes_draw(thi_vfit *one, int start)
 {
     int64_t M = one->shape.inducing;

@@ -165,7 +165,7 @@ thiele_status thi_vfit_first_phi(thi_vfit *fit);
 typedef struct thi_modes {
     int count;
     double *q, *bound;
-    bool weighed; /* the bounds are of all rows */
+    bool weighed; /* the bounds are of all rows; else that of the first is */
 } thi_modes;
 /*
  * At most so many, at the present hyperparameters and Z; `one` has one component by sites, and is at a mode, which is
@@ -173,6 +173,8 @@ typedef struct thi_modes {
  * be closed after an error too.
  */
 thiele_status thi_modes_find(thi_vfit *one, int most, thi_modes *modes);
+/* The present q of all rows, with this bound, takes the place of the mode that it is nearest to, and is the first. */
+thiele_status thi_modes_lead(thi_vfit *one, double bound, thi_modes *modes);
 void thi_modes_close(thi_modes *modes);
 /* The sites become those of q = N(z, I) in w, z a draw of the prior by this number. */
 void thi_modes_draw(thi_vfit *one, int draw);
@@ -196,8 +198,6 @@ void thi_members_close(thi_members *work);
  * many; the bound never falls. NUMERIC when there is no bound where they begin.
  */
 thiele_status thi_members_converge(thi_vfit *fit, thi_members *work, double tolerance, int steps);
-/* After steps on minibatches: a few over all rows, as far as there is time, take the batches' noise out of q. */
-thiele_status thi_members_finish(thi_vfit *fit);
 
 /* --- the optimisers: each leaves the model at its end, begun --- */
 /* coarse: q need not be at its optimum to the last digits. */

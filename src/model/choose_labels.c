@@ -7,6 +7,7 @@
  */
 #include <math.h>
 
+#include "fit/budget.h"
 #include "fit/explore.h"
 #include "fit/judge.h"
 #include "model/choose.h"
@@ -103,6 +104,8 @@ static thiele_status regress(thi_fitting *f, const thi_source *source, int64_t c
     thiele_likelihood *lik = f->spec.lik, *gaussian = NULL;
     thi_rows rows = {0}, all = {0};
     bool several = lik->latents > 1;
+    /* A kernel that suits best is of no use with length-scales that few rows made up, or f on another scale. */
+    double deadline = several ? thi_budget_split(f->driver, 2) : f->driver->deadline;
     thiele_status status;
     THI_TRY(thiele_likelihood_parse(&gaussian, f->ctx, "gaussian", 1, 0));
     THI_TRY(take_coded(f, source, lik->latents, count, &rows));
@@ -112,12 +115,16 @@ static thiele_status regress(thi_fitting *f, const thi_source *source, int64_t c
     f->shared_kernel = several;
     if (several) {
         THI_TRY(thi_compare_kernels(f, &rows, winner));
+        /* Half of what is left is for the scale of f. */
+        thi_budget_restore(f->driver, deadline);
+        thi_budget_split(f->driver, 2);
     }
     THI_TRY(thi_choose_scales(f, true, &all, &rows, winner));
     if (several) {
         THI_TRY(learn_more(f, source, lik->latents, rows.n, winner));
     }
 out:
+    thi_budget_restore(f->driver, deadline);
     f->spec.lik = lik;
     thiele_likelihood_destroy(gaussian);
     thi_rows_free(&all);

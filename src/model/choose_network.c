@@ -4,10 +4,10 @@
  *   y_k = sum_j b_kj y_j + r_k
  * by those before it, b by generalised least squares in the metric of r's kernel, on half of some rows. It is kept
  * where its evidence is higher by Schwarz's criterion and the other half, of which no output is seen, is predicted
- * better; else b = 0. The nodes are the r_k, each learned by the method of the fit as if it were a target by itself;
- * the weights begin at (I - b)^-1, nearly constant (a linear model of coregionalisation, autoregressive as in Kennedy
- * and O'Hagan 2000). With b = 0 that is where independent fits end. Costs three exact searches an output on
- * some rows, and its fit.
+ * better by a standard error; else b = 0. The nodes are the r_k, each learned by the method of the fit as if it were a
+ * target by itself; the weights begin at (I - b)^-1, nearly constant (a linear model of coregionalisation,
+ * autoregressive as in Kennedy and O'Hagan 2000). With b = 0 that is where independent fits end. Costs three exact
+ * searches an output on some rows, and its fit.
  */
 #include <math.h>
 #include <string.h>
@@ -139,10 +139,10 @@ out:
     return status;
 }
 
-/* How well an output is explained: evidence less Schwarz's penalty, and squared errors at rows that were not seen. */
+/* How well an output is explained: evidence less Schwarz's penalty, and what it predicts of rows that were not seen. */
 typedef struct trial {
     thi_named values;
-    double evidence, squares;
+    double evidence;
     double *at[2]; /* predictions at the halves */
 } trial;
 
@@ -192,17 +192,31 @@ static thiele_status climb(start *s, int place, bool coupled, trial *t)
     for (int h = 0; h < 2; h++) {
         THI_TRY(predict(s, &rest, &s->half[h], s->known[h], p, t->at[h]));
     }
-    t->squares = 0.0;
-    for (int64_t i = 0; i < s->half[1].n; i++) {
-        double error = s->half[1].y[i * s->outputs + p] - t->at[1][i];
-        t->squares += isnan(error) ? 0.0 : error * error;
-    }
 out:
     thi_forget_prior(f);
     thi_predictor_clear(&rest);
     thi_rows_free(&own);
     thi_free(index);
     return status;
+}
+
+/*
+ * Whether squared errors at rows that were not seen are smaller by more than a standard error of their mean difference:
+ * of two models as good as each other the simpler one is taken, since what b adds is not free of errors either.
+ */
+static bool predicts_better(const start *s, int p, const trial *alone, const trial *coupled)
+{
+    double count = 0.0, mean = 0.0, square = 0.0;
+    for (int64_t i = 0; i < s->half[1].n; i++) {
+        double y = s->half[1].y[i * s->outputs + p], a = y - alone->at[1][i], c = y - coupled->at[1][i];
+        if (!isnan(y)) {
+            double gain = a * a - c * c, step = gain - mean;
+            count += 1.0;
+            mean += step / count;
+            square += step * (gain - mean);
+        }
+    }
+    return mean > 0.0 && mean * count > sqrt(square);
 }
 
 /* Values and b of the place-th output; no b where that explains no more. */
@@ -219,7 +233,7 @@ static thiele_status couple(start *s, int place)
         THI_TRY(trial_open(&coupled, s));
         THI_TRY(thi_named_copy(&coupled.values, s->f->ctx, &alone.values));
         THI_TRY(climb(s, place, true, &coupled));
-        better = coupled.evidence > alone.evidence && coupled.squares <= alone.squares;
+        better = coupled.evidence > alone.evidence && predicts_better(s, p, &alone, &coupled);
         best = better ? &coupled : best;
     }
     take_known(s, s->half[0].n, best->at[0], s->half[0].y, p, s->known[0]);
@@ -436,15 +450,35 @@ bool thi_has_network(const thi_fitting *f)
            f->rows.offset == NULL && strchr(f->kernels, ';') == NULL && f->rows.n >= LEAST;
 }
 
+/*
+ * Inducing inputs and blocks as the node of most rows had by itself: smaller ones would predict worse than independent
+ * fits.
+ */
+static void take_sizes(const start *s)
+{
+    thi_fitting *f = s->f;
+    const thi_blocks_result *node = &f->block_outcome;
+    int64_t seen = 0;
+    for (int64_t i = 0; i < f->rows.n; i++) {
+        seen += !isnan(f->rows.y[i * s->outputs + s->order[0]]);
+    }
+    if (f->settings.inducing == 0) {
+        f->settings.inducing = node->inducing;
+    }
+    if (f->block_settings.blocks == 0 && seen > 0) {
+        f->block_settings.blocks = (node->blocks * f->rows.n + seen / 2) / seen;
+    }
+}
+
 thiele_status thi_choose_for_network(thi_fitting *f)
 {
     start s = {.f = f, .outputs = f->spec.lik->outputs, .nodes = f->spec.lik->nodes};
     int64_t count = thi_least(thi_choice_rows(f, CLIMBS * s.outputs, ROWS), f->rows.n / 2);
     thiele_status status = begin(&s, count);
     /* Blocks learn no values of several functions themselves that would be better. */
-    if (f->block_settings.form.weight[THI_RESIDUAL_BLOCK] > 0.0) {
+    if (status == THIELE_OK && f->block_settings.form.weight[THI_RESIDUAL_BLOCK] > 0.0) {
         f->settings.iterations = -1;
-        f->settings.inducing = f->settings.inducing > 0 ? f->settings.inducing : f->block_outcome.inducing;
+        take_sizes(&s);
     }
     thi_free(s.order);
     thi_free(s.b);

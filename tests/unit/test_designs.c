@@ -72,6 +72,44 @@ static void test_exact(void **state)
     }
 }
 
+/* A quartic of two latents, but where the first is large. */
+static double kinked(const double *y, const double *f, const double *phi, void *user)
+{
+    (void)phi;
+    (void)user;
+    double rest = y[0] - f[0] * f[1];
+    return -0.5 * rest * rest - fmax(0.0, f[0] - 20.0);
+}
+
+/* What fewer points are enough for has them; a row that has more to say, among others that do not, has all. */
+static void test_brief(void **state)
+{
+    (void)state;
+    static const thiele_likelihood_spec spec = {.size = sizeof spec,
+                                                .version = THIELE_LIKELIHOOD_VERSION,
+                                                .name = "kinked",
+                                                .outputs = 1,
+                                                .latents = 2,
+                                                .log_density = kinked};
+    thiele_likelihood *lik = NULL;
+    thi_expect expect;
+    double y[] = {0.3, 0.3}, mu[] = {1.0, 0.5, 20.0, 0.1}, v[] = {0.2, 0.3, 1.0, 0.1}, E[2], g[4], h[4];
+    assert_ok(ctx, thiele_likelihood_custom(&lik, ctx, &spec));
+    assert_ok(ctx, thi_expect_open(&expect, ctx, lik, "mc:500"));
+    assert_ok(ctx, thi_expect_block(&expect, ctx, 0, 1, y, mu, v, E, g, h, NULL));
+    assert_int_equal(expect.space->brief_points, 100);
+    assert_true(expect.space->designs[0].pairs == 0 && expect.space->brief[0].pairs == 50);
+    /* E (y - f0 f1)^2 = y^2 - 2 y mu0 mu1 + (mu0^2 + v0)(mu1^2 + v1) */
+    assert_near(E[0], -0.5 * (0.09 - 0.3 + 1.2 * 0.55), 1e-12, 0);
+    assert_ok(ctx, thi_expect_block(&expect, ctx, 0, 2, y, mu, v, E, g, h, NULL));
+    assert_int_equal(expect.space->designs[0].pairs, 250);
+    /* E max(0, z) = 1/sqrt(2 pi), a bend in the middle of the draws. */
+    assert_near(E[1], -0.5 * (0.09 - 1.2 + 401.0 * 0.11) - 0.3989422804014327, 0, 0.02);
+    assert_near(g[2], 0.3 * 0.1 - 20.0 * 0.11 - 0.5, 0, 0.05);
+    thi_expect_close(&expect);
+    thiele_likelihood_destroy(lik);
+}
+
 /* One output that sees two nodes of three, whose parameter is zero to begin with; the others are by themselves. */
 static double some_together(const double *y, const double *f, const double *phi, void *user)
 {
@@ -169,7 +207,7 @@ static void test_weights(void **state)
     (void)state;
     for (int Q = 1; Q <= 12; Q += 11) {
         thi_design d = {0};
-        assert_ok(ctx, thi_design_make(&d, ctx, 3, 0, Q == 1, 400, Q, NULL));
+        assert_ok(ctx, thi_design_make(&d, ctx, &(thi_design_plan){.seed = 3, .quasi = Q == 1, .points = 400, .Q = Q}));
         assert_int_equal(d.pairs, 200);
         double one = 0, half = 0, square = 0, line = 0, cross = 0;
         for (int64_t k = 0; k < d.pairs; k++) {
@@ -194,6 +232,7 @@ static void test_weights(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights), cmocka_unit_test(test_exact),
-                                       cmocka_unit_test(test_couplings), cmocka_unit_test(test_against_control)};
+                                       cmocka_unit_test(test_couplings), cmocka_unit_test(test_brief),
+                                       cmocka_unit_test(test_against_control)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

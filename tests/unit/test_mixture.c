@@ -225,7 +225,7 @@ static void test_joint(void **state)
     thiele_context_destroy(ctx);
 }
 
-/* Two components, full or diagonal, are never behind one, but for rounding. */
+/* Two components, full or diagonal, are never behind one, but for rounding: by all rows at a time and by batches. */
 static void test_never_behind(void **state)
 {
     (void)state;
@@ -244,8 +244,9 @@ static void test_never_behind(void **state)
             values[2 * i + 1] = l == 5 ? fmax(0.0, values[2 * i + 1]) : values[2 * i + 1];
         }
         assert_ok(ctx, thiele_table_from_rows(&table, ctx, N, 2, values, names));
-        for (int family = 0; family < 2; family++) {
+        for (int way = 0; way < 4; way++) {
             thiele_fit_options options = THIELE_FIT_OPTIONS_INIT;
+            const char *const *family = families[way % 2];
             double value[2];
             for (int k = 0; k < 2; k++) {
                 thiele_model *model = NULL;
@@ -255,12 +256,15 @@ static void test_never_behind(void **state)
                 options.prior.kernel = "se";
                 options.inducing.inducing = 10;
                 options.inducing.fix_inducing = 1;
-                options.inducing.posterior = families[family][k];
+                options.inducing.posterior = family[k];
+                options.optimiser.batch = way < 2 ? 0 : 10;
+                options.stopping.epochs = way < 2 ? 0 : 20;
                 assert_ok(ctx, thiele_model_fit(&model, ctx, table, &options));
                 value[k] = model->value;
                 thiele_model_destroy(model);
             }
-            print_message("%s, %s: %.6f, two %.6f\n", likelihoods[l], families[family][0], value[0], value[1]);
+            print_message("%s, %s%s: %.6f, two %.6f\n", likelihoods[l], family[0], way < 2 ? "" : " by batches",
+                          value[0], value[1]);
             assert_true(value[1] > value[0] - 1e-7);
         }
         thiele_table_destroy(table);
