@@ -102,12 +102,15 @@ typedef struct thiele_fit_options {
                             than a hundredth of all; -1: none */
     const char *missing_inputs; /* NULL: "mean", of the column, with an indicator of which rows lack the value;
                                    "refuse"; "drop" such rows */
+    const char *weights; /* column of weights: the likelihood of a row is taken to that power, and rows of weight 0 are
+                            left out; NULL: 1 in every row */
 } thiele_fit_options;
 
 #define THIELE_FIT_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(thiele_fit_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0  \
+            0, 0, 0, 0.0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+            0                                                                                                          \
     }
 
 /*

@@ -120,6 +120,7 @@ thiele_status thi_chain_model_open(thi_chain_model *model, thiele_context *ctx, 
                                .latents = latents->count,
                                .lik = spec->lik,
                                .y = rows->y,
+                               .weight = rows->weight,
                                .group = latents->group,
                                .groups = latents->groups};
     thiele_status status;
@@ -271,7 +272,7 @@ double thi_chain_log_p(thi_chain *chain, const double *f)
     double sum = 0.0;
     m->lik->ops->log_density(m->lik, m->n, m->y, f, chain->density);
     for (int64_t i = 0; i < m->n; i++) {
-        sum += chain->density[i];
+        sum += m->weight != NULL ? m->weight[i] * chain->density[i] : chain->density[i];
     }
     return isnan(sum) ? -INFINITY : sum;
 }

@@ -94,7 +94,7 @@ static double visit(thi_chain *chain, hmc *h, point *at)
     }
     for (int64_t q = 0; q < Q; q++) {
         for (int64_t i = 0; i < n; i++) {
-            h->z[i + q * n] = h->d1[q + i * Q];
+            h->z[i + q * n] = h->d1[q + i * Q] * (m->weight != NULL ? m->weight[i] : 1.0);
         }
     }
     thi_chain_pull(m, h->z, at->slope);

@@ -139,7 +139,7 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
     if (fit->pass.at.seen == 0) {
         return thi_fail(fit->problem.ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
     }
-    double n = (double)fit->pass.at.seen, s2 = noise_of(fit);
+    double n = fit->pass.at.weight, s2 = noise_of(fit);
     thi_vfit_step(fit, 1.0);
     for (int64_t j = 0; j < sites->sum.T.rows; j++) {
         trace += s2 * sites->sum.T.data[j + j * sites->sum.T.ld];

@@ -27,16 +27,24 @@ void thi_model_clear_predictors(thiele_model *model)
 }
 
 /* The density of y in its own units: each target that is there (of streamed rows: each) was divided by its scale. */
-static double in_data_units(const thi_encoder *encoder, const thi_rows *rows, int64_t streamed, double value)
+static double in_data_units(const thi_encoder *encoder, const thi_rows *rows, double streamed, double value)
 {
     for (int p = 0; p < encoder->targets; p++) {
-        int64_t present = streamed;
+        double present = streamed;
         for (int64_t i = 0; i < rows->n; i++) {
-            present += !isnan(rows->y[i * rows->outputs + p]);
+            double weight = rows->weight != NULL ? rows->weight[i] : 1.0;
+            present += isnan(rows->y[i * rows->outputs + p]) ? 0.0 : weight;
         }
-        value -= (double)present * log(encoder->target[p].scale);
+        value -= present * log(encoder->target[p].scale);
     }
     return value;
+}
+
+/* How many rows those that are streamed stand for. */
+static double streamed_rows(const thi_fitting *f)
+{
+    const thi_source *source = &f->stream.source;
+    return !f->streamed ? 0.0 : source->beside.weight ? f->model->encoder.mass : (double)source->n;
 }
 
 const thi_source *thi_fitting_source(const thi_fitting *f, const thi_rows *rows, thi_source *memory)
@@ -78,7 +86,7 @@ static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn
         .latent = model->latent, .weight = model->weight, .loo_mean = loo_mean, .loo_variance = loo_variance};
     thiele_status status = f->each ? thi_run_each(f, rows, learn, &fitted) : thi_run_one(f, rows, learn, &fitted);
     model->jitter = fitted.jitter;
-    model->value = in_data_units(&model->encoder, rows, f->streamed ? f->stream.source.n : 0, fitted.value);
+    model->value = in_data_units(&model->encoder, rows, streamed_rows(f), fitted.value);
     return status == THIELE_OK && f->method->sampler != NULL ? thi_sample(f, rows) : status;
 }
 
@@ -118,6 +126,7 @@ static thiele_status learn_and_score(thi_fitting *f, const thi_rows *rows, bool 
     test.X += train.n * rows->dims;
     test.y += train.n * rows->outputs;
     test.offset = rows->offset != NULL ? rows->offset + train.n : NULL;
+    test.weight = rows->weight != NULL ? rows->weight + train.n : NULL;
     thiele_status status;
     THI_TRY(run_method(f, &train, learn, NULL, NULL));
     if (learn) {
@@ -278,7 +287,7 @@ out:
 
 double thi_fitting_value(const thi_fitting *f, double value)
 {
-    return in_data_units(&f->model->encoder, &f->rows, f->streamed ? f->stream.source.n : 0, value);
+    return in_data_units(&f->model->encoder, &f->rows, streamed_rows(f), value);
 }
 
 /* Exact regression on all rows with its leave-one-out predictions, in the units of the data, and what they say. */
@@ -540,10 +549,15 @@ thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const th
 {
     THI_NEED_OUT(out, ctx, ctx);
     int parts;
+    thiele_table *merged = NULL;
     thiele_status status;
     THI_TRY(thi_check_fit_options(ctx, table, options));
+    thi_column_options columns = thi_columns_of(options);
+    THI_TRY(thi_table_merge(&merged, ctx, table, &columns));
+    table = merged != NULL ? merged : table;
     THI_TRY(thi_parts_count(ctx, table, options, &parts));
     THI_TRY(parts > 0 ? thi_parts_fit(out, ctx, table, options, parts) : thi_fit_one(out, ctx, table, options, false));
 out:
+    thiele_table_destroy(merged);
     return status;
 }

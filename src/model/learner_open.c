@@ -70,6 +70,7 @@ static thiele_status open_blocks(thiele_learner *l, thiele_context *ctx)
                                                  .expectation = model->expectation,
                                                  .most = most_of_block(model),
                                                  .exposed = model->encoder.exposure != NULL,
+                                                 .weighted = model->encoder.weights != NULL,
                                                  .anew =
                                                      !sites && (model->blocks.estimate || model->blocks.passes < 1.0)};
     if (l->options.forget > 0.0) {
@@ -150,7 +151,7 @@ static thiele_status learner_start(thiele_learner *l, thiele_context *ctx, const
     if (l->options.snapshot != NULL) {
         THI_TRY(thi_strdup(ctx, &l->snapshot, l->options.snapshot));
     }
-    THI_TRY(thi_rows_alloc(&l->rows, ctx, l->batch, encoder->dims, encoder->targets, true));
+    THI_TRY(thi_rows_alloc(&l->rows, ctx, l->batch, encoder->dims, encoder->targets, (thi_aside){.offset = true}));
     THI_TRY(thi_alloc(ctx, &l->row, (size_t)l->batch, sizeof *l->row));
     THI_TRY(thi_alloc(ctx, &l->mu, latents, sizeof *l->mu));
     THI_TRY(thi_alloc(ctx, &l->v, latents, sizeof *l->v));

@@ -18,6 +18,7 @@ class OptionTypes(TypedDict, total=False):
     rare_levels: Union[int, Literal["auto"]]
     classes: Union[str, Sequence[str]]
     exposure: str
+    weights: str
     partition: str
     missing_inputs: str
     drop_missing: bool
