@@ -185,7 +185,6 @@ typedef struct thi_encoder {
     bool partial;   /* of several targets some may be missing; also where each has an encoder of its own */
     char *exposure; /* column whose log is added to the first latent function; NULL: none */
     char *weights;  /* of training rows: the column of how many rows each stands for; NULL: one */
-    double mass;    /* their sum over the rows that were learned from; 0: not known */
     /*
      * The column whose values are the blocks of a block method; name NULL: none. It has the last dimension of X, which
      * no kernel sees: the number of its level, -1 for one that training never saw, over THI_KEY_SCALE.

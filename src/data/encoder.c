@@ -383,7 +383,6 @@ static thiele_status learn_scales(thi_encoder *encoder, const thi_choice *c, con
     } else {
         status = thi_set_targets(encoder, c, &moments, options, rule);
     }
-    encoder->mass = moments.mass;
     if (status == THIELE_OK && fills) {
         status = find_missing(encoder, c, &moments);
     }

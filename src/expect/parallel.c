@@ -4,6 +4,7 @@
  */
 #include "expect/parallel.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct thi_expect_worker {
@@ -131,18 +132,24 @@ thiele_status thi_expect_rows(const thiele_likelihood *lik, thiele_context *ctx,
     return status;
 }
 
-/* A likelihood to a power: so many times its log. */
+/* A likelihood to a power: so many times its log, with the scale of y that it then lacks. */
 static void weigh(const thi_asked *a, int64_t row, int64_t n, const thiele_likelihood *lik)
 {
+    int64_t P = lik->outputs, Q = lik->latents;
+    int varying = lik->ops->log_variance;
     for (int64_t i = row; i < row + n; i++) {
-        const double w = a->weight[i];
-        a->E[i] *= w;
-        for (int64_t q = i * lik->latents; q < (i + 1) * lik->latents; q++) {
+        const double w = a->weight[i], *y = a->y + i * P;
+        a->E[i] = w * a->E[i] + (w - 1.0) * thi_likelihood_log_scale(lik, y, a->mu + i * Q);
+        for (int64_t q = i * Q; q < (i + 1) * Q; q++) {
             a->g[q] *= w;
             a->h[q] *= w;
         }
-        for (int64_t k = i * lik->parameters; a->dphi != NULL && k < (i + 1) * lik->parameters; k++) {
-            a->dphi[k] *= w;
+        if (varying > 0 && !isnan(y[0])) {
+            a->g[varying + i * Q] += 0.5 * (w - 1.0);
+        }
+        for (int k = 0; a->dphi != NULL && k < lik->parameters; k++) {
+            double *slope = &a->dphi[k + i * lik->parameters];
+            *slope = w * *slope + (w - 1.0) * thi_likelihood_scale_slope(lik, y, k);
         }
     }
 }

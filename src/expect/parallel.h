@@ -34,7 +34,7 @@ typedef struct thi_asked {
     const double *y, *mu, *v;
     double *E, *g, *h;
     double *dphi;         /* NULL: not wanted */
-    const double *weight; /* of each row: all of these are multiplied by it; NULL: 1 */
+    const double *weight; /* of each row: its density has this power, but for the scale of y; NULL: 1 */
 } thi_asked;
 
 thiele_status thi_providers_expect(thi_providers *providers, thiele_context *ctx, const thi_asked *asked);

@@ -1,7 +1,8 @@
 /*
  * (E, g, h) of rows by designs (design.c): E = c_0, g = c_1/sd and h = c_2/(sqrt2 sd^2) where l ~ c_0 + c_1 z + c_2
  * He_2/ sqrt2 + .... Which design a row takes, with which signs and how far turned, follows from its number. A row
- * costs its evaluations and (1 + 2Q) products for two of them.
+ * costs its evaluations and (1 + 2Q) products for two of them. Rows are evaluated together where a call has room for
+ * the points of several.
  */
 #include <math.h>
 #include <string.h>
@@ -68,20 +69,23 @@ static inline void spread_out(int64_t count, int64_t stride, double mu, double s
     }
 }
 
-/* Points of `count` pairs from `from` on, then their mirror images; y repeated. */
-static void place(thi_space *space, const thi_block_rows *rows, int64_t i, const view *w, int64_t from, int64_t count)
+/* Points of `count` pairs from `from` on, then their mirror images, as points at, at + 1, ... of the call; y repeated.
+ */
+static void place(thi_space *space, const thi_block_rows *rows, int64_t i, const view *w, int64_t from, int64_t count,
+                  int64_t at)
 {
     int64_t P = space->P, Q = space->Q;
+    double *f = space->f + at * Q;
     for (int64_t q = 0; q < Q; q++) {
         double mu = rows->mu[i * Q + q], sd = sign_of(w, q) * rows->sd[i * Q + q];
         const double *z = w->design->z + from * Q + (q + w->shift) % Q;
         if (Q == 1) {
-            spread_out(count, 1, mu, sd, z, space->f);
+            spread_out(count, 1, mu, sd, z, f);
         } else {
-            spread_out(count, Q, mu, sd, z, space->f + q);
+            spread_out(count, Q, mu, sd, z, f + q);
         }
     }
-    thi_repeat(P, rows->y + i * P, 2 * count, space->y);
+    thi_repeat(P, rows->y + i * P, 2 * count, space->y + at * P);
 }
 
 /* In place: halves of sums less `base`, and halves of differences. */
@@ -118,38 +122,95 @@ static void finish(const view *w, int64_t Q, const double *sd, const double *v, 
     }
 }
 
-static void regress_row(thi_space *space, const thi_block_rows *rows, int64_t i, const view *w, double *E, double *g,
-                        double *h)
+/* --- rows together -------------------------------------------------------------------------------------------------
+ */
+
+/* Some rows whose points are evaluated in one call; or a single one whose points take several. */
+typedef struct group {
+    int64_t rows;
+    const int *row;
+    view w[TOGETHER];
+    int64_t count[TOGETHER], at[TOGETHER]; /* pairs of the present piece, and where their points begin */
+    int64_t from, points;
+} group;
+
+/* As many rows from `first` on as there is room for, one at least. */
+static thiele_status gather(thi_space *space, thiele_context *ctx, const thi_draws *draws, const thi_block_rows *rows,
+                            int64_t first, group *g)
 {
-    int64_t Q = space->Q, pairs = w->design->pairs;
-    double base = 0, *l = space->value;
-    *E = 0;
-    memset(g, 0, (size_t)Q * sizeof *g);
-    memset(h, 0, (size_t)Q * sizeof *h);
-    for (int64_t from = 0; from < pairs; from += PIECE) {
-        int64_t count = pairs - from < PIECE ? pairs - from : PIECE;
-        place(space, rows, i, w, from, count);
-        space->lik->ops->log_density(space->lik, 2 * count, space->y, space->f, l);
-        base = from == 0 ? 0.5 * (l[0] + l[count]) : base;
-        fold(count, base, l);
-        add_piece(w, Q, from, count, l, E, g, h);
+    int64_t points = 0;
+    *g = (group){.row = rows->row + first};
+    while (first + g->rows < rows->count && g->rows < TOGETHER) {
+        view *w = &g->w[g->rows];
+        thiele_status status = view_of(space, ctx, draws, g->row[g->rows], w);
+        if (status != THIELE_OK) {
+            return status;
+        }
+        points += 2 * thi_least(w->design->pairs, PIECE);
+        if (g->rows > 0 && (points > space->points || w->design->pairs > PIECE || g->w[0].design->pairs > PIECE)) {
+            break;
+        }
+        g->rows++;
     }
-    *E += base;
+    return THIELE_OK;
+}
+
+/* The next piece of all rows; false: there is none. */
+static bool place_piece(thi_space *space, const thi_block_rows *rows, group *g)
+{
+    g->points = 0;
+    for (int64_t r = 0; r < g->rows; r++) {
+        g->count[r] = thi_least(g->w[r].design->pairs - g->from, PIECE);
+        if (g->count[r] <= 0) {
+            return false;
+        }
+        g->at[r] = g->points;
+        place(space, rows, g->row[r], &g->w[r], g->from, g->count[r], g->points);
+        g->points += 2 * g->count[r];
+    }
+    return true;
+}
+
+static void regress_rows(thi_space *space, const thi_block_rows *rows, group *g, double *E, double *grad, double *h)
+{
+    int64_t Q = space->Q;
+    double base[TOGETHER];
+    for (int64_t r = 0; r < g->rows; r++) {
+        int64_t i = g->row[r];
+        E[i] = 0;
+        memset(grad + i * Q, 0, (size_t)Q * sizeof *grad);
+        memset(h + i * Q, 0, (size_t)Q * sizeof *h);
+    }
+    for (; place_piece(space, rows, g); g->from += PIECE) {
+        space->lik->ops->log_density(space->lik, g->points, space->y, space->f, space->value);
+        for (int64_t r = 0; r < g->rows; r++) {
+            int64_t i = g->row[r], count = g->count[r];
+            double *l = space->value + g->at[r];
+            base[r] = g->from == 0 ? 0.5 * (l[0] + l[count]) : base[r];
+            fold(count, base[r], l);
+            add_piece(&g->w[r], Q, g->from, count, l, E + i, grad + i * Q, h + i * Q);
+        }
+    }
+    for (int64_t r = 0; r < g->rows; r++) {
+        E[g->row[r]] += base[r];
+    }
 }
 
 thiele_status thi_regress(thi_space *space, thiele_context *ctx, const thi_draws *draws, const thi_block_rows *rows,
                           const double *v, double *E, double *g, double *h)
 {
     int64_t Q = space->Q;
-    for (int64_t r = 0; r < rows->count; r++) {
-        int64_t i = rows->row[r];
-        view w;
-        thiele_status status = view_of(space, ctx, draws, i, &w);
+    group together;
+    for (int64_t first = 0; first < rows->count; first += together.rows) {
+        thiele_status status = gather(space, ctx, draws, rows, first, &together);
         if (status != THIELE_OK) {
             return status;
         }
-        regress_row(space, rows, i, &w, E + i, g + i * Q, h + i * Q);
-        finish(&w, Q, rows->sd + i * Q, v + i * Q, E + i, g + i * Q, h + i * Q);
+        regress_rows(space, rows, &together, E, g, h);
+        for (int64_t r = 0; r < together.rows; r++) {
+            int64_t i = together.row[r];
+            finish(&together.w[r], Q, rows->sd + i * Q, v + i * Q, E + i, g + i * Q, h + i * Q);
+        }
     }
     return THIELE_OK;
 }
@@ -157,22 +218,22 @@ thiele_status thi_regress(thi_space *space, thiele_context *ctx, const thi_draws
 thiele_status thi_design_sweep(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_draws *draws,
                                const thi_block_rows *rows, double *result)
 {
-    for (int64_t r = 0; r < rows->count; r++) {
-        int64_t i = rows->row[r];
-        double *own = result + i * in->results;
-        view w;
-        thiele_status status = view_of(space, ctx, draws, i, &w);
+    group g;
+    for (int64_t first = 0; first < rows->count; first += g.rows) {
+        thiele_status status = gather(space, ctx, draws, rows, first, &g);
         if (status != THIELE_OK) {
             return status;
         }
-        memset(own, 0, (size_t)in->results * sizeof *own);
-        for (int64_t from = 0; from < w.design->pairs; from += PIECE) {
-            int64_t count = w.design->pairs - from < PIECE ? w.design->pairs - from : PIECE;
-            place(space, rows, i, &w, from, count);
-            in->evaluate(in, 2 * count, space->y, space->f, space->value);
-            for (int side = 0; side < 2; side++) {
-                thi_points points = {2 * count, side * count, count, space->value, NULL, w.design->half + from, NULL};
-                in->reduce(in, &points, own);
+        for (int64_t r = 0; r < g.rows; r++) {
+            memset(result + g.row[r] * in->results, 0, (size_t)in->results * sizeof *result);
+        }
+        for (; place_piece(space, rows, &g); g.from += PIECE) {
+            in->evaluate(in, g.points, space->y, space->f, space->value);
+            for (int64_t k = 0; k < 2 * g.rows; k++) {
+                int64_t r = k / 2, count = g.count[r];
+                thi_points points = {g.points, g.at[r] + k % 2 * count,      count, space->value,
+                                     NULL,     g.w[r].design->half + g.from, NULL};
+                in->reduce(in, &points, result + g.row[r] * in->results);
             }
         }
     }

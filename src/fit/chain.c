@@ -272,7 +272,11 @@ double thi_chain_log_p(thi_chain *chain, const double *f)
     double sum = 0.0;
     m->lik->ops->log_density(m->lik, m->n, m->y, f, chain->density);
     for (int64_t i = 0; i < m->n; i++) {
-        sum += m->weight != NULL ? m->weight[i] * chain->density[i] : chain->density[i];
+        sum += chain->density[i];
+        if (m->weight != NULL) {
+            double scale = thi_likelihood_log_scale(m->lik, m->y + i * m->lik->outputs, f + i * m->latents);
+            sum += (m->weight[i] - 1.0) * (chain->density[i] + scale);
+        }
     }
     return isnan(sum) ? -INFINITY : sum;
 }

@@ -27,24 +27,16 @@ void thi_model_clear_predictors(thiele_model *model)
 }
 
 /* The density of y in its own units: each target that is there (of streamed rows: each) was divided by its scale. */
-static double in_data_units(const thi_encoder *encoder, const thi_rows *rows, double streamed, double value)
+static double in_data_units(const thi_encoder *encoder, const thi_rows *rows, int64_t streamed, double value)
 {
     for (int p = 0; p < encoder->targets; p++) {
-        double present = streamed;
+        int64_t present = streamed;
         for (int64_t i = 0; i < rows->n; i++) {
-            double weight = rows->weight != NULL ? rows->weight[i] : 1.0;
-            present += isnan(rows->y[i * rows->outputs + p]) ? 0.0 : weight;
+            present += !isnan(rows->y[i * rows->outputs + p]);
         }
-        value -= present * log(encoder->target[p].scale);
+        value -= (double)present * log(encoder->target[p].scale);
     }
     return value;
-}
-
-/* How many rows those that are streamed stand for. */
-static double streamed_rows(const thi_fitting *f)
-{
-    const thi_source *source = &f->stream.source;
-    return !f->streamed ? 0.0 : source->beside.weight ? f->model->encoder.mass : (double)source->n;
 }
 
 const thi_source *thi_fitting_source(const thi_fitting *f, const thi_rows *rows, thi_source *memory)
@@ -86,7 +78,7 @@ static thiele_status run_method(thi_fitting *f, const thi_rows *rows, bool learn
         .latent = model->latent, .weight = model->weight, .loo_mean = loo_mean, .loo_variance = loo_variance};
     thiele_status status = f->each ? thi_run_each(f, rows, learn, &fitted) : thi_run_one(f, rows, learn, &fitted);
     model->jitter = fitted.jitter;
-    model->value = in_data_units(&model->encoder, rows, streamed_rows(f), fitted.value);
+    model->value = in_data_units(&model->encoder, rows, f->streamed ? f->stream.source.n : 0, fitted.value);
     return status == THIELE_OK && f->method->sampler != NULL ? thi_sample(f, rows) : status;
 }
 
@@ -131,8 +123,8 @@ static thiele_status learn_and_score(thi_fitting *f, const thi_rows *rows, bool 
     THI_TRY(run_method(f, &train, learn, NULL, NULL));
     if (learn) {
         /* Quantiles by search would take longer than the deadline allows, and calibration makes others of them. */
-        bool quick = f->options->calibrate && !thi_has_quantiles(f->model);
-        THI_TRY(thi_model_score_rows(f->model, f->ctx, &test, quick, f->model->holdout));
+        thi_scoring how = f->options->calibrate && !thi_has_quantiles(f->model) ? THI_SCORE_QUICKLY : THI_SCORE_ALL;
+        THI_TRY(thi_model_score_rows(f->model, f->ctx, &test, how, f->model->holdout));
     } else if (f->method->partial && thi_driver_stopped(f->driver)) {
         return THIELE_OK; /* rows that were not reached say nothing of a posterior of all */
     }
@@ -287,7 +279,7 @@ out:
 
 double thi_fitting_value(const thi_fitting *f, double value)
 {
-    return in_data_units(&f->model->encoder, &f->rows, streamed_rows(f), value);
+    return in_data_units(&f->model->encoder, &f->rows, f->streamed ? f->stream.source.n : 0, value);
 }
 
 /* Exact regression on all rows with its leave-one-out predictions, in the units of the data, and what they say. */

@@ -116,7 +116,7 @@ static thiele_status open_scores(thiele_learner *l, thiele_context *ctx)
             s->all[p] = s->recent[p] = thi_no_scores;
         }
     }
-    THI_TRY(thi_scorer_open(&l->scorer, ctx, l->model, l->batch, true));
+    THI_TRY(thi_scorer_open(&l->scorer, ctx, l->model, l->batch, THI_SCORE_QUICKLY));
 out:
     return status;
 }

@@ -78,16 +78,15 @@ static double weight_of(const thi_exact *exact, int64_t i)
     return exact->shape.weight != NULL ? exact->shape.weight[i] : 1.0;
 }
 
-/* How many rows there are beyond one each, and the sum of (w - 1) log(2 pi s2) + log w. */
-static double surplus(const thi_exact *exact, double *constant)
+/* The sum of (w - 1) log(2 pi) + log w: what N(y; f, s2/w) has beyond the w-th power over the scale of y. */
+static double surplus(const thi_exact *exact)
 {
-    double more = 0.0, logs = 0.0;
+    double sum = 0.0;
     for (int64_t i = 0; i < exact->shape.n && exact->shape.weight != NULL; i++) {
-        more += exact->shape.weight[i] - 1.0;
-        logs += log(exact->shape.weight[i]);
+        double w = exact->shape.weight[i];
+        sum += (w - 1.0) * LOG_2PI + log(w);
     }
-    *constant = more != 0.0 || logs != 0.0 ? more * (LOG_2PI + log(exact->noise)) + logs : 0.0;
-    return more;
+    return sum;
 }
 
 thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const thi_prior *prior, double noise)
@@ -110,10 +109,9 @@ thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const t
     if (status != THIELE_OK) {
         return status == THIELE_ERROR_NUMERIC ? explain(ctx) : status;
     }
-    double fit = solve(exact, prior), constant;
-    surplus(exact, &constant);
+    double fit = solve(exact, prior);
     exact->log_marginal =
-        -0.5 * (fit + exact->shape.targets * (thi_chol_logdet(exact->L) + (double)n * LOG_2PI + constant));
+        -0.5 * (fit + exact->shape.targets * (thi_chol_logdet(exact->L) + (double)n * LOG_2PI + surplus(exact)));
     exact->factored = true;
     return THIELE_OK;
 }
@@ -163,9 +161,9 @@ thiele_status thi_exact_gradient(thi_exact *exact, thiele_context *ctx, const th
         thi_mean_pull(prior->mean, prior->mean_parameter, s->n, prior->kernel->dims, s->X, exact->alpha + p * s->n,
                       mean_bar, NULL);
     }
-    double trace = 0.0, constant;
+    double trace = 0.0;
     thi_reduce(blocks, 1, t.trace, &trace);
-    *log_noise_bar += exact->noise * trace - 0.5 * s->targets * surplus(exact, &constant);
+    *log_noise_bar += exact->noise * trace;
 out:
     thi_free(t.trace);
     return status;

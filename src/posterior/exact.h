@@ -3,9 +3,9 @@
  * e ~ N(0, noise). With K + noise I = L L' and alpha = (L L')^-1 (y - m):
  *   log p(y) = -(y - m)'alpha/2 - sum log L_ii - n log(2 pi)/2
  *   d log p / dK = Kbar = (alpha alpha' - (L L')^-1) / 2
- * With weights, row i has its likelihood to the power w_i: noise s2/w_i and, beside the formula,
- * -((w_i - 1) log(2 pi s2) + log w_i)/2. Of several targets these are sums over them. One n x n matrix serves all of
- * it: it holds K, then L, then, for the gradient, the inverse.
+ * With weights, row i has the noise s2/w_i and, beside the formula, -((w_i - 1) log(2 pi) + log w_i)/2: its likelihood
+ * to the power w_i, over the scale of y to the power 1 - w_i (likelihood.h). Of several targets these are sums over
+ * them. One n x n matrix serves all of it: it holds K, then L, then, for the gradient, the inverse.
  */
 #ifndef THI_EXACT_H
 #define THI_EXACT_H

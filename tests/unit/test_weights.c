@@ -77,9 +77,10 @@ static thiele_fit_options options_of(const char *target, const char *method, con
 }
 
 /* Predictions, latent ones, at four places; and the evidence or bound. */
-static void assert_alike(thiele_context *ctx, const thiele_model *a, const thiele_model *b, double value, double latent)
+static void assert_alike(thiele_context *ctx, const thiele_model *a, const thiele_model *b, double value, double latent,
+                         double more)
 {
-    const double x[4] = {-2.5, -0.4, 0.3, 4.0};
+    const double x[4] = {-2.5, -0.4, 0.3, 2.0};
     double mean[2][4], variance[2][4];
     const thiele_model *const model[2] = {a, b};
     for (int k = 0; k < 2; k++) {
@@ -89,7 +90,7 @@ static void assert_alike(thiele_context *ctx, const thiele_model *a, const thiel
         assert_near(mean[0][i], mean[1][i], latent, latent);
         assert_near(variance[0][i], variance[1][i], latent, latent);
     }
-    assert_near(a->value, b->value, value, value);
+    assert_near(a->value, b->value + more, value, value);
 }
 
 /* --- a power of the likelihood --------------------------------------------------------------------------------------
@@ -129,7 +130,9 @@ static void test_powers(void **state)
         options.inducing = cases[i].basis ? ROWS : 0;
         fit(&one, ctx, weighted, options, "w");
         fit(&other, ctx, repeated, options, NULL);
-        assert_alike(ctx, one, other, cases[i].value, cases[i].latent);
+        const double y = 0.0, f[2] = {0};
+        double more = (MOST / 3 * 2 - ROWS) * thi_likelihood_log_scale(one->lik, &y, f);
+        assert_alike(ctx, one, other, cases[i].value, cases[i].latent, more);
         assert_int_equal(one->rows, ROWS);
         assert_int_equal(other->rows, repeated->rows);
         thiele_model_destroy(one);
@@ -154,7 +157,7 @@ static void test_same_fit(void **state)
         thiele_model *one = NULL, *other = NULL;
         fit(&one, ctx, weighted, options_of(ways[i][0], ways[i][1], ways[i][2], NULL), "w");
         fit(&other, ctx, repeated, options_of(ways[i][0], ways[i][1], ways[i][2], NULL), "w");
-        assert_alike(ctx, one, other, 0.0, 0.0);
+        assert_alike(ctx, one, other, 0.0, 0.0, 0.0);
         assert_string_equal(one->encoder.weights, "w");
         thiele_model_destroy(one);
         thiele_model_destroy(other);

@@ -147,9 +147,9 @@ class GPEstimator(BaseEstimator):
         """One for each row; the library says which of them cannot be."""
         if sample_weight is None:
             return None
-        if np.ndim(sample_weight) == 0:
-            return np.full(len(X), float(sample_weight))
         weights = np.asarray(sample_weight, dtype=np.float64)
+        if weights.ndim == 0:
+            return np.full(len(X), float(weights))
         if weights.ndim != 1:
             raise ValueError("Sample weights must be 1D array or scalar")
         if len(weights) != len(X):
