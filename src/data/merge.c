@@ -162,7 +162,7 @@ static thiele_status read_rows(search *s)
         THI_TRY(thi_look_up(s->ctx, first, rows));
     }
     if (s->keys == 0) {
-        status = thi_fail(s->ctx, THIELE_ERROR_DATA, "column '%s': every row has the weight 0, so that none is left",
+        status = thi_fail(s->ctx, THIELE_ERROR_DATA, "column '%s': all weights are zero, so that no row is left",
                           s->table->name[s->number[s->numbers - 1]]);
     }
 out:

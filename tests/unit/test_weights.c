@@ -226,7 +226,7 @@ static void test_refusals(void **state)
         }
         assert_ok(ctx, thiele_table_from_rows(&table, ctx, 4, COLUMNS, rows, names));
         assert_fails(ctx, thiele_model_fit(&model, ctx, table, &options), THIELE_ERROR_DATA,
-                     k < 3 ? why[k] : "every row has the weight 0");
+                     k < 3 ? why[k] : "all weights are zero");
         thiele_table_destroy(table);
     }
     table = weighted_table(ctx);
