@@ -173,6 +173,15 @@ def test_rows_without_weight_are_gone(rows):
         assert weighted.score(x, target, sample_weight=keep) == pytest.approx(fewer.score(x[keep], target[keep]))
 
 
+def test_classes_without_weight_are_gone(rows):
+    x, y = rows
+    labels = np.array(["low", "middle", "high"])[np.digitize(y, [-0.5, 0.5])]
+    classifier = GPClassifier(kernel="se", iterations=3).fit(x, labels, sample_weight=labels != "middle")
+    assert list(classifier.classes_) == ["high", "low"]
+    with pytest.raises(ValueError, match="two classes"):
+        GPClassifier().fit(x, labels, sample_weight=labels == "low")
+
+
 def test_weights_of_frames_and_of_rows_that_come_later(frame):
     inputs = frame[["a", "b", "site"]]
     double = GPRegressor(method="exact", kernel="se").fit(inputs, frame["y"], sample_weight=2.0)

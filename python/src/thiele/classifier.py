@@ -44,7 +44,12 @@ class GPClassifier(ClassifierMixin, GPEstimator):
         """
         X = self._check_rows(X, reset=True)
         labels = self._check_labels(X, y)
-        return self._fit(X, labels, np.unique(labels), self._check_weights(X, sample_weight), {})
+        weights = self._check_weights(X, sample_weight)
+        known = np.unique(labels)
+        if weights is not None and np.any(weights):  # rows of weight 0 are none, and so are classes of theirs alone
+            known = np.unique(labels[weights != 0.0])
+            labels = np.where(weights != 0.0, labels, known[0])
+        return self._fit(X, labels, known, weights, {})
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: Optional[ArrayLike] = None) -> GPClassifier:
         """
