@@ -23,7 +23,7 @@ def fitted(rows):
 
 def test_parameters_are_the_options():
     names = set(GPRegressor().get_params())
-    assert names == {n for n in thiele.options() if n not in ("target", "classes", "snapshot")} | {
+    assert names == {n for n in thiele.options() if n not in ("target", "weights", "classes", "snapshot")} | {
         "random_state",
         "n_jobs",
         "device",
