@@ -2,6 +2,7 @@
  * Weights of rows: a row of weight 2 is that row twice, for every method that knows weights; equal rows are merged
  * whatever their order, and rows of weight 0 are gone. The exact evidence has the gradient of its differences.
  */
+#include "expect/parallel.h"
 #include "model/methods.h"
 #include "model/model.h"
 #include "posterior/exact.h"
@@ -320,11 +321,61 @@ static void test_gradient(void **state)
     thiele_context_destroy(ctx);
 }
 
+/* E of one row of weight 1.7. */
+static double expected(thiele_context *ctx, const thiele_likelihood *lik, const double *mu, double *g, double *dphi)
+{
+    const double y = 0.4, v[2] = {0.2, 0.1}, weight = 1.7;
+    double E, h[2];
+    thi_providers providers = {.lik = lik};
+    const thi_asked asked = {0, 1, &y, mu, v, &E, g, h, dphi, &weight};
+    assert_ok(ctx, thi_providers_expect(&providers, ctx, &asked));
+    thi_providers_close(&providers);
+    return E;
+}
+
+/* In the means and in the logs of the parameters. */
+static void test_slopes(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"gaussian(noise~0.2)", "student-t(nu~4, scale~0.3)", "laplace(beta~0.4)",
+                                        "heteroscedastic", "poisson"};
+    static const double step = 1e-5;
+    thiele_context *ctx = test_context(1);
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+        thiele_likelihood *lik = NULL;
+        double mu[2] = {0.1, -1.0}, g[2], dphi[4] = {0}, other[2], others[4];
+        assert_ok(ctx, thiele_likelihood_parse(&lik, ctx, texts[k], 1, 0));
+        expected(ctx, lik, mu, g, dphi);
+        for (int q = 0; q < lik->latents; q++) {
+            double at = mu[q], side[2];
+            for (int i = 0; i < 2; i++) {
+                mu[q] = at + (i == 0 ? step : -step);
+                side[i] = expected(ctx, lik, mu, other, others);
+            }
+            mu[q] = at;
+            assert_near(g[q], (side[0] - side[1]) / (2.0 * step), 1e-6, 1e-6);
+        }
+        for (int j = 0; j < lik->parameters; j++) {
+            double at = lik->value[j], side[2];
+            for (int i = 0; i < 2; i++) {
+                double by = i == 0 ? step : -step;
+                assert_ok(ctx, thi_likelihood_set_phi(lik, ctx, j, lik->phi[j].positive ? at * exp(by) : at + by));
+                side[i] = expected(ctx, lik, mu, other, others);
+            }
+            assert_ok(ctx, thi_likelihood_set_phi(lik, ctx, j, at));
+            assert_near(dphi[j], (side[0] - side[1]) / (2.0 * step), 1e-6, 1e-6);
+        }
+        thiele_likelihood_destroy(lik);
+    }
+    thiele_context_destroy(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_powers),   cmocka_unit_test(test_same_fit), cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_update),   cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_update),   cmocka_unit_test(test_slopes),
+        cmocka_unit_test(test_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
