@@ -140,7 +140,7 @@ static thiele_status table(thiele_context *ctx, int64_t most, double *X, double 
     THI_TRY(thiele_kernel_parse(&kernel, ctx, "matern52(ard, lengthscale~1.5)", D, NULL));
     const thi_prior prior = {kernel, THI_MEAN_ZERO, NULL};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] <= most; i++) {
-        THI_TRY(row(ctx, &prior, &(thi_exact_shape){sizes[i], 1, X, y}));
+        THI_TRY(row(ctx, &prior, &(thi_exact_shape){sizes[i], 1, X, y, NULL}));
     }
 out:
     thiele_kernel_destroy(kernel);

@@ -40,7 +40,7 @@ static inline void open_setting_of(setting *s, thiele_context *c, const char *li
     assert_ok(c, thiele_likelihood_parse(&s->spec.lik, c, likelihood, 1, 0));
     assert_ok(c, thi_latents_make(&s->spec.latents, c, kernel, "zero", &columns, 1, false));
     assert_ok(c, thi_hypers_make(&s->hypers, c, &s->spec, &encoder, set, NULL));
-    assert_ok(c, thi_rows_alloc(&s->rows, c, n, D, 1, false));
+    assert_ok(c, thi_rows_alloc(&s->rows, c, n, D, 1, (thi_aside){0}));
     test_normals(D * n, 1, s->rows.X);
     test_normals(n, 2, s->rows.y);
     test_normals(D * TESTS, 3, s->Xtest);

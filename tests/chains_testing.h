@@ -21,7 +21,7 @@ static inline void open_chain_setting(chain_setting *s, thiele_context *c, const
     thi_columns columns = {.dims = dims, .columns = dims};
     assert_ok(c, thiele_likelihood_parse(&s->spec.lik, c, likelihood, outputs, classes));
     assert_ok(c, thi_latents_make(&s->spec.latents, c, kernel, mean, &columns, s->spec.lik->latents, false));
-    assert_ok(c, thi_rows_alloc(&s->rows, c, n, dims, outputs, true));
+    assert_ok(c, thi_rows_alloc(&s->rows, c, n, dims, outputs, (thi_aside){.offset = true}));
     test_normals(dims * n, 1, s->rows.X);
 }
 

@@ -72,7 +72,7 @@ static void open_exact(engine_problem *p, thiele_context *ctx, int variant, int 
     static exact_own own;
     (void)variant;
     int64_t noise = fixture_begin(p, ctx, 12 * size, 1, 1);
-    own.shape = (thi_exact_shape){p->n, 1, p->X, p->y};
+    own.shape = (thi_exact_shape){p->n, 1, p->X, p->y, NULL};
     own.bar = (thi_exact_bar){p->bar, p->bar + fixture_mean(p, 0), p->bar + noise};
     p->x[noise] = log(0.2);
     p->any_rows = false;

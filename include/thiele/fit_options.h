@@ -52,7 +52,12 @@ typedef struct thiele_columns_options {
     int64_t drop_missing;
     /* Do not standardise inputs and target. */
     int64_t raw;
-    int64_t reserved[12]; /* zeros */
+    /*
+     * Column of weights: a row of weight 2 counts as that row twice, one of weight 0 not at all. Default: 1 in every
+     * row.
+     */
+    const char *weights;
+    int64_t reserved[11]; /* zeros */
 } thiele_columns_options;
 
 /* Model. How targets scatter around a function with a Gaussian-process prior, and by which method it is inferred. */

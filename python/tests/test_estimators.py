@@ -23,7 +23,7 @@ def fitted(rows):
 
 def test_parameters_are_the_options():
     names = set(GPRegressor().get_params())
-    assert names == {n for n in thiele.options() if n not in ("target", "classes", "snapshot")} | {
+    assert names == {n for n in thiele.options() if n not in ("target", "weights", "classes", "snapshot")} | {
         "random_state",
         "n_jobs",
         "device",
@@ -147,6 +147,64 @@ def test_partial_fit_after_an_exact_fit(rows):
     model = GPRegressor(method="exact", kernel="se").fit(x[:40], y[:40]).partial_fit(x[40:], y[40:])
     whole = GPRegressor(method="exact", kernel="se").fit(x, y)
     np.testing.assert_array_equal(model.predict(x), whole.predict(x))
+
+
+@pytest.mark.parametrize("options", [{"method": "exact"}, {"method": "variational", "inducing": 12}, {"likelihood": "student-t"}])
+def test_weights_are_repeated_rows(rows, options):
+    x, y = rows[0][:40], rows[1][:40]
+    weights = np.arange(40) % 4
+    order = np.random.default_rng(3).permutation(weights.sum())
+    kernel = {"kernel": "se", "iterations": 5, "epochs": 5} if "inducing" in options else {"kernel": "se", "iterations": 5}
+    weighted = GPRegressor(**options, **kernel).fit(x, y, sample_weight=weights)
+    repeated = GPRegressor(**options, **kernel).fit(np.repeat(x, weights, axis=0)[order], np.repeat(y, weights)[order])
+    np.testing.assert_array_equal(weighted.predict(x), repeated.predict(x))
+    plain = GPRegressor(**options, **kernel).fit(x, y)
+    assert np.abs(plain.predict(x) - weighted.predict(x)).max() > 1e-4
+
+
+def test_rows_without_weight_are_gone(rows):
+    x, y = rows
+    keep = np.arange(80) % 3 > 0
+    labels = np.where(y > 0, "high", "low")
+    for made, target in ((GPRegressor(kernel="se", iterations=5), y), (GPClassifier(kernel="se", iterations=5), labels)):
+        weighted = clone(made).fit(x, target, sample_weight=keep.astype(float))
+        fewer = clone(made).fit(x[keep], target[keep])
+        np.testing.assert_array_equal(weighted.predict(x), fewer.predict(x))
+        assert weighted.score(x, target, sample_weight=keep) == pytest.approx(fewer.score(x[keep], target[keep]))
+
+
+def test_classes_without_weight_are_gone(rows):
+    x, y = rows
+    labels = np.array(["low", "middle", "high"])[np.digitize(y, [-0.5, 0.5])]
+    classifier = GPClassifier(kernel="se", iterations=3).fit(x, labels, sample_weight=labels != "middle")
+    assert list(classifier.classes_) == ["high", "low"]
+    with pytest.raises(ValueError, match="two classes"):
+        GPClassifier().fit(x, labels, sample_weight=labels == "low")
+
+
+def test_weights_of_frames_and_of_rows_that_come_later(frame):
+    inputs = frame[["a", "b", "site"]]
+    double = GPRegressor(method="exact", kernel="se").fit(inputs, frame["y"], sample_weight=2.0)
+    import pandas
+
+    twice = pandas.concat([inputs, inputs])
+    repeated = GPRegressor(method="exact", kernel="se").fit(twice, pandas.concat([frame["y"], frame["y"]]))
+    np.testing.assert_array_equal(double.predict(inputs), repeated.predict(inputs))
+    more = GPRegressor(method="exact", kernel="se").fit(inputs[:40], frame["y"][:40], sample_weight=np.full(40, 2.0))
+    more.partial_fit(inputs[40:], frame["y"][40:])
+    whole = GPRegressor(method="exact", kernel="se").fit(inputs, frame["y"], sample_weight=np.repeat([2.0, 1.0], 40))
+    np.testing.assert_array_equal(more.predict(inputs), whole.predict(inputs))
+
+
+def test_weights_that_cannot_be(rows):
+    x, y = rows
+    for weights, message in ((np.full(80, -1.0), "sample_weight.*row 1.*not negative"), (np.zeros(80), "all weights are zero")):
+        with pytest.raises(thiele.DataError, match=message):
+            GPRegressor(kernel="se").fit(x, y, sample_weight=weights)
+    with pytest.raises(ValueError, match="79 sample weights for 80 rows"):
+        GPRegressor(kernel="se").fit(x, y, sample_weight=np.ones(79))
+    with pytest.raises(thiele.UnsupportedError, match="knows no weights"):
+        GPRegressor(kernel="se", method="dtc").fit(x, y, sample_weight=np.arange(80.0))
 
 
 def test_searches_pipelines_and_workers(rows):

@@ -238,3 +238,15 @@ def test_draws_by_arviz():
 def test_models_without_draws(model):
     with pytest.raises(thiele.UnsupportedError, match="by exact has no draws: fit it by a sampler"):
         model.draws()
+
+
+def test_weights_of_a_table(frame, tmp_path):
+    table = frame.drop(columns="label").assign(w=np.arange(len(frame)) % 3)
+    weighted = thiele.fit(table, "y", method="exact", kernel="se", weights="w")
+    repeated = table.loc[table.index.repeat(table["w"])].assign(w=1)
+    same = thiele.fit(repeated, "y", method="exact", kernel="se", weights="w")
+    np.testing.assert_array_equal(weighted.predict(frame).mean, same.predict(frame).mean)
+    weighted.save(tmp_path / "m.thiele")
+    again = thiele.Model.load(tmp_path / "m.thiele")
+    np.testing.assert_array_equal(again.predict(frame).mean, weighted.predict(frame).mean)
+    assert "w" not in weighted.inputs

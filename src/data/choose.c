@@ -1,12 +1,12 @@
 /*
- * Which of a table's columns are targets, exposure, partition and inputs, by the lists of the fit's options. A column
- * plays one part only, but that of the partition may be listed among the inputs.
+ * Which of a table's columns are targets, exposure, weights, partition and inputs, by the lists of the fit's options. A
+ * column plays one part only, but that of the partition may be listed among the inputs.
  */
 #include <string.h>
 
 #include "data/encoder.h"
 
-enum { ROLE_NONE, ROLE_TARGET, ROLE_EXPOSURE, ROLE_INPUT, ROLE_PARTITION };
+enum { ROLE_NONE, ROLE_TARGET, ROLE_EXPOSURE, ROLE_INPUT, ROLE_PARTITION, ROLE_WEIGHTS };
 
 static thiele_status find_part(const thi_choice *c, const char *part, size_t length, int *column)
 {
@@ -42,8 +42,8 @@ static thiele_status categorical_part(void *arg, const char *part, size_t length
 /* Gives a column its part, unless it has one already. */
 static thiele_status cast(thi_choice *c, int column, unsigned char role)
 {
-    static const char *const one[] = {"", "a target", "the exposure", "an input", "the partition"};
-    static const char *const all[] = {"", "targets", "exposures", "inputs", "partitions"};
+    static const char *const one[] = {"", "a target", "the exposure", "an input", "the partition", "the weights"};
+    static const char *const all[] = {"", "targets", "exposures", "inputs", "partitions", "weights"};
     const char *name = c->table->name[column];
     if (c->role[column] == role) {
         return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "column '%s' is listed twice among the %s", name, all[role]);
@@ -98,10 +98,10 @@ static thiele_status choose_targets(thi_choice *c, const char *list)
     return status;
 }
 
-static thiele_status choose_exposure(thi_choice *c, const char *name)
+static thiele_status choose_one(thi_choice *c, const char *name, unsigned char role, int *column)
 {
-    thiele_status status = thiele_table_find_column(c->table, c->ctx, name, &c->exposure);
-    return status == THIELE_OK ? cast(c, c->exposure, ROLE_EXPOSURE) : status;
+    thiele_status status = thiele_table_find_column(c->table, c->ctx, name, column);
+    return status == THIELE_OK ? cast(c, *column, role) : status;
 }
 
 /* It is no input unless it is listed among them. */
@@ -148,7 +148,7 @@ thiele_status thi_choose_columns(thi_choice *choice, const thi_column_options *o
     thi_choice *c = choice;
     const size_t columns = (size_t)c->table->columns;
     thiele_status status;
-    c->exposure = c->key = -1;
+    c->exposure = c->weights = c->key = -1;
     THI_TRY(thi_alloc(c->ctx, &c->target, columns, sizeof *c->target));
     THI_TRY(thi_alloc(c->ctx, &c->input, columns, sizeof *c->input));
     THI_TRY(thi_alloc(c->ctx, &c->ignored, columns, sizeof *c->ignored));
@@ -161,7 +161,10 @@ thiele_status thi_choose_columns(thi_choice *choice, const thi_column_options *o
     c->listed = options->inputs != NULL;
     THI_TRY(choose_targets(c, options->target));
     if (options->exposure != NULL) {
-        THI_TRY(choose_exposure(c, options->exposure));
+        THI_TRY(choose_one(c, options->exposure, ROLE_EXPOSURE, &c->exposure));
+    }
+    if (options->weights != NULL) {
+        THI_TRY(choose_one(c, options->weights, ROLE_WEIGHTS, &c->weights));
     }
     if (options->partition != NULL) {
         THI_TRY(choose_partition(c, options->partition, options->inputs != NULL));

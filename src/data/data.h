@@ -54,6 +54,8 @@ struct thiele_table {
     int columns;
     char **name;
     const thiele_table *whole; /* what a selection of rows was made from; NULL for all others */
+    const thiele_table *from;  /* of a table whose equal rows were merged (merge.c): the one they stand in */
+    bool equal;                /* and all its rows have the weight 1 */
 };
 
 /* Openers of one kind each; `path` has been recognised already. */
@@ -137,6 +139,20 @@ const char *thi_table_missing(const thiele_table *table);
 /* Appends a field to a line of CSV, in quotes where it must be (RFC 4180). */
 void thi_csv_add_field(thi_text *line, const char *text, size_t length);
 
+/* --- merge.c -------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct thi_column_options thi_column_options;
+/*
+ * A table for a fit by these options, with weights: rows that are equal there are one, which has the sum of their
+ * weights in the column of weights, and those of weight 0 are gone. Their order depends on what they hold alone, unless
+ * all have the weight 1 (`equal`). The other table is borrowed. NULL: there are no weights, or the table is too large
+ * for memory. Errors: those of thi_encoder_learn's choice of columns; DATA (a weight that is missing, negative or
+ * infinite).
+ */
+thiele_status thi_table_merge(thiele_table **out, thiele_context *ctx, const thiele_table *table,
+                              const thi_column_options *options);
+
 /* --- encoder.c: from columns to the matrix X -------------------------------------------------------------------- */
 
 /* How the dates of a column become numbers: days since `from`, which is days since 1970-01-01 (or midnight). */
@@ -188,6 +204,7 @@ typedef struct thi_encoder {
     bool signs;     /* labels are -1 and +1 */
     bool partial;   /* of several targets some may be missing; also where each has an encoder of its own */
     char *exposure; /* column whose log is added to the first latent function; NULL: none */
+    char *weights;  /* of training rows: the column of how many rows each stands for; NULL: one */
     /*
      * The column whose values are the blocks of a block method; name NULL: none. It has the last dimension of X, which
      * no kernel sees: the number of its level, -1 for one that training never saw, over THI_KEY_SCALE.
@@ -201,8 +218,8 @@ typedef struct thi_encoder {
 typedef enum thi_missing { THI_MISSING_REFUSE, THI_MISSING_MEAN, THI_MISSING_DROP } thi_missing;
 
 /* Which columns play which part, and how they are taken: lists of names as in thiele_fit_options; NULL: not said. */
-typedef struct thi_column_options {
-    const char *target, *inputs, *ignore, *categorical, *exposure, *partition;
+struct thi_column_options {
+    const char *target, *inputs, *ignore, *categorical, *exposure, *weights, *partition;
     const char *classes; /* of the target, in order */
     bool drop_missing, raw;
     bool partial; /* rows without the only target are left out: it is one of several */
@@ -213,7 +230,7 @@ typedef struct thi_column_options {
     bool one_scale;
     int64_t rare;
     thi_missing missing; /* inputs that have no value */
-} thi_column_options;
+};
 enum { THI_RARE_AUTO = -1 };
 
 /* What a likelihood asks of the target columns. A NULL rule stands for standardised numbers (gaussian). */
@@ -278,6 +295,7 @@ thiele_status thi_count_classes(thiele_context *ctx, const thiele_table *table, 
 /* How a table is read. */
 typedef struct thi_reading {
     bool target;       /* with the target columns */
+    bool weighted;     /* and the weights, where the encoder has such a column: rows of weight 0 are left out */
     bool unseen_zero;  /* a level that training never saw, where there are no others: all zeros; else an error */
     bool unseen_error; /* an error in any case */
     bool drop_missing; /* leave out rows with missing values; else an error, but for inputs that can be filled in */
@@ -296,13 +314,14 @@ typedef struct thi_reader {
     int *column; /* the table's column of each input */
     thi_reading how;
     int exposure;           /* the table's column of the exposure; -1: none, or not in this table */
+    int weights;            /* likewise of the weights */
     int key;                /* likewise of the partition */
     bool *dates_as_text;    /* of each input: dates are read from texts; in a column of numbers they are days already */
     int numerics;           /* how many inputs are read as numbers */
     int *numeric;           /* which ones */
     int targets;            /* how many targets are read as numbers */
     int width;              /* how many numbers are read of a row */
-    int *source;            /* their columns: the numeric inputs', the targets', the exposure's */
+    int *source;            /* their columns: the numeric inputs', the targets', the weights', the exposure's */
     int64_t block;          /* rows that are read at a time: those of thi_table_block */
     double *scratch;        /* their numbers */
     bool *told;             /* of each input: it had a value that training never saw, and a line said so */
@@ -327,6 +346,15 @@ thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi
  */
 thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count, double *X,
                               double *y, double *offset, int64_t *row, int64_t *kept);
+/* Where rows go; all but X may be NULL. */
+typedef struct thi_room {
+    double *X, *y, *offset;
+    double *weight; /* 1 where there is no such column */
+    int64_t *row;
+} thi_room;
+/* The same with weights: finite, not negative, or DATA. */
+thiele_status thi_reader_fill(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count,
+                              const thi_room *room, int64_t *kept);
 void thi_reader_close(thi_reader *reader);
 /*
  * One row given as numbers, one per input column (level index for a categorical one; -1: another value, where it has

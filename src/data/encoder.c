@@ -77,6 +77,7 @@ void thi_encoder_clear(thi_encoder *encoder)
     thi_free(encoder->scale);
     thi_free(encoder->missing);
     thi_free(encoder->exposure);
+    thi_free(encoder->weights);
     thi_levels_free(encoder->key.level, encoder->key.levels);
     thi_free(encoder->key.name);
     thi_levels_free(encoder->dropped_name, encoder->dropped);
@@ -210,7 +211,7 @@ static thiele_status set_numeric(thi_encoder *encoder, thiele_context *ctx, cons
 /* How many rows have a level. */
 static int64_t rows_of(const thi_column_spread *spread, int dim)
 {
-    return llround(spread->mean[dim] * (double)spread->count[dim]);
+    return llround(spread->mean[dim] * spread->mass[dim]);
 }
 
 /* Fewer rows than this make a level rare. */
@@ -233,7 +234,7 @@ static void set_levels(thiele_context *ctx, const thi_column_spread *spread, int
                        const thi_column_options *options)
 {
     const int levels = input->levels;
-    const int64_t below = rare_below(options, spread->count[from]);
+    const int64_t below = rare_below(options, llround(spread->mass[from]));
     int64_t most = 0;
     int rare = 0;
     for (int l = 0; l < levels; l++) {
@@ -363,6 +364,7 @@ static thiele_status learn_scales(thi_encoder *encoder, const thi_choice *c, con
 {
     const bool fills = options->missing == THI_MISSING_MEAN && !options->drop_missing;
     const thi_reading how = {.target = true,
+                             .weighted = true,
                              .drop_missing = options->drop_missing,
                              .drop_inputs = options->missing == THI_MISSING_DROP,
                              .keep_missing = fills,

@@ -16,13 +16,19 @@ thiele_status thi_encoder_place(thi_encoder *encoder, thiele_context *ctx);
 /* What stands for a missing value of an input that fills in, in a column of X that is zero there. */
 void thi_encode_missing(const thi_encoder *encoder, const thi_input *input, double *x);
 
+/* --- reader.c ------------------------------------------------------------------------------------------------------
+ */
+
+/* Error: DATA; the weight in this column and row is missing, negative or infinite. */
+thiele_status thi_weight_refused(thiele_context *ctx, const thiele_table *table, int64_t row, int column, double value);
+
 /* --- choose.c: which columns are what ---------------------------------------------------------------------------- */
 
 typedef struct thi_choice {
     const thiele_table *table;
     thiele_context *ctx;
-    int *target, targets; /* columns, as listed */
-    int exposure, key;    /* -1: none */
+    int *target, targets;       /* columns, as listed */
+    int exposure, weights, key; /* -1: none */
     int *input, inputs;
     bool listed;                 /* the inputs are the user's */
     bool *ignored, *categorical; /* of each column */
@@ -86,15 +92,17 @@ const thi_label *thi_find_label_value(const thi_label *label, int labels, double
 typedef struct thi_column_spread {
     int dims;
     int64_t *count;        /* values that are there */
+    double *mass;          /* the sum of their weights: of how many rows they are */
     double *mean, *square; /* square: sum of squared distances from the mean */
     double *low, *high;
 } thi_column_spread;
 
 typedef struct thi_moments {
     int64_t rows;
-    thi_column_spread inputs;      /* D dimensions */
-    thi_column_spread targets;     /* P; of labels: of their codes */
-    int64_t label[THI_LEVELS_MAX]; /* rows with each label */
+    double mass;                  /* their weights */
+    thi_column_spread inputs;     /* D dimensions */
+    thi_column_spread targets;    /* P; of labels: of their codes */
+    double label[THI_LEVELS_MAX]; /* the weights of those with each label */
 } thi_moments;
 /*
  * Reads the whole table with its targets through an encoder that centres and scales nothing. labels_given: the labels

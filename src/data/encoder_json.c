@@ -7,7 +7,7 @@
  *               {"name": "weight", "center": 70, "scale": 9, "fill": 70}],
  *    "targets": [{"name": "grade", "center": 0, "scale": 1, "mean": ..., "variance": ..., "labels": ["1", "2"],
  *                 "numeric": true}],
- *    "signs": false, "partial": false, "exposure": "hours", "dropped": ["unit"],
+ *    "signs": false, "partial": false, "exposure": "hours", "weights": "copies", "dropped": ["unit"],
  *    "partition": {"name": "station", "levels": ["1", "2"]}}
  * encoder_read.c reads it back.
  */
@@ -99,6 +99,9 @@ json_t *thi_encoder_to_json(const thi_encoder *encoder)
     failed = json == NULL;
     if (encoder->exposure != NULL && !failed) {
         failed = json_object_set_new(json, "exposure", json_string(encoder->exposure));
+    }
+    if (encoder->weights != NULL && !failed) {
+        failed = json_object_set_new(json, "weights", json_string(encoder->weights));
     }
     if (encoder->key.name != NULL && !failed) {
         failed = json_object_set_new(json, "partition", input_to_json(encoder, &encoder->key));

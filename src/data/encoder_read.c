@@ -297,6 +297,9 @@ static thiele_status check_names(thiele_context *ctx, const thi_encoder *encoder
     if (encoder->exposure != NULL && !failed) {
         failed = add_name(seen, encoder->exposure, &twice);
     }
+    if (encoder->weights != NULL && !failed) {
+        failed = add_name(seen, encoder->weights, &twice);
+    }
     json_decref(seen);
     if (failed) {
         return thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory");
@@ -312,6 +315,9 @@ thiele_status thi_encoder_from_json(thi_encoder *encoder, thiele_context *ctx, c
     THI_TRY(get_targets(encoder, ctx, json));
     if (json_object_get(json, "exposure") != NULL) {
         THI_TRY(get_text(ctx, json_object_get(json, "exposure"), &encoder->exposure));
+    }
+    if (json_object_get(json, "weights") != NULL) {
+        THI_TRY(get_text(ctx, json_object_get(json, "weights"), &encoder->weights));
     }
     if (json_object_get(json, "missing") != NULL) {
         THI_TRY(get_text(ctx, json_object_get(json, "missing"), &encoder->missing));

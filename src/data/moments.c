@@ -7,11 +7,11 @@
 
 #include "data/encoder.h"
 
-/* One block: X is D x count, y P x count. */
+/* One block: X is D x count, y P x count, with the weights of its rows. */
 typedef struct block {
-    double *X, *y;
-    int64_t *count;               /* of each dimension, values that are there */
-    double *mean, *square, *rest; /* max(D, P) each */
+    double *X, *y, *weight;
+    int64_t *count;                      /* of each dimension, values that are there */
+    double *mean, *square, *rest, *mass; /* max(D, P) each; mass: their weights */
 } block;
 
 /*
@@ -22,7 +22,7 @@ static void block_spread(thi_column_spread *spread, block *b, int64_t rows, cons
 {
     const int dims = spread->dims;
     for (int d = 0; d < dims; d++) {
-        b->mean[d] = b->square[d] = b->rest[d] = 0;
+        b->mean[d] = b->square[d] = b->rest[d] = b->mass[d] = 0;
         b->count[d] = 0;
     }
     for (int64_t n = 0; n < rows; n++) {
@@ -30,32 +30,33 @@ static void block_spread(thi_column_spread *spread, block *b, int64_t rows, cons
             double value = V[n * dims + d];
             bool there = !isnan(value);
             b->count[d] += there;
-            b->mean[d] += there ? value : 0;
+            b->mass[d] += there ? b->weight[n] : 0;
+            b->mean[d] += there ? b->weight[n] * value : 0;
             spread->low[d] = value < spread->low[d] ? value : spread->low[d];
             spread->high[d] = value > spread->high[d] ? value : spread->high[d];
         }
     }
     for (int d = 0; d < dims; d++) {
-        b->mean[d] /= (double)b->count[d];
+        b->mean[d] /= b->mass[d];
     }
     for (int64_t n = 0; n < rows; n++) {
         for (int d = 0; d < dims; d++) {
             double distance = V[n * dims + d] - b->mean[d];
             distance = isnan(distance) ? 0 : distance;
-            b->square[d] += distance * distance;
-            b->rest[d] += distance;
+            b->square[d] += b->weight[n] * distance * distance;
+            b->rest[d] += b->weight[n] * distance;
         }
     }
     for (int d = 0; d < dims; d++) {
-        b->mean[d] += b->rest[d] / (double)b->count[d];
-        b->square[d] -= b->rest[d] * b->rest[d] / (double)b->count[d];
+        b->mean[d] += b->rest[d] / b->mass[d];
+        b->square[d] -= b->rest[d] * b->rest[d] / b->mass[d];
     }
 }
 
 static void join_spread(thi_column_spread *spread, const block *b)
 {
     for (int d = 0; d < spread->dims; d++) {
-        const double before = (double)spread->count[d], now = (double)b->count[d], total = before + now;
+        const double before = spread->mass[d], now = b->mass[d], total = before + now;
         if (b->count[d] == 0) {
             continue;
         }
@@ -63,6 +64,7 @@ static void join_spread(thi_column_spread *spread, const block *b)
         spread->mean[d] += step * (now / total);
         spread->square[d] += b->square[d] + step * step * (before * now / total);
         spread->count[d] += b->count[d];
+        spread->mass[d] = total;
     }
 }
 
@@ -73,9 +75,12 @@ static void add_block(thi_moments *moments, const thi_encoder *encoder, block *b
     block_spread(&moments->targets, b, rows, b->y);
     join_spread(&moments->targets, b);
     for (int64_t n = 0; n < rows && encoder->target[0].levels > 0; n++) {
-        moments->label[encoder->signs ? b->y[n] > 0 : (int)b->y[n]]++;
+        moments->label[encoder->signs ? b->y[n] > 0 : (int)b->y[n]] += b->weight[n];
     }
     moments->rows += rows;
+    for (int64_t n = 0; n < rows; n++) {
+        moments->mass += b->weight[n];
+    }
 }
 
 static thiele_status pass(thi_moments *moments, thiele_context *ctx, thi_reader *reader, block *b)
@@ -83,7 +88,8 @@ static thiele_status pass(thi_moments *moments, thiele_context *ctx, thi_reader 
     const int64_t rows = reader->table->rows;
     for (int64_t first = 0; first < rows; first += reader->block) {
         int64_t count = rows - first < reader->block ? rows - first : reader->block;
-        thiele_status status = thi_reader_read(reader, ctx, first, count, b->X, b->y, NULL, NULL, &count);
+        const thi_room room = {.X = b->X, .y = b->y, .weight = b->weight};
+        thiele_status status = thi_reader_fill(reader, ctx, first, count, &room, &count);
         if (status != THIELE_OK) {
             return status;
         }
@@ -100,6 +106,7 @@ static thiele_status make_spread(thi_column_spread *spread, thiele_context *ctx,
     thiele_status status;
     spread->dims = dims;
     THI_TRY(thi_alloc(ctx, &spread->count, D, sizeof *spread->count));
+    THI_TRY(thi_alloc(ctx, &spread->mass, D, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &spread->mean, D, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &spread->square, D, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &spread->low, D, sizeof(double)));
@@ -115,6 +122,7 @@ out:
 static void clear_spread(thi_column_spread *spread)
 {
     thi_free(spread->count);
+    thi_free(spread->mass);
     thi_free(spread->mean);
     thi_free(spread->square);
     thi_free(spread->low);
@@ -129,7 +137,9 @@ static thiele_status make_room(thi_moments *moments, thiele_context *ctx, block 
     THI_TRY(make_spread(&moments->targets, ctx, (int)P));
     THI_TRY(thi_alloc(ctx, &b->X, (size_t)reader->block, D * sizeof(double)));
     THI_TRY(thi_alloc(ctx, &b->y, (size_t)reader->block, P * sizeof(double)));
+    THI_TRY(thi_alloc(ctx, &b->weight, (size_t)reader->block, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &b->count, most, sizeof *b->count));
+    THI_TRY(thi_alloc(ctx, &b->mass, most, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &b->mean, most, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &b->square, most, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &b->rest, most, sizeof(double)));
@@ -153,7 +163,9 @@ thiele_status thi_learn_moments(thi_moments *moments, thiele_context *ctx, const
 out:
     thi_free(b.X);
     thi_free(b.y);
+    thi_free(b.weight);
     thi_free(b.count);
+    thi_free(b.mass);
     thi_free(b.mean);
     thi_free(b.square);
     thi_free(b.rest);
@@ -176,7 +188,7 @@ thiele_status thi_find_spread(const thi_column_spread *spread, thiele_context *c
 {
     const double least = 1e-150; /* its square is still a normal number */
     *mean = spread->mean[d];
-    *deviation = sqrt(spread->square[d] / (double)spread->count[d]);
+    *deviation = sqrt(spread->square[d] / spread->mass[d]);
     if (!isfinite(*mean) || !isfinite(*deviation)) {
         return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s' has numbers too large to work with: change its unit",
                         name);

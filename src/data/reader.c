@@ -368,15 +368,46 @@ static thiele_status encode_exposure(const thi_reader *reader, thiele_context *c
     return THIELE_OK;
 }
 
-static thiele_status encode_table_row(const thi_reader *reader, thiele_context *ctx, int64_t row, const double *number,
-                                      thi_text *buffer, double *x, double *y, double *offset, row_fate *fate)
+thiele_status thi_weight_refused(thiele_context *ctx, const thiele_table *table, int64_t row, int column, double value)
 {
-    thiele_status status;
+    char shown[THI_NUMBER_MAX];
+    thi_format_number(shown, value);
+    return isnan(value) ? thi_fail(ctx, THIELE_ERROR_DATA,
+                                   "column '%s', row %lld: no weight (fill it in; a weight of 0 leaves a row out)",
+                                   table->name[column], thi_table_row_number(table, row))
+                        : thi_fail(ctx, THIELE_ERROR_DATA,
+                                   "column '%s', row %lld: %s: a weight must be a finite number and not negative",
+                                   table->name[column], thi_table_row_number(table, row), shown);
+}
+
+/* What stands beside the inputs of a row. */
+typedef struct aside {
+    double weight, log_exposure;
+} aside;
+
+static thiele_status encode_weight(const thi_reader *reader, thiele_context *ctx, int64_t row, double value,
+                                   double *weight, row_fate *fate)
+{
+    *weight = value;
+    *fate = value == 0.0 ? ROW_DROPPED : *fate;
+    return value >= 0.0 && isfinite(value) ? THIELE_OK
+                                           : thi_weight_refused(ctx, reader->table, row, reader->weights, value);
+}
+
+static thiele_status encode_table_row(const thi_reader *reader, thiele_context *ctx, int64_t row, const double *number,
+                                      thi_text *buffer, double *x, double *y, aside *beside, row_fate *fate)
+{
+    thiele_status status = THIELE_OK;
     *fate = ROW_KEPT;
-    *offset = 0;
-    status = encode_inputs(reader, ctx, row, number, buffer, x, fate);
+    *beside = (aside){.weight = 1.0};
+    if (reader->weights >= 0) {
+        status = encode_weight(reader, ctx, row, number[reader->numerics + reader->targets], &beside->weight, fate);
+    }
+    if (status == THIELE_OK && *fate == ROW_KEPT) {
+        status = encode_inputs(reader, ctx, row, number, buffer, x, fate);
+    }
     if (status == THIELE_OK && *fate == ROW_KEPT && reader->exposure >= 0) {
-        status = encode_exposure(reader, ctx, row, number[reader->width - 1], offset, fate);
+        status = encode_exposure(reader, ctx, row, number[reader->width - 1], &beside->log_exposure, fate);
     }
     if (status != THIELE_OK || *fate != ROW_KEPT || !reader->how.target) {
         return status;
@@ -391,13 +422,8 @@ static thiele_status encode_table_row(const thi_reader *reader, thiele_context *
 
 /* --- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Where the next row goes. */
-typedef struct room {
-    double *X, *y, *offset;
-    int64_t *row, kept;
-} room;
-
-static thiele_status read_block(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count, room *out)
+static thiele_status read_block(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count,
+                                const thi_room *out, int64_t *kept)
 {
     const int D = reader->encoder->dims, P = reader->encoder->targets;
     thi_text buffer;
@@ -406,36 +432,46 @@ static thiele_status read_block(thi_reader *reader, thiele_context *ctx, int64_t
         reader->table->ops->numbers(reader->table, ctx, first, count, reader->source, reader->width, reader->scratch);
     for (int64_t r = 0; r < count && status == THIELE_OK; r++) {
         const double *number = reader->scratch + r * reader->width;
-        double log_exposure;
+        aside beside;
         row_fate fate;
-        status = encode_table_row(reader, ctx, first + r, number, &buffer, out->X + out->kept * D,
-                                  out->y != NULL ? out->y + out->kept * P : NULL, &log_exposure, &fate);
+        status = encode_table_row(reader, ctx, first + r, number, &buffer, out->X + *kept * D,
+                                  out->y != NULL ? out->y + *kept * P : NULL, &beside, &fate);
         if (status != THIELE_OK || fate != ROW_KEPT) {
             continue;
         }
         if (out->offset != NULL) {
-            out->offset[out->kept] = log_exposure;
+            out->offset[*kept] = beside.log_exposure;
+        }
+        if (out->weight != NULL) {
+            out->weight[*kept] = beside.weight;
         }
         if (out->row != NULL) {
-            out->row[out->kept] = first + r;
+            out->row[*kept] = first + r;
         }
-        out->kept++;
+        ++*kept;
     }
     thi_text_clear(&buffer);
+    return status;
+}
+
+thiele_status thi_reader_fill(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count,
+                              const thi_room *room, int64_t *kept)
+{
+    thiele_status status = THIELE_OK;
+    int64_t rows = 0;
+    for (int64_t at = 0; at < count && status == THIELE_OK; at += reader->block) {
+        status = read_block(reader, ctx, first + at, thi_least(count - at, reader->block), room, &rows);
+        if (status == THIELE_OK) {
+            status = thi_look_up(ctx, first + at, reader->table->rows);
+        }
+    }
+    *kept = rows;
     return status;
 }
 
 thiele_status thi_reader_read(thi_reader *reader, thiele_context *ctx, int64_t first, int64_t count, double *X,
                               double *y, double *offset, int64_t *row, int64_t *kept)
 {
-    room out = {X, y, offset, row, 0};
-    thiele_status status = THIELE_OK;
-    for (int64_t at = 0; at < count && status == THIELE_OK; at += reader->block) {
-        status = read_block(reader, ctx, first + at, count - at < reader->block ? count - at : reader->block, &out);
-        if (status == THIELE_OK) {
-            status = thi_look_up(ctx, first + at, reader->table->rows);
-        }
-    }
-    *kept = out.kept;
-    return status;
+    const thi_room room = {.X = X, .y = y, .offset = offset, .row = row};
+    return thi_reader_fill(reader, ctx, first, count, &room, kept);
 }

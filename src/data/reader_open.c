@@ -136,6 +136,10 @@ static thiele_status match_columns(thi_reader *reader, thiele_context *ctx)
     if (reader->how.target) {
         match_targets(reader, &absent);
     }
+    if (reader->how.target && reader->how.weighted && reader->encoder->weights != NULL) {
+        reader->weights = match(reader, reader->encoder->weights, " (the weights)", &absent);
+        reader->source[reader->width++] = reader->weights;
+    }
     if (reader->encoder->exposure != NULL) {
         match_exposure(reader, ctx, &absent);
     }
@@ -154,11 +158,12 @@ static thiele_status match_columns(thi_reader *reader, thiele_context *ctx)
 thiele_status thi_reader_open(thi_reader *reader, thiele_context *ctx, const thi_encoder *encoder,
                               const thiele_table *table, const thi_reading *how)
 {
-    const size_t inputs = (size_t)encoder->inputs, most = inputs + (size_t)encoder->targets + 1;
+    const size_t inputs = (size_t)encoder->inputs, most = inputs + (size_t)encoder->targets + 2;
     *reader = (thi_reader){.encoder = encoder,
                            .table = table,
                            .how = *how,
                            .exposure = -1,
+                           .weights = -1,
                            .key = -1,
                            .label_column = -1,
                            .known_from = "those that the model knows"};
@@ -193,5 +198,5 @@ void thi_reader_close(thi_reader *reader)
     thi_free(reader->source);
     thi_free(reader->scratch);
     thi_free(reader->label);
-    *reader = (thi_reader){.exposure = -1, .key = -1, .label_column = -1};
+    *reader = (thi_reader){.exposure = -1, .weights = -1, .key = -1, .label_column = -1};
 }

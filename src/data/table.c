@@ -217,8 +217,8 @@ thiele_status thiele_table_find_column(const thiele_table *table, thiele_context
 
 static const thiele_table *whole_table(const thiele_table *table)
 {
-    while (table->whole != NULL) {
-        table = table->whole;
+    while (table->whole != NULL || table->from != NULL) {
+        table = table->whole != NULL ? table->whole : table->from;
     }
     return table;
 }

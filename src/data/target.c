@@ -56,6 +56,9 @@ thiele_status thi_learn_targets(thi_encoder *encoder, const thi_choice *choice, 
     if (choice->exposure >= 0) {
         THI_TRY(thi_choice_name(choice, choice->exposure, &encoder->exposure));
     }
+    if (choice->weights >= 0 && !choice->table->equal) {
+        THI_TRY(thi_choice_name(choice, choice->weights, &encoder->weights));
+    }
     encoder->signs = rule->labels && rule->signs;
     encoder->partial = choice->targets > 1 || options->partial;
 out:
@@ -92,7 +95,7 @@ static thiele_status set_standardised(thi_target *target, thiele_context *ctx, c
 static thiele_status set_plain(thi_target *target, thiele_context *ctx, const thi_column_spread *spread, int p)
 {
     target->mean = spread->mean[p];
-    target->variance = spread->square[p] / (double)spread->count[p];
+    target->variance = spread->square[p] / spread->mass[p];
     if (!isfinite(target->mean) || !isfinite(target->variance)) {
         return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s' has numbers too large to work with: change its unit",
                         target->name);
@@ -101,7 +104,7 @@ static thiele_status set_plain(thi_target *target, thiele_context *ctx, const th
 }
 
 /* Keeps the labels that some row has; count becomes theirs. */
-static void drop_labels(thi_target *target, int64_t *count)
+static void drop_labels(thi_target *target, double *count)
 {
     int kept = 0;
     for (int l = 0; l < target->levels; l++) {
@@ -123,7 +126,7 @@ static void drop_labels(thi_target *target, int64_t *count)
 static thiele_status set_labels(thi_target *target, thiele_context *ctx, const thi_moments *moments, bool signs,
                                 bool given, bool selection)
 {
-    int64_t count[THI_LEVELS_MAX];
+    double count[THI_LEVELS_MAX];
     int present = 0, some = 0;
     memcpy(count, moments->label, sizeof count);
     for (int l = 0; l < target->levels; l++) {
@@ -137,12 +140,12 @@ static thiele_status set_labels(thi_target *target, thiele_context *ctx, const t
         drop_labels(target, count);
     }
     double sum = 0, square = 0;
-    const double rows = (double)moments->rows, step = signs ? 2 : 1;
+    const double rows = moments->mass, step = signs ? 2 : 1;
     for (int l = 0; l < target->levels; l++) {
-        sum += l * (double)count[l];
+        sum += l * count[l];
     }
     for (int l = 0; l < target->levels; l++) {
-        square += (l - sum / rows) * (l - sum / rows) * (double)count[l];
+        square += (l - sum / rows) * (l - sum / rows) * count[l];
     }
     target->mean = step * (sum / rows) - (signs ? 1 : 0);
     target->variance = step * step * (square / rows);

@@ -438,7 +438,7 @@ thiele_status thiele_likelihood_expect(const thiele_likelihood *likelihood, thie
 {
     THI_NEED(ctx, likelihood && ctx && (n < 1 || (y && mu && v && E && g && h)));
     thi_providers providers = {.lik = likelihood, .method = method};
-    thiele_status status = thi_providers_expect(&providers, ctx, &(thi_asked){0, n, y, mu, v, E, g, h, dphi});
+    thiele_status status = thi_providers_expect(&providers, ctx, &(thi_asked){0, n, y, mu, v, E, g, h, dphi, NULL});
     thi_providers_close(&providers);
     return status;
 }

@@ -10,8 +10,11 @@
 
 #include "expect/expect.h"
 
-/* Points a call: few enough for the first-level cache, enough for long vectors. */
-enum { THI_POINTS = 512 };
+/*
+ * Points a call: few enough for the first-level cache, enough for long vectors. A user's own function of many points,
+ * which may be one of Python, is called with more of them: by then what a call costs is shared by enough.
+ */
+enum { THI_POINTS = 512, THI_POINTS_OF_OWN = 8192 };
 
 /*
  * E[f(Z)] ~ sum_k weight_k f(z_k) for Z ~ N(0, I) in Q dimensions; z: Q x count. Each point may have several weights,
@@ -71,9 +74,9 @@ struct thi_integrand {
     bool raw;            /* panels: the weight does not contain the normal density */
     bool control, pairs; /* montecarlo.c: with the control variate; the draws are antithetic */
     double noise;        /* rounding of a value, relative to 1 + |first value at the centre| */
-    double *scratch;     /* THI_POINTS doubles */
+    double *scratch;     /* as many doubles as points */
     void *extra;
-    /* n <= THI_POINTS points, y: P x n, f: Q x n. */
+    /* n <= space->points, y: P x n, f: Q x n. */
     void (*evaluate)(const thi_integrand *in, int64_t n, const double *y, const double *f, double *value);
     /* result += sum_k w_k ... over the points of a row */
     void (*reduce)(const thi_integrand *in, const thi_points *points, double *result);
@@ -98,7 +101,8 @@ struct thi_space {
     const thiele_likelihood *lik;
     int P, Q;
     int64_t values, results; /* the most that an integrand may have */
-    /* THI_POINTS of each */
+    int64_t points;          /* a call */
+    /* as many of each */
     double *y, *f, *value, *z, *w, *scratch;
     /* THI_EXPECT_BLOCK of each */
     double *sd, *centre, *result, *before, *now, *label;
@@ -136,7 +140,7 @@ void thi_space_centre(thi_space *space, const thi_integrand *in, const thi_block
 /* result (results x n, those of the rows) = sums over the rule. */
 void thi_sweep(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_block_rows *rows,
                double *result);
-/* result += sums over at most THI_POINTS points, for row i alone. */
+/* result += sums over at most space->points of them, for row i alone. */
 void thi_sweep_add(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_block_rows *rows,
                    int64_t i, double *result);
 /* Copies the P outputs of a row `count` times. */

@@ -4,6 +4,7 @@
  */
 #include "expect/parallel.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct thi_expect_worker {
@@ -53,12 +54,18 @@ static void keep_message(thiele_context *ctx, const worker *workers, int threads
     }
 }
 
-/* Few rows that cost much are shared out too. Depends on n alone. */
-static int64_t block_size(int64_t n)
+/*
+ * Few rows that cost much are shared out too, but not with a user's function of many points: it is to get many. Depends
+ * on n alone.
+ */
+static int64_t block_size(const thiele_likelihood *lik, int64_t n)
 {
     enum { LEAST = 16, SHARES = 8 };
     int64_t size = (n + SHARES - 1) / SHARES;
-    return size < LEAST ? LEAST : size > THI_EXPECT_BLOCK ? THI_EXPECT_BLOCK : size;
+    return thi_likelihood_is_batched(lik) ? THI_EXPECT_BLOCK
+           : size < LEAST                 ? LEAST
+           : size > THI_EXPECT_BLOCK      ? THI_EXPECT_BLOCK
+                                          : size;
 }
 
 /* Operations for a row: an exact expectation takes a few hundred, any other ten nodes at least, and often far more. */
@@ -104,7 +111,7 @@ thiele_status thi_providers_rows(thi_providers *p, thiele_context *ctx, int64_t 
     if (n < 0) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the number of rows is negative");
     }
-    job j = {p, n, block_size(n), fn, arg};
+    job j = {p, n, block_size(p->lik, n), fn, arg};
     thiele_status status = ready(p, ctx);
     if (status != THIELE_OK) {
         return status;
@@ -125,13 +132,40 @@ thiele_status thi_expect_rows(const thiele_likelihood *lik, thiele_context *ctx,
     return status;
 }
 
+/* A likelihood to a power: so many times its log, with the scale of y that it then lacks. */
+static void weigh(const thi_asked *a, int64_t row, int64_t n, const thiele_likelihood *lik)
+{
+    int64_t P = lik->outputs, Q = lik->latents;
+    int varying = lik->ops->log_variance;
+    for (int64_t i = row; i < row + n; i++) {
+        const double w = a->weight[i], *y = a->y + i * P;
+        a->E[i] = w * a->E[i] + (w - 1.0) * thi_likelihood_log_scale(lik, y, a->mu + i * Q);
+        for (int64_t q = i * Q; q < (i + 1) * Q; q++) {
+            a->g[q] *= w;
+            a->h[q] *= w;
+        }
+        if (varying > 0 && !isnan(y[0])) {
+            a->g[varying + i * Q] += 0.5 * (w - 1.0);
+        }
+        for (int k = 0; a->dphi != NULL && k < lik->parameters; k++) {
+            double *slope = &a->dphi[k + i * lik->parameters];
+            *slope = w * *slope + (w - 1.0) * thi_likelihood_scale_slope(lik, y, k);
+        }
+    }
+}
+
 static thiele_status ask_block(thi_expect *expect, thiele_context *ctx, int64_t row, int64_t n, const void *arg)
 {
     const thi_asked *a = arg;
     const thiele_likelihood *lik = expect->lik;
     int64_t at = row * lik->latents;
-    return thi_expect_block(expect, ctx, a->row + row, n, a->y + row * lik->outputs, a->mu + at, a->v + at, a->E + row,
-                            a->g + at, a->h + at, a->dphi != NULL ? a->dphi + row * lik->parameters : NULL);
+    thiele_status status =
+        thi_expect_block(expect, ctx, a->row + row, n, a->y + row * lik->outputs, a->mu + at, a->v + at, a->E + row,
+                         a->g + at, a->h + at, a->dphi != NULL ? a->dphi + row * lik->parameters : NULL);
+    if (status == THIELE_OK && a->weight != NULL) {
+        weigh(a, row, n, lik);
+    }
+    return status;
 }
 
 thiele_status thi_providers_expect(thi_providers *p, thiele_context *ctx, const thi_asked *asked)

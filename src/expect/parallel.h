@@ -33,7 +33,8 @@ typedef struct thi_asked {
     int64_t n;
     const double *y, *mu, *v;
     double *E, *g, *h;
-    double *dphi; /* NULL: not wanted */
+    double *dphi;         /* NULL: not wanted */
+    const double *weight; /* of each row: its density has this power, but for the scale of y; NULL: 1 */
 } thi_asked;
 
 thiele_status thi_providers_expect(thi_providers *providers, thiele_context *ctx, const thi_asked *asked);

@@ -320,30 +320,35 @@ static thiele_status around_peak(thi_space *space, thiele_context *ctx, const do
 /*
  * Rules about mu agree with each other where log p is a straight line, and all of them miss a peak many standard
  * deviations away. The integrand on the way to where y itself points (guess) tells: it can't be far above the integral
- * of it.
+ * of it. missed[r] of row rows->row[r]: whether it is.
  */
-static bool misses_mass(const thi_space *space, const double *y, double mu, double sd, double log_integral)
+static void find_missed(thi_space *space, const thi_block_rows *rows, const double *log_integral, bool *missed)
 {
-    enum { LOOKS = 8 };
+    enum { LOOKS = 8, TOGETHER = THI_POINTS / LOOKS };
     const thiele_likelihood *lik = space->lik;
-    double guess = mu;
-    double f[LOOKS], same[LOOKS], log_p[LOOKS];
-    if (lik->ops->guess == NULL || space->P != 1) {
-        return false;
-    }
-    lik->ops->guess(lik, y, &guess);
-    for (int k = 0; k < LOOKS; k++) {
-        f[k] = mu + (guess - mu) * (k + 1) / LOOKS;
-        same[k] = y[0];
-    }
-    lik->ops->log_density(lik, LOOKS, same, f, log_p);
-    for (int k = 0; k < LOOKS; k++) {
-        double z = (f[k] - mu) / sd;
-        if (log_p[k] - 0.5 * z * z > log_integral + 2.0) {
-            return true;
+    double guess[TOGETHER];
+    for (int64_t first = 0; first < rows->count; first += TOGETHER) {
+        int64_t count = thi_least(TOGETHER, rows->count - first);
+        const int *row = rows->row + first;
+        for (int64_t r = 0; r < count; r++) {
+            guess[r] = rows->mu[row[r]];
+            space->y[r] = rows->y[row[r]];
+        }
+        thi_likelihood_guesses(lik, count, space->y, guess);
+        for (int64_t k = 0; k < count * LOOKS; k++) {
+            double mu = rows->mu[row[k / LOOKS]];
+            space->f[k] = mu + (guess[k / LOOKS] - mu) * (double)(k % LOOKS + 1) / LOOKS;
+            space->y[k] = rows->y[row[k / LOOKS]];
+        }
+        lik->ops->log_density(lik, count * LOOKS, space->y, space->f, space->value);
+        for (int64_t r = 0; r < count; r++) {
+            missed[first + r] = false;
+            for (int64_t k = r * LOOKS; k < (r + 1) * LOOKS; k++) {
+                double z = (space->f[k] - rows->mu[row[r]]) / rows->sd[row[r]];
+                missed[first + r] = missed[first + r] || space->value[k] - 0.5 * z * z > log_integral[row[r]] + 2.0;
+            }
         }
     }
-    return false;
 }
 
 /* A sum that fewer points than this make up is not to be trusted. */
@@ -397,22 +402,22 @@ static thiele_status by_points(thi_space *space, thiele_context *ctx, const thi_
         space->result[2 * rows->row[r]] = space->result[2 * rows->row[r] + 1] = 0.0;
     }
     thiele_status status = thi_climb(space, ctx, &in, rows, space->result, space->level);
+    bool missed[THI_EXPECT_BLOCK] = {false};
+    for (int64_t r = 0; r < rows->count && status == THIELE_OK; r++) {
+        /* NaN where the density is at fault: no other points would mend it */
+        out[rows->row[r]] = log_sum(space->result + 2 * (int64_t)rows->row[r]);
+    }
+    if (status == THIELE_OK && Q == 1 && P == 1 && space->lik->ops->guess != NULL) {
+        find_missed(space, rows, out, missed);
+    }
     for (int64_t r = 0; r < rows->count && status == THIELE_OK; r++) {
         int64_t i = rows->row[r];
-        const double *y = rows->y + i * P, *mu = rows->mu + i * Q, *sd = rows->sd + i * Q;
         bool flat = true;
         for (int64_t q = 0; q < Q; q++) {
-            flat = flat && sd[q] < DBL_MIN;
+            flat = flat && rows->sd[i * Q + q] < DBL_MIN;
         }
-        if (isnan(space->result[2 * i + 1])) {
-            out[i] = NAN; /* the density is at fault: no other points would mend it */
-        } else if (space->level[i] == THI_LEVELS && !flat) {
-            status = around_peak(space, ctx, y, mu, sd, &out[i]);
-        } else {
-            out[i] = log_sum(space->result + 2 * i);
-            if (Q == 1 && !flat && misses_mass(space, y, *mu, *sd, out[i])) {
-                status = around_peak(space, ctx, y, mu, sd, &out[i]);
-            }
+        if (!isnan(space->result[2 * i + 1]) && !flat && (space->level[i] == THI_LEVELS || missed[r])) {
+            status = around_peak(space, ctx, rows->y + i * P, rows->mu + i * Q, rows->sd + i * Q, &out[i]);
         }
     }
     return status;

@@ -65,19 +65,20 @@ void thi_sweep_add(thi_space *space, const thi_integrand *in, const thi_rule *ru
 void thi_sweep(thi_space *space, const thi_integrand *in, const thi_rule *rule, const thi_block_rows *rows,
                double *result)
 {
-    int64_t Q = space->Q, chunk = rule->count < THI_POINTS ? rule->count : THI_POINTS, together = THI_POINTS / chunk;
+    int64_t Q = space->Q, most = space->points, chunk = rule->count < most ? rule->count : most,
+            together = most / chunk;
     for (int64_t r = 0; r < rows->count; r++) {
         memset(result + rows->row[r] * in->results, 0, (size_t)in->results * sizeof *result);
     }
     /* A long rule goes row by row in pieces, a short one for several rows at once. */
-    for (int64_t r = 0; r < rows->count && rule->count > THI_POINTS; r++) {
+    for (int64_t r = 0; r < rows->count && rule->count > most; r++) {
         for (int64_t k = 0; k < rule->count; k += chunk) {
             thi_rule piece = {rule->count - k < chunk ? rule->count - k : chunk, rule->columns, rule->z + k * Q,
                               rule->weight + k * rule->columns};
             thi_sweep_add(space, in, &piece, rows, rows->row[r], result);
         }
     }
-    for (int64_t first = 0; first < rows->count && rule->count <= THI_POINTS; first += together) {
+    for (int64_t first = 0; first < rows->count && rule->count <= most; first += together) {
         int64_t count = rows->count - first < together ? rows->count - first : together;
         const int *row = rows->row + first;
         for (int64_t r = 0; r < count; r++) {

@@ -1,7 +1,8 @@
 /*
  * (E, g, h) of rows by designs (design.c): E = c_0, g = c_1/sd and h = c_2/(sqrt2 sd^2) where l ~ c_0 + c_1 z + c_2
  * He_2/ sqrt2 + .... Which design a row takes, with which signs and how far turned, follows from its number. A row
- * costs its evaluations and (1 + 2Q) products for two of them.
+ * costs its evaluations and (1 + 2Q) products for two of them. Rows are evaluated together where a call has room for
+ * the points of several.
  *
  * Of a density that is a polynomial fewer points tell everything. Whether there are so few is found at made-up values;
  * whether they were enough for a row is seen from what its values have at right angles to all terms, and where that is
@@ -14,6 +15,7 @@
 
 /* Rows with consecutive numbers share a design, while it is in the cache; pairs that are evaluated in one call. */
 enum { TOGETHER = 32, PIECE = THI_POINTS / 2 };
+
 /* Shares of all points that may be enough, and made-up places that they must be enough at. */
 static const double BRIEF[] = {0.2, 1.0 / 3.0, 0.5, 0.75};
 enum { BRIEFS = sizeof BRIEF / sizeof *BRIEF, PLACES = 4, MOST_LATENTS = 64 };
@@ -79,20 +81,23 @@ static inline void spread_out(int64_t count, int64_t stride, double mu, double s
     }
 }
 
-/* Points of `count` pairs from `from` on, then their mirror images; y repeated. */
-static void place(thi_space *space, const thi_block_rows *rows, int64_t i, const view *w, int64_t from, int64_t count)
+/* Points of `count` pairs from `from` on, then their mirror images, as points at, at + 1, ... of the call; y repeated.
+ */
+static void place(thi_space *space, const thi_block_rows *rows, int64_t i, const view *w, int64_t from, int64_t count,
+                  int64_t at)
 {
     int64_t P = space->P, Q = space->Q;
+    double *f = space->f + at * Q;
     for (int64_t q = 0; q < Q; q++) {
         double mu = rows->mu[i * Q + q], sd = sign_of(w, q) * rows->sd[i * Q + q];
         const double *z = w->design->z + from * Q + (q + w->shift) % Q;
         if (Q == 1) {
-            spread_out(count, 1, mu, sd, z, space->f);
+            spread_out(count, 1, mu, sd, z, f);
         } else {
-            spread_out(count, Q, mu, sd, z, space->f + q);
+            spread_out(count, Q, mu, sd, z, f + q);
         }
     }
-    thi_repeat(P, rows->y + i * P, 2 * count, space->y);
+    thi_repeat(P, rows->y + i * P, 2 * count, space->y + at * P);
 }
 
 /* In place: halves of sums less `base`, and halves of differences. */
@@ -140,44 +145,115 @@ static void add_rest(const view *w, int64_t from, int64_t count, const double *l
     }
 }
 
-/* The coefficients of a row; false: the terms of a brief design were not all there is. */
-static bool regress_row(thi_space *space, const thiele_likelihood *lik, const thi_block_rows *rows, int64_t i,
-                        const view *w, bool brief, double *E, double *g, double *h)
+/* --- rows together -------------------------------------------------------------------------------------------------
+ */
+
+/* Some rows whose points are evaluated in one call; or a single one whose points take several. */
+typedef struct group {
+    int64_t rows;
+    const int *row;
+    view w[TOGETHER];
+    int64_t count[TOGETHER], at[TOGETHER]; /* pairs of the present piece, and where their points begin */
+    int64_t from, points;
+    bool brief;            /* the designs are, and then whether they */
+    bool enough[TOGETHER]; /* told everything of a row */
+} group;
+
+/* As many rows from `first` on as there is room for, one at least. */
+static thiele_status gather(thi_space *space, thiele_context *ctx, const thi_draws *draws, const thi_block_rows *rows,
+                            int64_t first, bool brief, group *g)
 {
-    int64_t Q = space->Q, pairs = w->design->pairs;
-    double base = 0, rest[2] = {0, 0}, largest = 0, *l = space->value;
-    *E = 0;
-    memset(g, 0, (size_t)Q * sizeof *g);
-    memset(h, 0, (size_t)Q * sizeof *h);
-    for (int64_t from = 0; from < pairs; from += PIECE) {
-        int64_t count = pairs - from < PIECE ? pairs - from : PIECE;
-        place(space, rows, i, w, from, count);
-        lik->ops->log_density(lik, 2 * count, space->y, space->f, l);
-        base = from == 0 ? 0.5 * (l[0] + l[count]) : base;
-        fold(count, base, l);
-        add_piece(w, Q, from, count, l, E, g, h);
-        if (brief) {
-            add_rest(w, from, count, l, rest, &largest);
+    int64_t points = 0;
+    *g = (group){.row = rows->row + first, .brief = brief};
+    while (first + g->rows < rows->count && g->rows < TOGETHER) {
+        view *w = &g->w[g->rows];
+        thiele_status status = view_of(space, ctx, draws, g->row[g->rows], brief, w);
+        if (status != THIELE_OK) {
+            return status;
+        }
+        points += 2 * thi_least(w->design->pairs, PIECE);
+        if (g->rows > 0 && (points > space->points || w->design->pairs > PIECE || g->w[0].design->pairs > PIECE)) {
+            break;
+        }
+        g->rows++;
+    }
+    return THIELE_OK;
+}
+
+/* The next piece of all rows; false: there is none. */
+static bool place_piece(thi_space *space, const thi_block_rows *rows, group *g)
+{
+    g->points = 0;
+    for (int64_t r = 0; r < g->rows; r++) {
+        g->count[r] = thi_least(g->w[r].design->pairs - g->from, PIECE);
+        if (g->count[r] <= 0) {
+            return false;
+        }
+        g->at[r] = g->points;
+        place(space, rows, g->row[r], &g->w[r], g->from, g->count[r], g->points);
+        g->points += 2 * g->count[r];
+    }
+    return true;
+}
+
+/* What is found of rows, at the variances v. */
+typedef struct answer {
+    const double *v;
+    double *E, *g, *h;
+} answer;
+
+static void regress_rows(thi_space *space, const thiele_likelihood *lik, const thi_block_rows *rows, group *g,
+                         const answer *to)
+{
+    int64_t Q = space->Q;
+    double base[TOGETHER], rest[TOGETHER][2] = {{0}}, largest[TOGETHER] = {0};
+    for (int64_t r = 0; r < g->rows; r++) {
+        int64_t i = g->row[r];
+        to->E[i] = 0;
+        memset(to->g + i * Q, 0, (size_t)Q * sizeof *to->g);
+        memset(to->h + i * Q, 0, (size_t)Q * sizeof *to->h);
+    }
+    for (; place_piece(space, rows, g); g->from += PIECE) {
+        lik->ops->log_density(lik, g->points, space->y, space->f, space->value);
+        for (int64_t r = 0; r < g->rows; r++) {
+            int64_t i = g->row[r], count = g->count[r];
+            double *l = space->value + g->at[r];
+            base[r] = g->from == 0 ? 0.5 * (l[0] + l[count]) : base[r];
+            fold(count, base[r], l);
+            add_piece(&g->w[r], Q, g->from, count, l, to->E + i, to->g + i * Q, to->h + i * Q);
+            if (g->brief) {
+                add_rest(&g->w[r], g->from, count, l, rest[r], &largest[r]);
+            }
         }
     }
-    *E += base;
-    return !brief || (fabs(rest[0]) <= ROUNDING * largest && fabs(rest[1]) <= ROUNDING * largest);
+    for (int64_t r = 0; r < g->rows; r++) {
+        double most = ROUNDING * largest[r];
+        to->E[g->row[r]] += base[r];
+        g->enough[r] = !g->brief || (fabs(rest[r][0]) <= most && fabs(rest[r][1]) <= most);
+    }
 }
+
+/* --- how many points ------------------------------------------------------------------------------------------------
+ */
 
 /* Whether a brief design is enough at made-up places. */
 static thiele_status is_enough(thi_space *space, thiele_context *ctx, const thi_draws *draws, bool *enough)
 {
+    static const int only = 0;
     double f[MOST_LATENTS], sd[MOST_LATENTS], y[THI_POINTS], E, g[MOST_LATENTS], h[MOST_LATENTS];
-    view w;
-    thiele_status status = view_of(space, ctx, draws, -draws->first, true, &w);
+    const answer to = {.E = &E, .g = g, .h = h};
+    group one = {.rows = 1, .row = &only, .brief = true};
+    thiele_status status = view_of(space, ctx, draws, -draws->first, true, &one.w[0]);
+    for (int q = 0; q < space->Q; q++) {
+        sd[q] = 0.5;
+    }
     for (int p = 0; p < PLACES && status == THIELE_OK && *enough; p++) {
         thi_couplings_place(space, p, 1, f);
         memcpy(y, space->y, (size_t)space->P * sizeof *y);
-        for (int q = 0; q < space->Q; q++) {
-            sd[q] = 0.5;
-        }
         thi_block_rows row = {.y = y, .mu = f, .sd = sd};
-        *enough = regress_row(space, &space->copy, &row, 0, &w, true, &E, g, h);
+        one.from = 0;
+        regress_rows(space, &space->copy, &row, &one, &to);
+        *enough = one.enough[0];
     }
     return status;
 }
@@ -201,20 +277,46 @@ static thiele_status find_brief(thi_space *space, thiele_context *ctx, const thi
     return status;
 }
 
+/* --- all rows --------------------------------------------------------------------------------------------------------
+ */
+
+/* A group of rows from `first` on; again: of those that brief designs were not enough for, *more of them. */
+static thiele_status regress_group(thi_space *space, thiele_context *ctx, const thi_draws *draws,
+                                   const thi_block_rows *rows, int64_t first, const answer *to, group *g, int *again,
+                                   int64_t *more)
+{
+    int64_t Q = space->Q;
+    thiele_status status = gather(space, ctx, draws, rows, first, again != NULL, g);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    regress_rows(space, space->lik, rows, g, to);
+    for (int64_t r = 0; r < g->rows; r++) {
+        int64_t i = g->row[r];
+        if (g->enough[r]) {
+            finish(&g->w[r], Q, rows->sd + i * Q, to->v + i * Q, to->E + i, to->g + i * Q, to->h + i * Q);
+        } else {
+            again[(*more)++] = (int)i;
+        }
+    }
+    return THIELE_OK;
+}
+
 thiele_status thi_regress(thi_space *space, thiele_context *ctx, const thi_draws *draws, const thi_block_rows *rows,
                           const double *v, double *E, double *g, double *h)
 {
-    int64_t Q = space->Q;
+    const answer to = {v, E, g, h};
+    int again[TOGETHER];
+    group some, rest;
     thiele_status status = space->brief_points == 0 ? find_brief(space, ctx, draws) : THIELE_OK;
-    for (int64_t r = 0; r < rows->count && status == THIELE_OK; r++) {
-        int64_t i = rows->row[r];
-        bool brief = space->brief_points > 0, done = false;
-        for (view w; !done; brief = false) {
-            THI_TRY(view_of(space, ctx, draws, i, brief, &w));
-            done = regress_row(space, space->lik, rows, i, &w, brief, E + i, g + i * Q, h + i * Q);
-            if (done) {
-                finish(&w, Q, rows->sd + i * Q, v + i * Q, E + i, g + i * Q, h + i * Q);
-            }
+    for (int64_t first = 0; first < rows->count && status == THIELE_OK; first += some.rows) {
+        thi_block_rows left = *rows;
+        left.row = again;
+        left.count = 0;
+        THI_TRY(regress_group(space, ctx, draws, rows, first, &to, &some, space->brief_points > 0 ? again : NULL,
+                              &left.count));
+        for (int64_t next = 0; next < left.count; next += rest.rows) {
+            THI_TRY(regress_group(space, ctx, draws, &left, next, &to, &rest, NULL, NULL));
         }
     }
 out:
@@ -224,22 +326,22 @@ out:
 thiele_status thi_design_sweep(thi_space *space, thiele_context *ctx, const thi_integrand *in, const thi_draws *draws,
                                const thi_block_rows *rows, double *result)
 {
-    for (int64_t r = 0; r < rows->count; r++) {
-        int64_t i = rows->row[r];
-        double *own = result + i * in->results;
-        view w;
-        thiele_status status = view_of(space, ctx, draws, i, false, &w);
+    group g;
+    for (int64_t first = 0; first < rows->count; first += g.rows) {
+        thiele_status status = gather(space, ctx, draws, rows, first, false, &g);
         if (status != THIELE_OK) {
             return status;
         }
-        memset(own, 0, (size_t)in->results * sizeof *own);
-        for (int64_t from = 0; from < w.design->pairs; from += PIECE) {
-            int64_t count = w.design->pairs - from < PIECE ? w.design->pairs - from : PIECE;
-            place(space, rows, i, &w, from, count);
-            in->evaluate(in, 2 * count, space->y, space->f, space->value);
-            for (int side = 0; side < 2; side++) {
-                thi_points points = {2 * count, side * count, count, space->value, NULL, w.design->half + from, NULL};
-                in->reduce(in, &points, own);
+        for (int64_t r = 0; r < g.rows; r++) {
+            memset(result + g.row[r] * in->results, 0, (size_t)in->results * sizeof *result);
+        }
+        for (; place_piece(space, rows, &g); g.from += PIECE) {
+            in->evaluate(in, g.points, space->y, space->f, space->value);
+            for (int64_t k = 0; k < 2 * g.rows; k++) {
+                int64_t r = k / 2, count = g.count[r];
+                thi_points points = {g.points, g.at[r] + k % 2 * count,      count, space->value,
+                                     NULL,     g.w[r].design->half + g.from, NULL};
+                in->reduce(in, &points, result + g.row[r] * in->results);
             }
         }
     }

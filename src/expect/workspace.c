@@ -27,12 +27,12 @@ static thiele_status open_buffers(thi_space *s, thiele_context *ctx)
         double **buffer;
         int64_t count;
     } rows[] = {
-        {&s->y, THI_POINTS * s->P},
-        {&s->f, THI_POINTS * s->Q},
-        {&s->value, THI_POINTS * s->values},
-        {&s->z, THI_POINTS * s->Q},
-        {&s->w, THI_POINTS},
-        {&s->scratch, THI_POINTS},
+        {&s->y, s->points * s->P},
+        {&s->f, s->points * s->Q},
+        {&s->value, s->points * s->values},
+        {&s->z, s->points * s->Q},
+        {&s->w, s->points},
+        {&s->scratch, s->points},
         {&s->sd, THI_EXPECT_BLOCK * s->Q},
         {&s->centre, THI_EXPECT_BLOCK * s->values},
         {&s->result, THI_EXPECT_BLOCK * s->results},
@@ -63,6 +63,7 @@ thiele_status thi_space_open(thi_space **out, thiele_context *ctx, const thiele_
             extra = thi_most(lik->parameters, classes);
     space->lik = lik;
     space->floor = -INFINITY;
+    space->points = thi_likelihood_is_batched(lik) ? THI_POINTS_OF_OWN : THI_POINTS;
     space->P = lik->outputs;
     space->Q = lik->latents;
     space->values = thi_most(thi_most(1 + 2 * Q, 2 * P), extra);
@@ -125,11 +126,21 @@ thiele_status thi_space_spread(thi_space *space, thiele_context *ctx, int64_t n,
     return THIELE_OK;
 }
 
+/* Rows with one value each go together. */
 void thi_space_centre(thi_space *space, const thi_integrand *in, const thi_block_rows *rows, double *centre)
 {
-    int64_t P = space->P, Q = space->Q, count = in->values;
-    for (int64_t r = 0; r < rows->count; r++) {
-        int64_t i = rows->row[r];
-        in->evaluate(in, 1, rows->y != NULL ? rows->y + i * P : NULL, rows->mu + i * Q, centre + i * count);
+    int64_t P = space->P, Q = space->Q, count = in->values, together = count == 1 ? rows->count : 1;
+    for (int64_t first = 0; first < rows->count; first += together) {
+        const int *row = rows->row + first;
+        for (int64_t r = 0; r < together; r++) {
+            memcpy(space->f + r * Q, rows->mu + row[r] * Q, (size_t)Q * sizeof *space->f);
+            if (rows->y != NULL) {
+                memcpy(space->y + r * P, rows->y + row[r] * P, (size_t)P * sizeof *space->y);
+            }
+        }
+        in->evaluate(in, together, rows->y != NULL ? space->y : NULL, space->f, space->value);
+        for (int64_t r = 0; r < together; r++) {
+            memcpy(centre + row[r] * count, space->value + r * count, (size_t)count * sizeof *centre);
+        }
     }
 }

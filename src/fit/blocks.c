@@ -369,7 +369,8 @@ thiele_status thi_fit_blocks(const thi_problem *problem, const thi_variational_s
                     .settings = settings,
                     .result = result,
                     .latents = problem->spec->latents.count,
-                    .closed = problem->hypers->noise >= 0 && problem->source->outputs == 1,
+                    .closed =
+                        problem->hypers->noise >= 0 && problem->source->outputs == 1 && !problem->source->beside.weight,
                     .learn = thi_hypers_free(problem->hypers) > 0 && !sparse->condition && sparse->iterations >= 0};
     fit.climbs = fit.learn && (fit.closed || climbs_by_sites(&fit));
     fit.small = fit.climbs && !fit.closed && settings->form.weight[THI_RESIDUAL_BLOCK] != 0.0;

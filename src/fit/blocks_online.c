@@ -15,6 +15,7 @@ typedef struct unit {
     thi_blocks_result result;
     thi_predictor *latent;   /* the first */
     int output;              /* of blocks with targets: which; else -1 */
+    bool weighted;           /* rows of the fit had weights, which nobody knows any more */
     thi_rows batch;          /* as far as it concerns them */
     thi_natural *known;      /* of the rows so far; fit.sums: with the batch */
     int64_t touched, *block; /* of each row of the batch; then the blocks that it touched */
@@ -76,7 +77,7 @@ static thiele_status fetch(void *arg, thiele_context *ctx, int64_t count, const 
         const double *y = next >= 0 ? u->batch.y + (size_t)next * P : P == 1 ? local->y + row[i] : u->batch.y;
         memcpy(out->X + (size_t)i * D, inputs_of(u, row[i]), D * sizeof *out->X);
         memcpy(out->y + (size_t)i * P, y, P * sizeof *y);
-        if (u->source.offset) {
+        if (u->source.beside.offset) {
             out->offset[i] = next < 0 ? 0.0 : u->batch.offset[next];
         }
     }
@@ -101,7 +102,7 @@ static thiele_status take_batch(unit *u, thiele_context *ctx, const thi_rows *ro
     size_t D = (size_t)rows->dims, P = (size_t)u->source.outputs;
     thiele_status status;
     thi_rows_free(&u->batch);
-    THI_TRY(thi_rows_alloc(&u->batch, ctx, rows->n, rows->dims, u->source.outputs, u->source.offset));
+    THI_TRY(thi_rows_alloc(&u->batch, ctx, rows->n, rows->dims, u->source.outputs, u->source.beside));
     u->batch.n = 0;
     for (int64_t i = 0; i < rows->n; i++) {
         const double *y = rows->y + i * rows->outputs + (u->output >= 0 ? u->output : 0);
@@ -111,7 +112,7 @@ static thiele_status take_batch(unit *u, thiele_context *ctx, const thi_rows *ro
         }
         memcpy(u->batch.X + (size_t)to * D, rows->X + (size_t)i * D, D * sizeof *rows->X);
         memcpy(u->batch.y + (size_t)to * P, y, P * sizeof *y);
-        if (u->source.offset) {
+        if (u->source.beside.offset) {
             u->batch.offset[to] = rows->offset[i];
         }
         u->batch.n++;
@@ -214,11 +215,12 @@ static thiele_status open_unit(unit *u, thiele_context *ctx, const thi_blocks_on
     const thi_predictor *p = u->latent;
     thiele_status status;
     u->fit.M = p->n;
+    u->weighted = settings->weighted;
     u->fit.result = &u->result;
     u->fit.problem = (thi_problem){.spec = &u->spec, .source = &u->source};
     u->source = (thi_source){.dims = p->kernel->dims,
                              .outputs = u->output >= 0 ? 1 : settings->lik->outputs,
-                             .offset = u->output < 0 && settings->exposed,
+                             .beside = {.offset = u->output < 0 && settings->exposed},
                              .run = 1,
                              .arg = u,
                              .fetch = fetch};
@@ -367,7 +369,7 @@ static thiele_status join(unit *u, thiele_context *ctx, int64_t most)
         u->block[u->touched++] = b;
     }
     THI_TRY(thi_rows_alloc(&fit->buffer, ctx, THI_SPARSE_LANES * u->result.largest, u->source.dims, u->source.outputs,
-                           u->source.offset));
+                           u->source.beside));
 out:
     return status;
 }
@@ -390,7 +392,7 @@ out:
 /* The same by sites, which are found for the new rows and where possible again for the others. */
 static thiele_status add_sites(unit *u)
 {
-    bool known = u->source.outputs == 1 && !u->source.offset;
+    bool known = u->source.outputs == 1 && !u->source.beside.offset && !u->weighted;
     thiele_status status;
     THI_TRY(thi_bsites_open(&u->fit));
     thi_bsites_take(&u->fit, u->latent, known ? 0 : local_of(u)->partition.n);

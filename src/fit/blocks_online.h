@@ -26,6 +26,7 @@ typedef struct thi_blocks_online_settings {
     const char *expectation;      /* how (E, g, h) are had; NULL: the best way. Borrowed */
     int64_t most;                 /* rows that a block may have; 0: any number */
     bool exposed;                 /* rows have offsets */
+    bool weighted;                /* rows of the fit had weights: their sites stay as they are */
     bool anew; /* the sums are not those of all rows kept (a fit that was cut short): they are made first */
 } thi_blocks_online_settings;
 

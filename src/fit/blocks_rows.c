@@ -99,7 +99,7 @@ static thiele_status fetch_inputs(void *arg, thiele_context *ctx, int64_t count,
     thiele_status status = THIELE_OK;
     if (rows->n < count) {
         thi_rows_free(rows);
-        status = thi_rows_alloc(rows, ctx, count, task->source->dims, task->source->outputs, task->source->offset);
+        status = thi_rows_alloc(rows, ctx, count, task->source->dims, task->source->outputs, task->source->beside);
     }
     if (status == THIELE_OK) {
         int64_t room = rows->n;
@@ -224,7 +224,7 @@ static thiele_status hold_out(thi_bfit *fit)
     }
     THI_TRY(thi_alloc(fit->problem.ctx, &row, (size_t)(THI_HELD_BLOCKS * THI_HELD_MOST), sizeof *row));
     int64_t held = take_out(&fit->partition, row);
-    THI_TRY(thi_rows_alloc(&fit->held, fit->problem.ctx, held, s->dims, s->outputs, s->offset));
+    THI_TRY(thi_rows_alloc(&fit->held, fit->problem.ctx, held, s->dims, s->outputs, s->beside));
     if (held > 0) {
         THI_TRY(s->fetch(s->arg, fit->problem.ctx, held, row, &fit->held));
     }
@@ -247,7 +247,7 @@ thiele_status thi_bfit_partition(thi_bfit *fit)
     fit->result->largest = largest;
     fit->result->partition_seconds += thi_seconds() - started;
     thi_rows_free(&fit->buffer);
-    THI_TRY(thi_rows_alloc(&fit->buffer, fit->problem.ctx, THI_SPARSE_LANES * largest, s->dims, s->outputs, s->offset));
+    THI_TRY(thi_rows_alloc(&fit->buffer, fit->problem.ctx, THI_SPARSE_LANES * largest, s->dims, s->outputs, s->beside));
     THI_TRY(hold_out(fit));
 out:
     return status;
@@ -266,7 +266,8 @@ thiele_status thi_bfit_load(thi_bfit *fit, int64_t count, const int64_t *block, 
         thi_rows part = {.n = n, .dims = s->dims, .outputs = s->outputs};
         part.X = fit->buffer.X + at * s->dims;
         part.y = fit->buffer.y + at * s->outputs;
-        part.offset = s->offset ? fit->buffer.offset + at : NULL;
+        part.offset = s->beside.offset ? fit->buffer.offset + at : NULL;
+        part.weight = s->beside.weight ? fit->buffer.weight + at : NULL;
         thiele_status status = s->fetch(s->arg, fit->problem.ctx, n, fit->partition.order + start[0], &part);
         if (status != THIELE_OK) {
             return status;

@@ -158,7 +158,7 @@ static thiele_status find_marginals(thi_bfit *fit, int64_t count, int64_t rows, 
         const thi_prior *prior = thi_bsites_prior(fit, q);
         double *o = s->o + q * s->room;
         thi_mean_fill(prior->mean, prior->mean_parameter, rows, fit->problem.source->dims, fit->buffer.X, o);
-        for (int64_t i = 0; q == 0 && fit->problem.source->offset && i < rows; i++) {
+        for (int64_t i = 0; q == 0 && fit->problem.source->beside.offset && i < rows; i++) {
             o[i] += fit->buffer.offset[i];
         }
     }
@@ -203,7 +203,8 @@ static thiele_status ask(thi_bfit *fit, int64_t rows, int64_t number, bool guess
     if (guess) {
         take_guesses(fit, rows);
     }
-    const thi_asked asked = {number, rows, fit->buffer.y, s->f_mu, s->f_v, s->E, s->f_g, s->f_h, NULL};
+    const thi_asked asked = {number, rows,   fit->buffer.y, s->f_mu, s->f_v,
+                             s->E,   s->f_g, s->f_h,        NULL,    fit->buffer.weight};
     thiele_status status = thi_providers_expect(&s->providers, fit->problem.ctx, &asked);
     for (int64_t k = 0; k < rows * Q && status == THIELE_OK; k++) {
         int64_t at = k / Q + k % Q * s->room;

@@ -120,6 +120,7 @@ thiele_status thi_chain_model_open(thi_chain_model *model, thiele_context *ctx, 
                                .latents = latents->count,
                                .lik = spec->lik,
                                .y = rows->y,
+                               .weight = rows->weight,
                                .group = latents->group,
                                .groups = latents->groups};
     thiele_status status;
@@ -272,6 +273,10 @@ double thi_chain_log_p(thi_chain *chain, const double *f)
     m->lik->ops->log_density(m->lik, m->n, m->y, f, chain->density);
     for (int64_t i = 0; i < m->n; i++) {
         sum += chain->density[i];
+        if (m->weight != NULL) {
+            double scale = thi_likelihood_log_scale(m->lik, m->y + i * m->lik->outputs, f + i * m->latents);
+            sum += (m->weight[i] - 1.0) * (chain->density[i] + scale);
+        }
     }
     return isnan(sum) ? -INFINITY : sum;
 }

@@ -14,6 +14,7 @@ typedef struct thi_chain_model {
     int latents;                  /* Q */
     const thiele_likelihood *lik; /* borrowed, as are y and group */
     const double *y;              /* P x n */
+    const double *weight;         /* n, or NULL: 1 */
     const int *group;             /* of each latent */
     int groups;
     thi_matrix *K, *L; /* one a group: K + jitter at the places, full symmetric, and its factor */

@@ -51,7 +51,8 @@ thiele_status thi_sweep_look(thi_sweep *s, double *value)
             s->at.mu[q + i * Q] = s->f[i + q * n];
         }
     }
-    const thi_asked asked = {0, n, s->rows.y, s->at.mu, s->at.v, s->at.E, s->at.slope, s->at.bend, NULL};
+    const thi_asked asked = {0,       n,           s->rows.y,  s->at.mu, s->at.v,
+                             s->at.E, s->at.slope, s->at.bend, NULL,     s->rows.weight};
     thiele_status status = thi_providers_expect(&s->fit->pass.providers, s->fit->problem.ctx, &asked);
     double expected = 0.0;
     for (int64_t i = 0; status == THIELE_OK && i < n; i++) {

@@ -258,19 +258,15 @@ out:
 static thiele_status hold_out(thi_sweep *s, int64_t count)
 {
     thi_rows *rows = &s->rows;
-    int64_t n = rows->n, D = rows->dims, P = rows->outputs, kept = 0;
+    int64_t n = rows->n, kept = 0;
     thiele_status status =
-        thi_rows_alloc(&s->held, s->fit->problem.ctx, count, rows->dims, rows->outputs, rows->offset != NULL);
+        thi_rows_alloc(&s->held, s->fit->problem.ctx, count, rows->dims, rows->outputs, thi_rows_aside(rows));
     s->held.n = 0;
     for (int64_t i = 0; status == THIELE_OK && i < n; i++) {
         bool out = (i + 1) * count / n > i * count / n;
         thi_rows *to = out ? &s->held : rows;
         int64_t at = out ? s->held.n++ : kept++;
-        memmove(to->X + at * D, rows->X + i * D, (size_t)D * sizeof *rows->X);
-        memmove(to->y + at * P, rows->y + i * P, (size_t)P * sizeof *rows->y);
-        if (rows->offset != NULL) {
-            to->offset[at] = rows->offset[i];
-        }
+        thi_rows_copy(to, at, rows, i);
     }
     rows->n = status == THIELE_OK ? kept : n;
     return status;

@@ -108,7 +108,8 @@ static int64_t half(const thi_dense_fit *fit)
 /* (E, g, h) of all rows at f_mu, f_v. */
 static thiele_status expect(thi_dense_fit *fit, thiele_context *ctx, double *dphi)
 {
-    const thi_asked asked = {0, fit->rows->n, fit->rows->y, fit->f_mu, fit->f_v, fit->E, fit->g, fit->h, dphi};
+    const thi_asked asked = {0,      fit->rows->n, fit->rows->y, fit->f_mu, fit->f_v,
+                             fit->E, fit->g,       fit->h,       dphi,      fit->rows->weight};
     return thi_providers_expect(fit->leading ? &fit->first : &fit->providers, ctx, &asked);
 }
 

@@ -53,8 +53,8 @@ static thiele_status exact_open(void **state, thiele_context *ctx, const thi_spe
         return status;
     }
     s->spec = spec;
-    s->shape = (thi_exact_shape){rows->n, rows->outputs, rows->X, rows->y};
-    s->engine = thi_exact_on_card(ctx, rows->n) ? &thi_engine_exact_device : &thi_engine_exact;
+    s->shape = (thi_exact_shape){rows->n, rows->outputs, rows->X, rows->y, rows->weight};
+    s->engine = rows->weight == NULL && thi_exact_on_card(ctx, rows->n) ? &thi_engine_exact_device : &thi_engine_exact;
     *state = s;
     return retreat(s, ctx, s->engine->open(&s->exact, ctx, &s->shape));
 }

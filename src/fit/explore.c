@@ -132,15 +132,6 @@ static int64_t furthest_row(const thiele_likelihood *lik, const thi_rows *rows, 
     return found;
 }
 
-static void copy_row(thi_rows *to, int64_t at, const thi_rows *from, int64_t row)
-{
-    memmove(to->X + at * to->dims, from->X + row * from->dims, (size_t)to->dims * sizeof *to->X);
-    memmove(to->y + at * to->outputs, from->y + row * from->outputs, (size_t)to->outputs * sizeof *to->y);
-    if (to->offset != NULL) {
-        to->offset[at] = from->offset[row];
-    }
-}
-
 /* Values that a sample without the furthest row leads to cannot live with it: it takes the last one's place. */
 static thiele_status add_furthest(const thi_problem *problem, thi_rows *sample)
 {
@@ -156,7 +147,7 @@ static thiele_status add_furthest(const thi_problem *problem, thi_rows *sample)
         int64_t row = furthest_row(lik, &pool, &there);
         furthest_row(lik, sample, &here);
         if (there > here) {
-            copy_row(sample, sample->n - 1, &pool, row);
+            thi_rows_copy(sample, sample->n - 1, &pool, row);
         }
     }
     thi_rows_free(&pool);
@@ -169,7 +160,7 @@ static void drop_furthest(const thiele_likelihood *lik, thi_rows *rows)
     double value;
     if (can_be_decided(lik) && rows->n > 1) {
         int64_t row = furthest_row(lik, rows, &value);
-        copy_row(rows, row, rows, rows->n - 1);
+        thi_rows_copy(rows, row, rows, rows->n - 1);
         rows->n--;
     }
 }

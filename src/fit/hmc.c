@@ -95,6 +95,10 @@ static double visit(thi_chain *chain, hmc *h, point *at)
     for (int64_t q = 0; q < Q; q++) {
         for (int64_t i = 0; i < n; i++) {
             h->z[i + q * n] = h->d1[q + i * Q];
+            if (m->weight != NULL) {
+                bool varying = q > 0 && q == m->lik->ops->log_variance && !isnan(m->y[i * m->lik->outputs]);
+                h->z[i + q * n] += (m->weight[i] - 1.0) * (h->d1[q + i * Q] + (varying ? 0.5 : 0.0));
+            }
         }
     }
     thi_chain_pull(m, h->z, at->slope);

@@ -43,7 +43,7 @@ thiele_status thi_judge(thiele_context *ctx, const thi_spec *spec, const thi_pre
                         double *score)
 {
     int64_t n = rows->n, Q = spec->latents.count;
-    double *mu = NULL, sum = 0.0;
+    double *mu = NULL, sum = 0.0, count = thi_rows_count(rows);
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &mu, (size_t)(2 * n * Q + n), sizeof *mu));
     double *v = mu + n * Q, *log_p = v + n * Q;
@@ -51,7 +51,7 @@ thiele_status thi_judge(thiele_context *ctx, const thi_spec *spec, const thi_pre
     question asked = {rows, Q, mu, v, log_p};
     THI_TRY(thi_expect_rows(spec->lik, ctx, NULL, n, ask_block, &asked));
     for (int64_t i = 0; i < n; i++) {
-        sum += log_p[i] / (double)n;
+        sum += (rows->weight != NULL ? rows->weight[i] : 1.0) * log_p[i] / count;
     }
     *score = isnan(sum) ? -INFINITY : sum;
 out:

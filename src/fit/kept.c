@@ -13,7 +13,7 @@ int64_t thi_kept_default(int64_t numbers)
 static thiele_status open_rows(thi_kept *k, thiele_context *ctx, int64_t most, int dims, int outputs)
 {
     *k = (thi_kept){.most = most};
-    thiele_status status = thi_rows_alloc(&k->rows, ctx, most, dims, outputs, true);
+    thiele_status status = thi_rows_alloc(&k->rows, ctx, most, dims, outputs, (thi_aside){.offset = true});
     k->rows.n = 0;
     return status;
 }

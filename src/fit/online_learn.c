@@ -241,7 +241,7 @@ out:
 
 static thiele_status learn_rounds(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
 {
-    const thi_asked asked = {row, o->n, y, o->mu, o->v, o->E, o->g, o->h, NULL};
+    const thi_asked asked = {row, o->n, y, o->mu, o->v, o->E, o->g, o->h, NULL, NULL};
     double bound, trial, rho = 1.0;
     bool present = true; /* q is that of the sites */
     thiele_status status;
@@ -274,7 +274,7 @@ out:
 /* Of Gaussian noise, whose sites need no bound to be found. */
 static thiele_status learn_weighed(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
 {
-    const thi_asked asked = {row, o->n, y, o->mu, o->v, o->E, o->g, o->h, NULL};
+    const thi_asked asked = {row, o->n, y, o->mu, o->v, o->E, o->g, o->h, NULL, NULL};
     thiele_status status;
     THI_TRY(begin(o, ctx, &asked, &o->bound));
     THI_TRY(learn_gaussian(o, ctx, y));
@@ -285,7 +285,7 @@ out:
 
 thiele_status thi_online_find_sites(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
 {
-    const thi_asked asked = {row, o->n, y, o->mu, o->v, o->E, o->g, o->h, NULL};
+    const thi_asked asked = {row, o->n, y, o->mu, o->v, o->E, o->g, o->h, NULL, NULL};
     thiele_status status = THIELE_OK;
     if (is_conjugate(o)) {
         gaussian_sites(o, y);

@@ -57,7 +57,7 @@ thiele_status thi_pass_open(thi_pass *p, const thi_problem *problem, const thi_e
     p->first = (thi_providers){.lik = spec->lik, .method = spec->steps};
     thiele_status status;
     THI_TRY(open_vectors(p));
-    THI_TRY(thi_rows_alloc(&p->rows, problem->ctx, p->capacity, source->dims, source->outputs, source->offset));
+    THI_TRY(thi_rows_alloc(&p->rows, problem->ctx, p->capacity, source->dims, source->outputs, source->beside));
     THI_TRY(thi_alloc(problem->ctx, &p->row, (size_t)p->capacity, sizeof *p->row));
     THI_TRY(engine->open(&p->self, problem->ctx, shape));
     p->inside = !p->leads && engine->expects != NULL && engine->expects(p->self, spec->lik, spec->expectation);
@@ -119,6 +119,21 @@ static thiele_status ask_guesses(thi_pass *p, thi_providers *providers, const th
     return status;
 }
 
+static double weight_of(const thi_pass *p, int64_t row)
+{
+    return p->rows.weight != NULL ? p->rows.weight[row] : 1.0;
+}
+
+/* r of the rows, times their weights: a row of weight w has the noise s2/w. */
+static void take_residual(thi_pass *p)
+{
+    int64_t Q = p->latents;
+    p->engine->residual(p->self, p->residual);
+    for (int64_t j = 0; j < p->rows.n * Q && p->rows.weight != NULL; j++) {
+        p->residual[j] *= p->rows.weight[j / Q];
+    }
+}
+
 /* v of a component as the likelihood sees it in the tighter bound. */
 static const double *narrow(thi_pass *p, int64_t at)
 {
@@ -126,7 +141,7 @@ static const double *narrow(thi_pass *p, int64_t at)
     int64_t Q = p->latents;
     lik->ops->precision(lik, p->precision);
     for (int64_t j = 0; j < p->rows.n * Q; j++) {
-        double r = p->residual[j], ratio = p->precision[j % Q] * r;
+        double r = p->residual[j] / weight_of(p, j / Q), ratio = p->precision[j % Q] * p->residual[j];
         p->narrowed[at + j] = p->v[at + j] - r * ratio / (1.0 + ratio);
     }
     return p->narrowed + at;
@@ -168,7 +183,8 @@ static thiele_status ask(thi_pass *p, thi_providers *providers, int component, d
                        p->E,
                        p->g + at,
                        p->h + at,
-                       parameters > 0 ? p->dphi : NULL};
+                       parameters > 0 ? p->dphi : NULL,
+                       p->rows.weight};
     thiele_status status =
         p->guessing ? ask_guesses(p, providers, &asked) : thi_providers_expect(providers, p->problem->ctx, &asked);
     if (status != THIELE_OK) {
@@ -226,11 +242,11 @@ static thiele_status take_outside(thi_pass *p, double weight, uint64_t draws, th
     int64_t n = p->rows.n;
     thiele_status status;
     THI_TRY(p->engine->marginals(p->self, p->problem->ctx, n, p->rows.X, p->mu, p->v));
-    for (int64_t i = 0; p->problem->source->offset && i < n * p->components; i++) {
+    for (int64_t i = 0; p->problem->source->beside.offset && i < n * p->components; i++) {
         p->mu[i * p->latents] += p->rows.offset[i % n];
     }
     if (p->tight) {
-        p->engine->residual(p->self, p->residual);
+        take_residual(p);
     }
     if (p->tight && p->spread != NULL) {
         thi_spread_add(p->spread, n * p->latents, p->residual);
@@ -248,10 +264,11 @@ static thiele_status take_inside(thi_pass *p, double weight, uint64_t draws, thi
     return status == THIELE_OK ? ask_inside(p, weight, draws, wanted.phi) : status;
 }
 
-/* An offset of the rows and guesses of f are known on the host alone. */
+/* Offsets and weights of the rows and guesses of f are known on the host alone. */
 static bool is_inside(const thi_pass *p)
 {
-    return p->inside && !p->guessing && !p->problem->source->offset;
+    const thi_aside beside = p->problem->source->beside;
+    return p->inside && !p->guessing && !beside.offset && !beside.weight;
 }
 
 thiele_status thi_pass_take(thi_pass *p, double weight, uint64_t draws, thi_wanted wanted)
@@ -269,6 +286,7 @@ thiele_status thi_pass_take(thi_pass *p, double weight, uint64_t draws, thi_want
         THI_TRY(p->engine->pull(p->self, p->problem->ctx, inside ? NULL : p->g, inside ? NULL : p->h, p->bar));
     }
     p->at.seen += p->rows.n;
+    p->at.weight += thi_rows_count(&p->rows);
 out:
     return status;
 }
@@ -355,6 +373,7 @@ thiele_status thi_pass_begin(thi_pass *p, const void *q, const void *bar)
 {
     p->evaluations++;
     p->at.seen = 0;
+    p->at.weight = 0.0;
     p->at.empty = false;
     p->bar = bar;
     clear_sums(p);

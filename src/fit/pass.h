@@ -45,8 +45,9 @@ typedef struct thi_wanted {
 /* What the last evaluation found. */
 typedef struct thi_found {
     double expected, kl, bound, log_prior;
-    int64_t seen; /* rows without missing values */
-    bool empty;   /* there were none, which is no fault of q */
+    int64_t seen;  /* rows without missing values */
+    double weight; /* and how many they stand for */
+    bool empty;    /* there were none, which is no fault of q */
 } thi_found;
 
 typedef struct thi_pass {
@@ -60,13 +61,14 @@ typedef struct thi_pass {
     thi_rows rows;                  /* of the present block */
     int64_t *row;                   /* their numbers */
     double *mu, *v, *g, *h, *E, *dphi;
-    bool tight;                           /* the tighter bound: */
-    double *residual, *narrowed, *spared; /* r, Q x n; v less (1 - kappa) r, and (kappa - 1) h, as v and h */
-    double *precision;                    /* Q: 1/s2 */
-    thi_spread *spread;                   /* r of all rows is added to it, where it is not NULL */
-    double *hyper_bar;                    /* of all hyperparameters */
-    double *expected_of;                  /* K: of each component without its weight */
-    const void *bar;                      /* adjoints of this evaluation, or NULL */
+    bool tight; /* the tighter bound: */
+    double *residual, *narrowed,
+        *spared;         /* r times the row's weight, Q x n; v less (1 - kappa) r, and (kappa - 1) h, as v and h */
+    double *precision;   /* Q: 1/s2 */
+    thi_spread *spread;  /* r of all rows is added to it, where it is not NULL */
+    double *hyper_bar;   /* of all hyperparameters */
+    double *expected_of; /* K: of each component without its weight */
+    const void *bar;     /* adjoints of this evaluation, or NULL */
     thi_found at;
     bool guessing; /* (g, h) are taken at the likelihood's guesses of f: for first sites where q = p gives none */
     bool may_stop; /* a pass over all rows may be given up when the driver says so */

@@ -148,6 +148,9 @@ thiele_status thi_predictive_noise(thiele_context *ctx, const thi_source *source
     thi_left_out out = {0};
     thiele_status status;
     latent->noise = latent->tau = 0.0;
+    if (source->beside.weight) {
+        return THIELE_OK; /* what rows of several noises look like without themselves is not one number */
+    }
     THI_TRY(thi_source_sample(source, ctx, ROWS, THI_SAMPLE_JUDGE, &rows));
     THI_TRY(thi_alloc(ctx, &out.error2, (size_t)rows.n, sizeof *out.error2));
     THI_TRY(thi_alloc(ctx, &out.v, (size_t)rows.n, sizeof *out.v));

@@ -1,8 +1,6 @@
 /* Rows in memory as a source, and samples of any source. */
 #include "fit/source.h"
 
-#include <string.h>
-
 #include "data/batches.h"
 
 /* Fewest places that a sample of streamed rows comes from. */
@@ -12,13 +10,8 @@ static thiele_status fetch_rows(void *arg, thiele_context *ctx, int64_t count, c
 {
     (void)ctx;
     const thi_rows *rows = arg;
-    size_t D = (size_t)rows->dims, P = (size_t)rows->outputs;
     for (int64_t i = 0; i < count; i++) {
-        memcpy(out->X + (size_t)i * D, rows->X + (size_t)row[i] * D, D * sizeof *out->X);
-        memcpy(out->y + (size_t)i * P, rows->y + (size_t)row[i] * P, P * sizeof *out->y);
-        if (rows->offset != NULL) {
-            out->offset[i] = rows->offset[row[i]];
-        }
+        thi_rows_copy(out, i, rows, row[i]);
     }
     out->n = count;
     return THIELE_OK;
@@ -29,7 +22,7 @@ void thi_source_of_rows(thi_source *source, const thi_rows *rows)
     *source = (thi_source){.n = rows->n,
                            .dims = rows->dims,
                            .outputs = rows->outputs,
-                           .offset = rows->offset != NULL,
+                           .beside = thi_rows_aside(rows),
                            .run = 1,
                            .arg = (void *)rows,
                            .fetch = fetch_rows};
@@ -54,7 +47,7 @@ thiele_status thi_source_sample(const thi_source *source, thiele_context *ctx, i
     thiele_status status;
     bool all = count >= source->n;
     count = all ? source->n : count;
-    THI_TRY(thi_rows_alloc(out, ctx, count, source->dims, source->outputs, source->offset));
+    THI_TRY(thi_rows_alloc(out, ctx, count, source->dims, source->outputs, source->beside));
     THI_TRY(thi_alloc(ctx, &row, (size_t)count, sizeof *row));
     for (int64_t i = 0; all && i < count; i++) {
         row[i] = i;

@@ -10,7 +10,7 @@
 typedef struct thi_source {
     int64_t n;
     int dims, outputs; /* D, P */
-    bool offset;       /* rows have one */
+    thi_aside beside;  /* what rows have */
     int64_t run;       /* rows that are best read together; 1: any */
     void *arg;
     /* out has room for count rows; out->n <= count of them are filled: rows with missing values are left out. */

@@ -12,14 +12,22 @@ bool thi_is_gaussian(const thiele_likelihood *lik)
 /* --- rows ------------------------------------------------------------------------------------------------------------
  */
 
-thiele_status thi_rows_alloc(thi_rows *rows, thiele_context *ctx, int64_t n, int dims, int outputs, bool offset)
+thi_aside thi_rows_aside(const thi_rows *rows)
+{
+    return (thi_aside){.offset = rows->offset != NULL, .weight = rows->weight != NULL};
+}
+
+thiele_status thi_rows_alloc(thi_rows *rows, thiele_context *ctx, int64_t n, int dims, int outputs, thi_aside beside)
 {
     *rows = (thi_rows){.n = n, .dims = dims, .outputs = outputs};
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &rows->X, (size_t)n * (size_t)dims, sizeof *rows->X));
     THI_TRY(thi_alloc(ctx, &rows->y, (size_t)n * (size_t)outputs, sizeof *rows->y));
-    if (offset) {
+    if (beside.offset) {
         THI_TRY(thi_alloc(ctx, &rows->offset, (size_t)n, sizeof *rows->offset));
+    }
+    if (beside.weight) {
+        THI_TRY(thi_alloc(ctx, &rows->weight, (size_t)n, sizeof *rows->weight));
     }
 out:
     if (status != THIELE_OK) {
@@ -33,21 +41,38 @@ void thi_rows_free(thi_rows *rows)
     thi_free(rows->X);
     thi_free(rows->y);
     thi_free(rows->offset);
+    thi_free(rows->weight);
     *rows = (thi_rows){0};
+}
+
+void thi_rows_copy(thi_rows *rows, int64_t to, const thi_rows *others, int64_t from)
+{
+    int64_t D = rows->dims, P = rows->outputs;
+    memcpy(rows->X + to * D, others->X + from * D, (size_t)D * sizeof *rows->X);
+    memcpy(rows->y + to * P, others->y + from * P, (size_t)P * sizeof *rows->y);
+    if (rows->offset != NULL && others->offset != NULL) {
+        rows->offset[to] = others->offset[from];
+    }
+    if (rows->weight != NULL && others->weight != NULL) {
+        rows->weight[to] = others->weight[from];
+    }
+}
+
+double thi_rows_count(const thi_rows *rows)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < rows->n && rows->weight != NULL; i++) {
+        sum += rows->weight[i];
+    }
+    return rows->weight != NULL ? sum : (double)rows->n;
 }
 
 thiele_status thi_rows_take(thi_rows *out, thiele_context *ctx, const thi_rows *rows, int64_t count,
                             const int64_t *order)
 {
-    int D = rows->dims;
-    int P = rows->outputs;
-    thiele_status status = thi_rows_alloc(out, ctx, count, D, P, rows->offset != NULL);
+    thiele_status status = thi_rows_alloc(out, ctx, count, rows->dims, rows->outputs, thi_rows_aside(rows));
     for (int64_t i = 0; status == THIELE_OK && i < count; i++) {
-        memcpy(out->X + i * D, rows->X + order[i] * D, (size_t)D * sizeof *out->X);
-        memcpy(out->y + i * P, rows->y + order[i] * P, (size_t)P * sizeof *out->y);
-        if (rows->offset != NULL) {
-            out->offset[i] = rows->offset[order[i]];
-        }
+        thi_rows_copy(out, i, rows, order[i]);
     }
     return status;
 }

@@ -12,15 +12,28 @@
 /* Plain Gaussian noise: the built-in one, whatever a user's own is called. */
 bool thi_is_gaussian(const thiele_likelihood *lik);
 
-/* Training rows. offset is added to the first latent function. */
+/*
+ * Training rows. offset is added to the first latent function; a row counts as `weight` rows that are equal to it: its
+ * likelihood to that power.
+ */
 typedef struct thi_rows {
     int64_t n;
     int dims, outputs; /* D, P */
     double *X, *y;     /* D x n, P x n (NaN: missing) */
     double *offset;    /* n, or NULL: 0 */
+    double *weight;    /* n, positive; or NULL: 1 */
 } thi_rows;
-thiele_status thi_rows_alloc(thi_rows *rows, thiele_context *ctx, int64_t n, int dims, int outputs, bool offset);
+/* What rows have beside X and y. */
+typedef struct thi_aside {
+    bool offset, weight;
+} thi_aside;
+thi_aside thi_rows_aside(const thi_rows *rows);
+thiele_status thi_rows_alloc(thi_rows *rows, thiele_context *ctx, int64_t n, int dims, int outputs, thi_aside beside);
 void thi_rows_free(thi_rows *rows);
+/* Row `from` of others becomes row `to`: X, y, and what both have beside them. */
+void thi_rows_copy(thi_rows *rows, int64_t to, const thi_rows *others, int64_t from);
+/* How many rows they stand for: the sum of their weights. */
+double thi_rows_count(const thi_rows *rows);
 /* Copies of `count` of the rows, those numbered by order. */
 thiele_status thi_rows_take(thi_rows *out, thiele_context *ctx, const thi_rows *rows, int64_t count,
                             const int64_t *order);

@@ -187,8 +187,11 @@ static void guess_phi(thi_hypers *hypers, const thi_spec *spec, double spread)
 static void guess_latents(const thi_spec *spec, const thi_rows *rows, double *f)
 {
     int Q = spec->latents.count;
-    for (int64_t i = 0; i < rows->n && spec->lik->ops->guess != NULL; i++) {
-        spec->lik->ops->guess(spec->lik, rows->y + i * rows->outputs, f + i * Q);
+    if (spec->lik->ops->guess == NULL) {
+        return;
+    }
+    thi_likelihood_guesses(spec->lik, rows->n, rows->y, f);
+    for (int64_t i = 0; i < rows->n; i++) {
         f[i * Q] -= rows->offset != NULL ? rows->offset[i] : 0.0;
     }
 }

@@ -111,7 +111,7 @@ static void step(independent *r)
 /* Steps from where r is, as far as there is time. *bound: that of q before the last one, at its best c and s^2. */
 static thiele_status climb(independent *r, thiele_context *ctx, int steps, double *bound)
 {
-    thi_asked asked = {0, r->n, r->rows->y, r->mu, r->v, r->E, r->g, r->h, NULL};
+    thi_asked asked = {0, r->n, r->rows->y, r->mu, r->v, r->E, r->g, r->h, NULL, r->rows->weight};
     double KL = 0.0;
     *bound = -INFINITY;
     for (int taken = 0; taken < steps && !(r->driver != NULL && thi_driver_stopped(r->driver)); taken++) {

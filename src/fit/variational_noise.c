@@ -24,7 +24,8 @@ static const double TWO_PI = 6.283185307179586;
 typedef struct profile {
     thi_vfit *fit;
     double s2;        /* of the sites */
-    double n, energy; /* N, |r|^2 */
+    double n, energy; /* N, |r|^2 with weights */
+    double constant;  /* log 2 pi for each, as often as it counts */
     thi_spread *left; /* of d_n */
     thi_matrix work;
     double *t;
@@ -64,7 +65,7 @@ static thiele_status value_at(const profile *p, double s2, double *value)
     }
     if (status == THIELE_OK) {
         thi_blas_trsv(THI_N, p->work, p->t);
-        *value = -0.5 * (p->n * log(TWO_PI * s2) + thi_chol_logdet(p->work) + p->energy / s2 -
+        *value = -0.5 * (p->constant + p->n * log(s2) + thi_chol_logdet(p->work) + p->energy / s2 -
                          thi_blas_dot(M, p->t, p->t) + thi_spread_logs(p->left, s2));
     }
     return status;
@@ -146,8 +147,9 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
     }
     p->s2 = s2;
     p->n = n;
-    p->energy =
-        -2.0 * s2 * (fit->pass.at.expected + 0.5 * n * log(TWO_PI * s2)) - trace - s2 * thi_spread_logs(p->left, s2);
+    p->constant = fit->pass.at.weight * log(TWO_PI);
+    p->energy = -2.0 * s2 * (fit->pass.at.expected + 0.5 * (p->constant + n * log(s2))) - trace -
+                s2 * thi_spread_logs(p->left, s2);
     p->energy = fmax(p->energy, 0.0);
     fit->result->bound_rows = fit->pass.at.seen;
     return THIELE_OK;

@@ -18,6 +18,11 @@ static bool all_missing(int outputs, const double *y)
     return true;
 }
 
+bool thi_likelihood_is_batched(const thiele_likelihood *lik)
+{
+    return lik->spec != NULL && thi_spec_is_batched(lik->spec);
+}
+
 /* Stretches of points with outputs go to the user's function together; between them all outputs are missing. */
 static void batched_density(const thiele_likelihood *lik, int64_t n, const double *y, const double *f, double *out)
 {

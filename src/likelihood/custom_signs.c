@@ -4,6 +4,7 @@
  * there. Found from values of the density; a first guess of such a row is somewhere else.
  */
 #include <math.h>
+#include <string.h>
 
 #include "likelihood/custom.h"
 
@@ -129,5 +130,41 @@ void thi_custom_guess(const thiele_likelihood *lik, const double *y, double *f)
     }
     for (int q = 0; q < lik->latents; q++) {
         f[q] *= CAUTION;
+    }
+}
+
+/* Whether the densities of n rows are the same at both signs of the only latent: as is_flat, in one call. */
+static void find_flat(const thiele_likelihood *lik, int64_t n, const double *y, double *room, bool *flat)
+{
+    int64_t P = lik->outputs;
+    double *twice = room, *f = room + 2 * n * P, *value = f + 2 * n;
+    for (int64_t i = 0; i < 2 * n; i++) {
+        memcpy(twice + i * P, y + i / 2 * P, (size_t)P * sizeof *y);
+        f[i] = i % 2 == 0 ? 0.4 : -0.4;
+    }
+    lik->ops->log_density(lik, 2 * n, twice, f, value);
+    for (int64_t i = 0; i < n; i++) {
+        flat[i] = is_same(value[2 * i], value[2 * i + 1]);
+    }
+}
+
+void thi_likelihood_guesses(const thiele_likelihood *lik, int64_t n, const double *y, double *f)
+{
+    enum { ROWS = 256, OUTPUTS = 4 };
+    double room[2 * ROWS * (OUTPUTS + 2)];
+    bool flat[ROWS], many = thi_likelihood_is_batched(lik) && lik->latents == 1 && lik->outputs <= OUTPUTS;
+    int64_t P = lik->outputs, Q = lik->latents;
+    for (int64_t first = 0; first < n; first += ROWS) {
+        int64_t count = thi_least(ROWS, n - first);
+        if (many) {
+            find_flat(lik, count, y + first * P, room, flat);
+        }
+        for (int64_t i = 0; i < count; i++) {
+            if (many && !flat[i]) {
+                f[first + i] = 0.0; /* nothing is known of it */
+            } else {
+                lik->ops->guess(lik, y + (first + i) * P, f + (first + i) * Q);
+            }
+        }
     }
 }

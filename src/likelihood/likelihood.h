@@ -167,6 +167,21 @@ thiele_status thi_likelihood_add_phi(thiele_likelihood *lik, thiele_context *ctx
 /* The same with its power of the scale of y (thi_phi). */
 thiele_status thi_likelihood_add_scaled(thiele_likelihood *lik, thiele_context *ctx, const char *name, double value,
                                         bool positive, int power);
+/*
+ * The sum of the logs of the scales of a row's outputs at f, which may be means: p(y | f)^w times the w - 1 st power of
+ * these integrates over y to what depends on w alone. A density with weights has that power too: else a row of weight 2
+ * would say that there is no noise. 0 where y has no scale: labels, counts, a user's own.
+ */
+double thi_likelihood_log_scale(const thiele_likelihood *lik, const double *y, const double *f);
+/* Its derivative in the log of parameter k. */
+double thi_likelihood_scale_slope(const thiele_likelihood *lik, const double *y, int k);
+/* Whether it is a user's own that takes many points a call, and wants many: it may be slow to call. */
+bool thi_likelihood_is_batched(const thiele_likelihood *lik);
+/*
+ * ops->guess, which there is, of n rows: y is P x n, f is Q x n and comes as there. A user's own function of one latent
+ * is asked about many rows at a time.
+ */
+void thi_likelihood_guesses(const thiele_likelihood *lik, int64_t n, const double *y, double *f);
 /* All of it apart from the original; the library of a plug-in stays loaded until the last copy is gone. */
 thiele_status thi_likelihood_copy(thiele_likelihood **out, thiele_context *ctx, const thiele_likelihood *lik);
 /* Why y is outside the support ("a count must be 0, 1, 2, ..."), or NULL when it is fine. NaN (missing) is fine. */

@@ -233,3 +233,32 @@ void thiele_likelihood_log_density(const thiele_likelihood *likelihood, int64_t 
     THI_NEED_OR(, likelihood && y && f && out);
     likelihood->ops->log_density(likelihood, n, y, f, out);
 }
+
+/* --- scales of y ---------------------------------------------------------------------------------------------------
+ */
+
+/* The first parameter of an output that has a unit of y is its scale, or the square of it; others are of other things.
+ */
+double thi_likelihood_scale_slope(const thiele_likelihood *lik, const double *y, int k)
+{
+    const thi_phi *phi = &lik->phi[k];
+    if (!lik->ops->standardise || !phi->positive || phi->power <= 0) {
+        return 0.0;
+    }
+    for (int j = 0; j < k; j++) {
+        if (lik->phi[j].power > 0 && lik->phi[j].positive && lik->phi[j].output == phi->output) {
+            return 0.0;
+        }
+    }
+    return isnan(y[phi->output > 0 ? phi->output - 1 : 0]) ? 0.0 : 1.0 / phi->power;
+}
+
+double thi_likelihood_log_scale(const thiele_likelihood *lik, const double *y, const double *f)
+{
+    double sum = lik->ops->log_variance > 0 && !isnan(y[0]) ? 0.5 * f[lik->ops->log_variance] : 0.0;
+    for (int k = 0; k < lik->parameters; k++) {
+        double slope = thi_likelihood_scale_slope(lik, y, k);
+        sum += slope != 0.0 ? slope * log(lik->value[k]) : 0.0;
+    }
+    return sum;
+}

@@ -284,7 +284,8 @@ thiele_status thi_choose_kernel(thi_fitting *f)
     THI_TRY(thi_make_prior(f, f->kernels));
     const thi_source *source = thi_fitting_source(f, &f->rows, &memory);
     bool labels = f->hypers.noise < 0;
-    if (thi_has_choice(f) && source->n > 1 && (count >= LEAST || count >= source->n) && !(labels && source->offset)) {
+    if (thi_has_choice(f) && source->n > 1 && (count >= LEAST || count >= source->n) &&
+        !(labels && source->beside.offset)) {
         THI_TRY((labels ? thi_choose_for_labels : choose)(f, source, count));
     }
 out:

@@ -178,6 +178,7 @@ static thi_rows part(const thi_rows *rows, int64_t first, int64_t count)
     view.n = count;
     view.X = rows->X + first * rows->dims;
     view.y = rows->y + first * rows->outputs;
+    view.weight = rows->weight != NULL ? rows->weight + first : NULL;
     return view;
 }
 

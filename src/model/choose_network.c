@@ -52,12 +52,16 @@ static thiele_status rows_with(const start *s, const thi_rows *rows, const doubl
                                int64_t *index)
 {
     int64_t count = 0;
-    thiele_status status = thi_rows_alloc(own, s->f->ctx, rows->n, rows->dims, 1, false);
+    const thi_aside beside = {.weight = rows->weight != NULL};
+    thiele_status status = thi_rows_alloc(own, s->f->ctx, rows->n, rows->dims, 1, beside);
     for (int64_t i = 0; i < rows->n && status == THIELE_OK; i++) {
         double y = rows->y[i * rows->outputs + p] - explained(s, p, known + i * s->outputs);
         if (!isnan(y)) {
             memcpy(own->X + count * rows->dims, rows->X + i * rows->dims, (size_t)rows->dims * sizeof *own->X);
             own->y[count] = y;
+            if (rows->weight != NULL) {
+                own->weight[count] = rows->weight[i];
+            }
             if (index != NULL) {
                 index[count] = i;
             }

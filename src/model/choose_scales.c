@@ -29,14 +29,12 @@ static bool is_held_out(int64_t row)
 
 static thiele_status take_others(thiele_context *ctx, const thi_rows *all, thi_rows *train)
 {
-    int64_t D = all->dims, P = all->outputs;
-    thiele_status status = thi_rows_alloc(train, ctx, all->n, all->dims, all->outputs, false);
+    const thi_aside beside = {.weight = all->weight != NULL};
+    thiele_status status = thi_rows_alloc(train, ctx, all->n, all->dims, all->outputs, beside);
     train->n = 0;
     for (int64_t i = 0; i < all->n && status == THIELE_OK; i++) {
         if (!is_held_out(i)) {
-            memcpy(train->X + train->n * D, all->X + i * D, (size_t)D * sizeof *all->X);
-            memcpy(train->y + train->n * P, all->y + i * P, (size_t)P * sizeof *all->y);
-            train->n++;
+            thi_rows_copy(train, train->n++, all, i);
         }
     }
     return status;
@@ -84,7 +82,7 @@ static void lose(bool labels, const thi_rows *all, int64_t row, const double *me
 /* Losses of the rows that are held out, at what f has learned from the others. */
 static thiele_status find_losses(thi_fitting *f, bool labels, const thi_rows *all, losses *to)
 {
-    const thi_exact_shape shape = {all->n, all->outputs, all->X, all->y};
+    const thi_exact_shape shape = {all->n, all->outputs, all->X, all->y, all->weight};
     int P = all->outputs;
     thi_exact exact = {0};
     double *mean = NULL;

@@ -447,11 +447,16 @@ thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const th
     THI_NEED_OUT(out, ctx, ctx);
     int parts;
     thiele_fit_options taken;
+    thiele_table *merged = NULL;
     thiele_status status;
     THI_TRY(thi_fit_options_take(ctx, options, &taken));
     THI_TRY(thi_check_fit_options(ctx, table, &taken));
+    thi_column_options columns = thi_columns_of(&taken);
+    THI_TRY(thi_table_merge(&merged, ctx, table, &columns));
+    table = merged != NULL ? merged : table;
     THI_TRY(thi_parts_count(ctx, table, &taken, &parts));
     THI_TRY(parts > 0 ? thi_parts_fit(out, ctx, table, &taken, parts) : thi_fit_one(out, ctx, table, &taken, false));
 out:
+    thiele_table_destroy(merged);
     return status;
 }

@@ -21,6 +21,7 @@ static thi_rows some_rows(const thi_rows *rows, int64_t first, int64_t count)
     some.X += first * rows->dims;
     some.y += first * rows->outputs;
     some.offset = rows->offset != NULL ? rows->offset + first : NULL;
+    some.weight = rows->weight != NULL ? rows->weight + first : NULL;
     return some;
 }
 
@@ -82,7 +83,7 @@ out:
 static thiele_status predict_held(thi_fitting *f, const thi_rows *test, bool scores, thi_unseen *unseen)
 {
     /* Quantiles by search would take longer than the deadline allows, and calibration makes others of them. */
-    bool quick = f->options->result.calibrate && !thi_has_quantiles(f->model);
+    thi_scoring how = f->options->result.calibrate && !thi_has_quantiles(f->model) ? THI_SCORE_QUICKLY : THI_SCORE_ALL;
     size_t latents = (size_t)thi_least(PIECE, test->n) * (size_t)(f->model->latents * f->model->components);
     thi_scorer scorer = {0};
     harvest to = {.scorer = scores ? &scorer : NULL, .unseen = unseen};
@@ -90,7 +91,7 @@ static thiele_status predict_held(thi_fitting *f, const thi_rows *test, bool sco
     THI_TRY(thi_alloc(f->ctx, &to.mu, latents, sizeof *to.mu));
     THI_TRY(thi_alloc(f->ctx, &to.v, latents, sizeof *to.v));
     if (scores) {
-        THI_TRY(thi_scorer_open(&scorer, f->ctx, f->model, test->n, quick));
+        THI_TRY(thi_scorer_open(&scorer, f->ctx, f->model, test->n, how));
     }
     THI_TRY(predict_pieces(f, test, &to));
     if (scores) {

@@ -16,7 +16,7 @@ thiele_status thi_keep_rows(thi_fitting *f)
             most = asked > 0 ? asked : thi_kept_default(model->encoder.dims + model->encoder.targets);
     thi_source memory;
     thi_rows some = {0};
-    bool none = asked < 0 || (asked == 0 && f->options->inducing.compact);
+    bool none = asked < 0 || model->encoder.weights != NULL || (asked == 0 && f->options->inducing.compact);
     if (none || (f->method->can & THI_CAN_UPDATE) == 0 || !thi_learner_has_parameters(model)) {
         return THIELE_OK;
     }

@@ -68,6 +68,7 @@ static thiele_status open_blocks(thiele_learner *l, thiele_context *ctx)
                                                  .expectation = model->expectation,
                                                  .most = most_of_block(model),
                                                  .exposed = model->encoder.exposure != NULL,
+                                                 .weighted = model->encoder.weights != NULL,
                                                  .anew =
                                                      !sites && (model->blocks.estimate || model->blocks.passes < 1.0)};
     if (l->options.forget > 0.0) {
@@ -113,7 +114,7 @@ static thiele_status open_scores(thiele_learner *l, thiele_context *ctx)
             s->all[p] = s->recent[p] = thi_no_scores;
         }
     }
-    THI_TRY(thi_scorer_open(&l->scorer, ctx, l->model, l->batch, true));
+    THI_TRY(thi_scorer_open(&l->scorer, ctx, l->model, l->batch, THI_SCORE_QUICKLY));
 out:
     return status;
 }
@@ -148,7 +149,7 @@ static thiele_status learner_start(thiele_learner *l, thiele_context *ctx, const
     if (l->options.snapshot_file != NULL) {
         THI_TRY(thi_strdup(ctx, &l->snapshot, l->options.snapshot_file));
     }
-    THI_TRY(thi_rows_alloc(&l->rows, ctx, l->batch, encoder->dims, encoder->targets, true));
+    THI_TRY(thi_rows_alloc(&l->rows, ctx, l->batch, encoder->dims, encoder->targets, (thi_aside){.offset = true}));
     THI_TRY(thi_alloc(ctx, &l->row, (size_t)l->batch, sizeof *l->row));
     THI_TRY(thi_alloc(ctx, &l->mu, latents, sizeof *l->mu));
     THI_TRY(thi_alloc(ctx, &l->v, latents, sizeof *l->v));

@@ -208,7 +208,7 @@ static thiele_status conclude(attempt *a)
         }
     }
     thi_scorer_close(&l->scorer);
-    THI_TRY(thi_scorer_open(&l->scorer, f->ctx, model, l->batch, true));
+    THI_TRY(thi_scorer_open(&l->scorer, f->ctx, model, l->batch, THI_SCORE_QUICKLY));
 out:
     return status;
 }

@@ -44,7 +44,7 @@ static thiele_status configure_chains(thi_fitting *f)
 }
 
 enum {
-    DENSE = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS | THI_CAN_TARGETS,
+    DENSE = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS | THI_CAN_TARGETS | THI_CAN_WEIGHTS,
     CHAINS = DENSE | THI_CAN_JOINT | THI_CAN_DEADLINE,
     CHAIN_OPTIONS = THI_TAKES_CHAINS | THI_TAKES_EXPECTATION
 };
@@ -53,15 +53,13 @@ static const thi_lack dense_lacks[] = {
     {THI_CAN_LIKELIHOODS, THI_WHY_CLOSED}, {THI_CAN_LATENTS, THI_WHY_ONE_FUNCTION}, {THI_CAN_TARGETS, THI_WHY_APART},
     {THI_CAN_STREAM, THI_WHY_PAIRS},       {THI_CAN_UPDATE, THI_WHY_ROWS},          {THI_CAN_SNAPSHOT, THI_WHY_LAST},
     {THI_CAN_DEADLINE, THI_WHY_OPTIMUM},   {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},      {0}};
-static const thi_lack chain_lacks[] = {{THI_CAN_STREAM, THI_WHY_PAIRS},
-                                       {THI_CAN_UPDATE, THI_WHY_DRAWS},
-                                       {THI_CAN_SNAPSHOT, THI_WHY_LAST},
-                                       {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
-                                       {0}};
+static const thi_lack chain_lacks[] = {{THI_CAN_STREAM, THI_WHY_PAIRS},  {THI_CAN_UPDATE, THI_WHY_DRAWS},
+                                       {THI_CAN_SNAPSHOT, THI_WHY_LAST}, {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
+                                       {THI_CAN_WEIGHTS, THI_WHY_ONCE},  {0}};
 
 const thi_method thi_method_exact = {.name = "exact",
                                      .words = "all rows, Gaussian noise, no approximation",
-                                     .can = THI_CAN_JOINT | THI_CAN_LEAVE_OUT,
+                                     .can = THI_CAN_JOINT | THI_CAN_LEAVE_OUT | THI_CAN_WEIGHTS,
                                      .lacks = dense_lacks,
                                      .most = EXACT_MOST,
                                      .why = "the table is small and the noise Gaussian",
@@ -96,7 +94,7 @@ const thi_method thi_method_augmented_dense = {
 const thi_method thi_method_gibbs = {.name = "gibbs",
                                      .words =
                                          "draws by turns of f and auxiliary variables; all rows, or inducing inputs",
-                                     .can = CHAINS,
+                                     .can = CHAINS & ~(unsigned)THI_CAN_WEIGHTS,
                                      .lacks = chain_lacks,
                                      .takes = CHAIN_OPTIONS,
                                      .evidence = "bound",

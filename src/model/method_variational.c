@@ -132,7 +132,7 @@ static thiele_status report(thi_fitting *f)
 }
 
 enum {
-    SPARSE = THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT | THI_CAN_DEADLINE,
+    SPARSE = THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT | THI_CAN_DEADLINE | THI_CAN_WEIGHTS,
     ANY = SPARSE | THI_CAN_LIKELIHOODS | THI_CAN_LATENTS | THI_CAN_TARGETS,
     OPTIONS = THI_TAKES_BASIS | THI_TAKES_FAMILY | THI_TAKES_BATCHES | THI_TAKES_OPTIMIZER | THI_TAKES_EPOCHS |
               THI_TAKES_RATE | THI_TAKES_EXPECTATION
@@ -145,6 +145,7 @@ static const thi_lack lacks[] = {{THI_CAN_LIKELIHOODS, THI_WHY_CLOSED}, {THI_CAN
 static const thi_lack draw_lacks[] = {{THI_CAN_STREAM | THI_CAN_UPDATE, THI_WHY_DRAWS},
                                       {THI_CAN_SNAPSHOT, THI_WHY_LAST},
                                       {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
+                                      {THI_CAN_WEIGHTS, THI_WHY_ONCE},
                                       {0}};
 
 const thi_method thi_method_collapsed = {
@@ -175,7 +176,7 @@ const thi_method thi_method_augmented = {
 const thi_method thi_method_gibbs_sparse = {
     .name = "gibbs",
     .words = "draws by turns of f and auxiliary variables; all rows, or inducing inputs",
-    .can = ANY & ~(unsigned)(THI_CAN_STREAM | THI_CAN_UPDATE),
+    .can = ANY & ~(unsigned)(THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_WEIGHTS),
     .lacks = draw_lacks,
     .takes = (OPTIONS & ~(unsigned)THI_TAKES_FAMILY) | THI_TAKES_CHAINS,
     .evidence = "bound",

@@ -147,6 +147,9 @@ static bool suits_noise(const thi_fitting *f, int i, int64_t n)
 static bool suits(const thi_fitting *f, int i, int64_t n)
 {
     const thi_method *method = thi_methods[i];
+    if (f->model->encoder.weights != NULL && (method->can & THI_CAN_WEIGHTS) == 0) {
+        return false;
+    }
     bool augments = method->steps == NULL || (thi_is_augmented(f->spec.lik) && f->options->model.expectation == NULL);
     if (f->options->columns.partition != NULL) {
         return (method->takes & THI_TAKES_BLOCKS) != 0 && method->most > 0;
@@ -291,6 +294,10 @@ static thiele_status check_method(const thi_fitting *f, int64_t n)
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
                         "method '%s' is for Gaussian noise; likelihood '%s' needs another: %s", f->method->name,
                         thiele_likelihood_name(f->spec.lik), thi_method_lacks(f->method, THI_CAN_LIKELIHOODS));
+    }
+    if (f->model->encoder.weights != NULL && (f->method->can & THI_CAN_WEIGHTS) == 0) {
+        return thi_fail(f->ctx, THIELE_ERROR_UNSUPPORTED, "method '%s' knows no weights of rows: %s", f->method->name,
+                        thi_method_lacks(f->method, THI_CAN_WEIGHTS));
     }
     if (f->spec.lik->latents > 1 && (f->method->can & THI_CAN_LATENTS) == 0 && !fits_each(f)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,

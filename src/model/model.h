@@ -169,8 +169,13 @@ int thi_model_outputs(const thiele_model *model, bool latent);
 /* --- predict.c --- */
 /* How a table is read for this model. */
 thi_reading thi_model_reading(const thiele_model *model, bool with_target, int unseen, bool drop_missing);
-/* Scores of all targets (scores: one each) of rows in memory. quick: without coverage where that takes quantiles. */
-thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows, bool quick,
-                                   thiele_scores *scores);
+/*
+ * How much of scores: all; without the coverage of intervals where that takes quantiles, and CRPS where that takes
+ * integrals; or what comes from losses alone, -log p(y), without moments where these take integrals.
+ */
+typedef enum thi_scoring { THI_SCORE_ALL, THI_SCORE_QUICKLY, THI_SCORE_LOSSES } thi_scoring;
+/* Scores of all targets (scores: one each) of rows in memory. */
+thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows,
+                                   thi_scoring how, thiele_scores *scores);
 
 #endif

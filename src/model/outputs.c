@@ -55,6 +55,7 @@ static thiele_status open(thi_outputs *o, thiele_context *ctx, const thiele_mode
     thiele_status status = THIELE_OK;
     if (!latent) {
         THI_TRY(thi_model_need_likelihood(model, ctx));
+        o->providers = (thi_providers){.lik = model->lik, .method = thi_model_draws(model)};
     }
     if (!classes && (bare || thi_outputs_calibrated(o))) {
         THI_TRY(check_draws(o, ctx));
@@ -325,8 +326,6 @@ thiele_status thi_outputs_make(thi_outputs *o, thiele_context *ctx, int64_t n, c
 {
     if (!o->latent) {
         job j = {o, n, row, mu, v};
-        o->providers.lik = o->model->lik;
-        o->providers.method = thi_model_draws(o->model);
         return thi_providers_rows(&o->providers, ctx, n, observe, &j);
     }
     int Q = o->outputs;

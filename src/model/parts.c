@@ -168,13 +168,10 @@ thiele_status thi_parts_fit(thiele_model **out, thiele_context *ctx, const thiel
 {
     double until = options->stopping.deadline > 0.0 ? thi_seconds() + options->stopping.deadline : 0.0;
     thi_choice choice = {.table = table, .ctx = ctx};
-    thi_column_options columns = {.target = options->columns.target,
-                                  .inputs = options->columns.inputs,
-                                  .ignore = options->columns.ignore,
-                                  .categorical = options->columns.categorical,
-                                  .exposure = options->columns.exposure};
+    thi_column_options columns = thi_columns_of(options);
     thiele_model *model = NULL;
     thiele_status status;
+    columns.partition = NULL;
     THI_TRY(check_options(ctx, options));
     THI_TRY(thi_choose_columns(&choice, &columns));
     THI_TRY(check_parts(&choice, options));

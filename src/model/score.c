@@ -16,14 +16,16 @@ static const double ends[] = {0.25, 0.75, 0.05, 0.95, 0.025, 0.975};
 enum { ENDS = sizeof ends / sizeof *ends, INTERVALS = ENDS / 2 };
 
 thiele_status thi_scorer_open(thi_scorer *s, thiele_context *ctx, const thiele_model *model, int64_t capacity,
-                              bool quick)
+                              thi_scoring how)
 {
     bool classes = thi_model_has_classes(model);
     size_t numbers = (size_t)capacity * (size_t)model->encoder.targets;
-    *s = (thi_scorer){.model = model, .options = THIELE_PREDICT_OPTIONS_INIT, .capacity = capacity, .quick = quick};
+    *s = (thi_scorer){.model = model, .options = THIELE_PREDICT_OPTIONS_INIT, .capacity = capacity};
     bool exact = thi_model_is_gaussian(model) && model->components == 1 && model->calibration.rows == 0;
     s->densities = !classes && !exact;
-    if (s->densities && !quick) {
+    s->quick = how != THI_SCORE_ALL;
+    s->bare = how == THI_SCORE_LOSSES && s->densities && model->calibration.rows == 0;
+    if (s->densities && !s->quick) {
         s->options.quantiles = ends;
         s->options.quantile_count = ENDS;
     }
@@ -35,7 +37,7 @@ thiele_status thi_scorer_open(thi_scorer *s, thiele_context *ctx, const thiele_m
     THI_TRY(thi_alloc(ctx, &s->loss, numbers, sizeof *s->loss));
     THI_TRY(thi_alloc(ctx, &s->crps, numbers, sizeof *s->crps));
     THI_TRY(thi_alloc(ctx, &s->inside, numbers, sizeof *s->inside));
-    if (classes && !quick) {
+    if (classes && !s->quick) {
         THI_TRY(thi_alloc(ctx, &s->probability, numbers * (size_t)s->outputs.classes, sizeof *s->probability));
         THI_TRY(thi_alloc(ctx, &s->label, numbers, sizeof *s->label));
     }
@@ -139,8 +141,8 @@ static void keep_number(thi_scorer *s, int64_t from, int64_t at, double y)
     const thi_target *target = &s->model->encoder.target[at % o->outputs];
     const double *quantile = o->quantiles + from * s->options.quantile_count;
     s->y[at] = target->center + target->scale * y;
-    s->mean[at] = o->mean[from];
-    s->variance[at] = o->variance[from];
+    s->mean[at] = s->bare ? NAN : o->mean[from];
+    s->variance[at] = s->bare ? NAN : o->variance[from];
     s->crps[at] *= target->scale;
     for (int i = 0; i < INTERVALS && s->options.quantile_count > 0; i++) {
         bool inside = s->y[at] >= quantile[2 * i] && s->y[at] <= quantile[2 * i + 1];
@@ -194,8 +196,8 @@ thiele_status thi_scorer_add(thi_scorer *s, thiele_context *ctx, int64_t n, cons
     int P = o->outputs;
     int64_t first = s->rows * P;
     density_job job = {s, n, y, mu, v, s->loss + first, s->crps + first};
-    thiele_status status = thi_outputs_make(&s->outputs, ctx, n, NULL, mu, v);
-    bool calibrated = s->densities && thi_outputs_calibrated(o);
+    thiele_status status = s->bare ? THIELE_OK : thi_outputs_make(&s->outputs, ctx, n, NULL, mu, v);
+    bool calibrated = s->densities && !s->bare && thi_outputs_calibrated(o);
     if (status == THIELE_OK && calibrated) {
         status = calibrated_densities(&job, ctx);
     } else if (status == THIELE_OK && s->densities) {

@@ -10,7 +10,7 @@ typedef struct thi_scorer {
     bool densities;                 /* scores of numbers come from densities: the predictions are no Gaussians */
     thi_outputs outputs;
     int64_t rows, capacity;
-    bool quick;
+    bool quick, bare; /* without CRPS and intervals; and without moments */
     /* Of all rows, P x rows each; of classes as keep_label says. */
     double *y, *mean, *variance, *loss, *crps;
     unsigned char *inside; /* bit i: in the i-th of the central intervals */
@@ -19,9 +19,8 @@ typedef struct thi_scorer {
     int *label;
 } thi_scorer;
 
-/* quick: without the coverage of intervals where that takes quantiles, and CRPS where that takes integrals. */
 thiele_status thi_scorer_open(thi_scorer *scorer, thiele_context *ctx, const thiele_model *model, int64_t capacity,
-                              bool quick);
+                              thi_scoring how);
 void thi_scorer_close(thi_scorer *scorer);
 /* y is P x n in the units of the model (NaN: missing), mu and v are Q x n x K. */
 thiele_status thi_scorer_add(thi_scorer *scorer, thiele_context *ctx, int64_t n, const double *y, const double *mu,

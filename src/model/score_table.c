@@ -29,12 +29,12 @@ static thiele_status collect(void *arg, thi_predict_pass *p, int passes)
 
 /* One model with one likelihood. */
 static thiele_status score_table(scoring *s, const thiele_model *model, thiele_context *ctx, const thiele_table *table,
-                                 const thiele_predict_options *options, bool quick)
+                                 const thiele_predict_options *options, thi_scoring how)
 {
     thi_predict_pass p = {0};
     thiele_status status;
     THI_TRY(thi_predict_pass_open(&p, model, ctx, table, options, true));
-    THI_TRY(thi_scorer_open(&s->scorer, ctx, model, table->rows, quick));
+    THI_TRY(thi_scorer_open(&s->scorer, ctx, model, table->rows, how));
     THI_TRY(thi_predict_each_block(&p, 1, collect, s));
 out:
     thi_predict_pass_close(&p);
@@ -46,8 +46,9 @@ static thiele_status find_losses(const thiele_model *model, thiele_context *ctx,
                                  const thiele_predict_options *options, thi_losses to, thiele_scores *scores)
 {
     scoring s = {.to = to};
+    thi_scoring how = scores != NULL ? THI_SCORE_ALL : to.square != NULL ? THI_SCORE_QUICKLY : THI_SCORE_LOSSES;
     thiele_status status;
-    THI_TRY(score_table(&s, model, ctx, table, options, scores == NULL));
+    THI_TRY(score_table(&s, model, ctx, table, options, how));
     if (scores != NULL) {
         THI_TRY(thi_scorer_finish(&s.scorer, ctx, scores));
     }
@@ -99,7 +100,7 @@ thiele_status thiele_model_confusion(const thiele_model *model, thiele_context *
                         thiele_model_target(model, 0));
     }
     THI_TRY(thi_predict_take(ctx, options, &taken));
-    THI_TRY(score_table(&s, model, ctx, table, &taken, false));
+    THI_TRY(score_table(&s, model, ctx, table, &taken, THI_SCORE_ALL));
     THI_TRY(thi_scorer_finish(&s.scorer, ctx, scores));
     thi_scorer_confusion(&s.scorer, confusion);
 out:
@@ -123,8 +124,8 @@ thiele_status thiele_model_log_densities(const thiele_model *model, thiele_conte
     return status;
 }
 
-thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows, bool quick,
-                                   thiele_scores *scores)
+thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ctx, const thi_rows *rows,
+                                   thi_scoring how, thiele_scores *scores)
 {
     size_t latents = (size_t)rows->n * (size_t)(model->latents * model->components);
     thi_scorer scorer = {0};
@@ -134,7 +135,7 @@ thiele_status thi_model_score_rows(const thiele_model *model, thiele_context *ct
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &mu, latents, sizeof *mu));
     THI_TRY(thi_alloc(ctx, &v, latents, sizeof *v));
-    THI_TRY(thi_scorer_open(&scorer, ctx, model, rows->n, quick));
+    THI_TRY(thi_scorer_open(&scorer, ctx, model, rows->n, how));
     THI_TRY(thi_model_marginals(model, ctx, rows->n, rows->X, rows->offset, mu, v, &clipped));
     THI_TRY(thi_scorer_add(&scorer, ctx, rows->n, rows->y, mu, v));
     THI_TRY(thi_scorer_finish(&scorer, ctx, scores));

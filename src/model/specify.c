@@ -159,26 +159,31 @@ static int64_t rare_of(const thiele_fit_options *options)
                                               : options->columns.rare_levels;
 }
 
+thi_column_options thi_columns_of(const thiele_fit_options *o)
+{
+    return (thi_column_options){.target = o->columns.target,
+                                .inputs = o->columns.inputs,
+                                .ignore = o->columns.ignore,
+                                .categorical = o->columns.categorical,
+                                .exposure = o->columns.exposure,
+                                .weights = o->columns.weights,
+                                .partition = o->columns.partition,
+                                .classes = o->columns.classes,
+                                .drop_missing = o->columns.drop_missing != 0,
+                                .raw = o->columns.raw != 0,
+                                .one_scale = o->columns.level_scales == 0,
+                                .rare = rare_of(o),
+                                .missing = thi_missing_of(o)};
+}
+
 static thiele_status learn_columns(thi_fitting *f, const thiele_table *table, thi_target_rule *rule)
 {
     if (f->spec.lik != NULL && !rule->labels) {
         rule->refuses = refuses;
         rule->user = f->spec.lik;
     }
-    const thiele_fit_options *o = f->options;
-    thi_column_options columns = {.target = o->columns.target,
-                                  .inputs = o->columns.inputs,
-                                  .ignore = o->columns.ignore,
-                                  .categorical = o->columns.categorical,
-                                  .exposure = o->columns.exposure,
-                                  .partition = o->columns.partition,
-                                  .classes = o->columns.classes,
-                                  .drop_missing = o->columns.drop_missing != 0,
-                                  .raw = o->columns.raw != 0,
-                                  .partial = f->partial,
-                                  .one_scale = o->columns.level_scales == 0,
-                                  .rare = rare_of(o),
-                                  .missing = thi_missing_of(o)};
+    thi_column_options columns = thi_columns_of(f->options);
+    columns.partial = f->partial;
     thi_watch watch = thi_driver_watch(f->driver, thi_table_source(table));
     thiele_status status = thi_encoder_learn(&f->model->encoder, f->ctx, table, &columns, rule);
     thi_watch_end(f->ctx, watch);
@@ -232,6 +237,7 @@ static thiele_status learn_own(thi_fitting *f, const thiele_table *table)
 static thi_reading reading_of(const thi_fitting *f)
 {
     return (thi_reading){.target = true,
+                         .weighted = true,
                          .drop_missing = f->options->columns.drop_missing != 0,
                          .drop_inputs = thi_missing_of(f->options) == THI_MISSING_DROP,
                          .likelihood = thiele_likelihood_name(f->spec.lik),
@@ -297,7 +303,7 @@ static thiele_status try_own(thi_fitting *f)
         for (int i = 0; i < TRIED; i++) {
             first[i] = i;
         }
-        THI_TRY(thi_rows_alloc(&rows, f->ctx, TRIED, source->dims, source->outputs, source->offset));
+        THI_TRY(thi_rows_alloc(&rows, f->ctx, TRIED, source->dims, source->outputs, source->beside));
         THI_TRY(source->fetch(source->arg, f->ctx, source->n < TRIED ? source->n : TRIED, first, &rows));
     }
     THI_TRY(thiele_likelihood_try(f->spec.lik, f->ctx, rows.n < TRIED ? rows.n : TRIED, rows.y));

@@ -115,6 +115,8 @@ int thi_missing_of(const thiele_fit_options *options);
 double thi_effort(const char *name);
 /* Refuses fit options that make no sense. */
 thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *table, const thiele_fit_options *options);
+/* Which columns play which part. */
+thi_column_options thi_columns_of(const thiele_fit_options *options);
 /* How many columns the text names; a text that is itself the name of a column names one. */
 int thi_count_targets(const thiele_table *table, const char *text);
 /* The likelihood and the encoder. */

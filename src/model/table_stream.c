@@ -21,9 +21,11 @@ static thiele_status fetch(void *arg, thiele_context *ctx, int64_t count, const 
     for (int64_t at = 0; at < count;) {
         int64_t length = run_length(count - at, row + at);
         int64_t kept;
-        double *offset = out->offset != NULL ? out->offset + out->n : NULL;
-        thiele_status status = thi_reader_read(&stream->reader, ctx, row[at], length, out->X + out->n * out->dims,
-                                               out->y + out->n * out->outputs, offset, NULL, &kept);
+        const thi_room room = {.X = out->X + out->n * out->dims,
+                               .y = out->y + out->n * out->outputs,
+                               .offset = out->offset != NULL ? out->offset + out->n : NULL,
+                               .weight = out->weight != NULL ? out->weight + out->n : NULL};
+        thiele_status status = thi_reader_fill(&stream->reader, ctx, row[at], length, &room, &kept);
         if (status != THIELE_OK) {
             return status;
         }
@@ -33,17 +35,23 @@ static thiele_status fetch(void *arg, thiele_context *ctx, int64_t count, const 
     return THIELE_OK;
 }
 
+thi_aside thi_reader_aside(const thi_reader *reader)
+{
+    return (thi_aside){.offset = reader->encoder->exposure != NULL, .weight = reader->weights >= 0};
+}
+
 thiele_status thi_table_stream_open(thi_table_stream *stream, thiele_context *ctx, const thi_encoder *encoder,
                                     const thiele_table *table, const thi_reading *how)
 {
     *stream = (thi_table_stream){.source = {.n = table->rows,
                                             .dims = encoder->dims,
                                             .outputs = encoder->targets,
-                                            .offset = encoder->exposure != NULL,
                                             .run = RUN,
                                             .arg = stream,
                                             .fetch = fetch}};
-    return thi_reader_open(&stream->reader, ctx, encoder, table, how);
+    thiele_status status = thi_reader_open(&stream->reader, ctx, encoder, table, how);
+    stream->source.beside = thi_reader_aside(&stream->reader);
+    return status;
 }
 
 void thi_table_stream_close(thi_table_stream *stream)

@@ -9,6 +9,8 @@ typedef struct thi_table_stream {
     thi_source source; /* what the method gets */
 } thi_table_stream;
 
+/* What the rows that a reader gives have beside X and y. */
+thi_aside thi_reader_aside(const thi_reader *reader);
 /* table and encoder are borrowed. The object must not move afterwards. */
 thiele_status thi_table_stream_open(thi_table_stream *stream, thiele_context *ctx, const thi_encoder *encoder,
                                     const thiele_table *table, const thi_reading *how);

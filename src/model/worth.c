@@ -80,7 +80,7 @@ thiele_status thi_is_worse_than_constant(thi_fitting *f, bool *worse)
     *worse = false;
     THI_TRY(thi_alloc(f->ctx, &scores, (size_t)targets, sizeof *scores));
     THI_TRY(sample_rows(f, &rows));
-    THI_TRY(thi_model_score_rows(model, f->ctx, &rows, true, scores));
+    THI_TRY(thi_model_score_rows(model, f->ctx, &rows, THI_SCORE_LOSSES, scores));
     for (int p = 0; p < targets; p++) {
         double excess = labels ? scores[p].nlp - label_entropy(&rows, p) : scores[p].msll;
         *worse = *worse || excess > margin;

@@ -31,7 +31,7 @@ thiele_status thi_exact_open_shape(thi_exact *exact, thiele_context *ctx, const 
 
 thiele_status thi_exact_open(thi_exact *exact, thiele_context *ctx, int64_t n, const double *X, const double *y)
 {
-    return thi_exact_open_shape(exact, ctx, &(thi_exact_shape){n, 1, X, y});
+    return thi_exact_open_shape(exact, ctx, &(thi_exact_shape){n, 1, X, y, NULL});
 }
 
 void thi_exact_close(thi_exact *exact)
@@ -73,6 +73,22 @@ static double solve(thi_exact *exact, const thi_prior *prior)
     return fit;
 }
 
+static double weight_of(const thi_exact *exact, int64_t i)
+{
+    return exact->shape.weight != NULL ? exact->shape.weight[i] : 1.0;
+}
+
+/* The sum of (w - 1) log(2 pi) + log w: what N(y; f, s2/w) has beyond the w-th power over the scale of y. */
+static double surplus(const thi_exact *exact)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < exact->shape.n && exact->shape.weight != NULL; i++) {
+        double w = exact->shape.weight[i];
+        sum += (w - 1.0) * LOG_2PI + log(w);
+    }
+    return sum;
+}
+
 thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const thi_prior *prior, double noise)
 {
     int64_t n = exact->shape.n;
@@ -87,14 +103,15 @@ thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const t
         return status;
     }
     for (int64_t i = 0; i < n; i++) {
-        exact->L.data[i + i * exact->L.ld] += noise;
+        exact->L.data[i + i * exact->L.ld] += noise / weight_of(exact, i);
     }
     status = thi_chol_jitter(ctx, exact->L, &exact->jitter);
     if (status != THIELE_OK) {
         return status == THIELE_ERROR_NUMERIC ? explain(ctx) : status;
     }
     double fit = solve(exact, prior);
-    exact->log_marginal = -0.5 * (fit + exact->shape.targets * (thi_chol_logdet(exact->L) + (double)n * LOG_2PI));
+    exact->log_marginal =
+        -0.5 * (fit + exact->shape.targets * (thi_chol_logdet(exact->L) + (double)n * LOG_2PI + surplus(exact)));
     exact->factored = true;
     return THIELE_OK;
 }
@@ -103,8 +120,8 @@ thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const t
 typedef struct kbar_task {
     thi_matrix K;
     int targets;
-    const double *alpha;
-    double *trace;
+    const double *alpha, *weight;
+    double *trace; /* of the diagonal over the weights */
 } kbar_task;
 
 static thiele_status kbar_columns(void *arg, int64_t block, int thread)
@@ -122,7 +139,7 @@ static thiele_status kbar_columns(void *arg, int64_t block, int thread)
             const double *alpha = t->alpha + p * n;
             thi_blas_axpy(n - j, 0.5 * alpha[j], alpha + j, column + j);
         }
-        t->trace[block] += column[j];
+        t->trace[block] += t->weight != NULL ? column[j] / t->weight[j] : column[j];
     }
     return THIELE_OK;
 }
@@ -133,7 +150,7 @@ thiele_status thi_exact_gradient(thi_exact *exact, thiele_context *ctx, const th
     const thi_exact_shape *s = &exact->shape;
     int64_t blocks = (s->n + COLUMNS - 1) / COLUMNS;
     double flops = (2.0 + 2.0 * s->targets) * (double)s->n * (double)s->n;
-    kbar_task t = {.K = exact->L, .targets = s->targets, .alpha = exact->alpha};
+    kbar_task t = {.K = exact->L, .targets = s->targets, .alpha = exact->alpha, .weight = s->weight};
     exact->factored = false;
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &t.trace, (size_t)blocks, sizeof *t.trace));
@@ -174,7 +191,8 @@ thiele_status thi_exact_loo(const thi_exact *exact, thiele_context *ctx, double 
                 int64_t at = (first + j) * P + p;
                 mean[at] = exact->shape.y[at] - exact->alpha[first + j + p * n] / c;
             }
-            variance[first + j] = 1.0 / c;
+            double w = weight_of(exact, first + j);
+            variance[first + j] = 1.0 / c + (w != 1.0 ? exact->noise * (1.0 - 1.0 / w) : 0.0);
         }
     }
     thi_free(V.data);

@@ -3,8 +3,9 @@
  * e ~ N(0, noise). With K + noise I = L L' and alpha = (L L')^-1 (y - m):
  *   log p(y) = -(y - m)'alpha/2 - sum log L_ii - n log(2 pi)/2
  *   d log p / dK = Kbar = (alpha alpha' - (L L')^-1) / 2
- * and of several targets the sums over them. One n x n matrix serves all of it: it holds K, then L, then, for the
- * gradient, the inverse.
+ * With weights, row i has the noise s2/w_i and, beside the formula, -((w_i - 1) log(2 pi) + log w_i)/2: its likelihood
+ * to the power w_i, over the scale of y to the power 1 - w_i (likelihood.h). Of several targets these are sums over
+ * them. One n x n matrix serves all of it: it holds K, then L, then, for the gradient, the inverse.
  */
 #ifndef THI_EXACT_H
 #define THI_EXACT_H
@@ -14,8 +15,9 @@
 /* What the engine (engine.h) is opened with; its q is the noise, a variance. */
 typedef struct thi_exact_shape {
     int64_t n;
-    int targets;         /* P, functions with one prior; 1 where there are predictions to come */
-    const double *X, *y; /* D x n, P x n */
+    int targets;          /* P, functions with one prior; 1 where there are predictions to come */
+    const double *X, *y;  /* D x n, P x n */
+    const double *weight; /* n: row i has the noise s2 / weight; NULL: 1 */
 } thi_exact_shape;
 
 /* Its adjoints. */
@@ -51,8 +53,9 @@ thiele_status thi_exact_condition(thi_exact *exact, thiele_context *ctx, const t
 thiele_status thi_exact_gradient(thi_exact *exact, thiele_context *ctx, const thi_prior *prior, double *theta_bar,
                                  double *mean_bar, double *log_noise_bar);
 /*
- * Leave-one-out predictions of y (P x n, noise included) and their variances: y_i - alpha_i / c_i and 1 / c_i, c =
- * diag((L L')^-1) (Rasmussen and Williams section 5.4.2). Needs the factor. n^3/3 flops, n x 256 doubles.
+ * Leave-one-out predictions of y (P x n, with the noise of a row of weight 1) and their variances, of such rows: y_i -
+ * alpha_i / c_i and 1 / c_i, c = diag((L L')^-1) (Rasmussen and Williams section 5.4.2). Needs the factor. n^3/3 flops,
+ * n x 256 doubles.
  */
 thiele_status thi_exact_loo(const thi_exact *exact, thiele_context *ctx, double *mean, double *variance);
 

@@ -36,7 +36,7 @@ static void open_setting(setting *s, const char *likelihood, const char *steps, 
     assert_ok(ctx, thi_latents_make(&s->spec.latents, ctx, "matern32", "zero", &columns, 1, false));
     assert_ok(ctx, thi_hypers_make(&s->hypers, ctx, &s->spec, &encoder, NULL, NULL));
     assert_ok(ctx, thi_hypers_apply(&s->hypers, ctx, &s->spec));
-    assert_ok(ctx, thi_rows_alloc(&s->rows, ctx, N, 1, 1, false));
+    assert_ok(ctx, thi_rows_alloc(&s->rows, ctx, N, 1, 1, (thi_aside){0}));
     test_normals(N, 3 * (uint64_t)seed + 1, s->rows.X);
     test_normals(N, 3 * (uint64_t)seed + 2, s->rows.y);
     test_normals(M, 3 * (uint64_t)seed + 3, Z);

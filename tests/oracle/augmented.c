@@ -390,7 +390,7 @@ static thiele_status check_gibbs(oracle_case *c, problem *p)
     int group = 0;
     thi_spec spec = {.latents = {.count = 1, .groups = 1, .group = &group, .kernel = &p->kernel, .prior = &prior},
                      .lik = p->lik};
-    thi_rows rows = {p->X.cols, (int)p->X.rows, 1, p->X.data, p->y.data, NULL};
+    thi_rows rows = {p->X.cols, (int)p->X.rows, 1, p->X.data, p->y.data, NULL, NULL};
     thi_chains_settings settings = {.sampler = "gibbs", .chains = CHAINS, .draws = DRAWS, .keep = CHAINS * DRAWS};
     thi_chains_result result = {0};
     thi_driver driver;

@@ -198,7 +198,7 @@ static void test_sites(void **state)
     int64_t *block = calloc((size_t)n, sizeof *block), checked = 0;
     assert_ok(ctx, thi_partition_find(&local->partition, ctx, n, local->X, block));
     assert_ok(ctx, thi_latent_marginals(ctx, 1, &s.p, &rows, mu, v));
-    const thi_asked asked = {0, n, local->y, mu, v, E, g, h, NULL};
+    const thi_asked asked = {0, n, local->y, mu, v, E, g, h, NULL, NULL};
     assert_ok(ctx, thi_providers_expect(&providers, ctx, &asked));
     for (int64_t i = 0; i < n; i++) {
         int64_t b = block[i];

@@ -87,7 +87,7 @@ static void open_setting(setting *s, thiele_context *c, const example *e, int64_
     thi_columns columns = {.dims = D, .columns = D};
     assert_ok(c, thiele_likelihood_parse(&s->spec.lik, c, e->likelihood, e->outputs, e->classes));
     assert_ok(c, thi_latents_make(&s->spec.latents, c, e->kernel, e->mean, &columns, s->spec.lik->latents, e->shared));
-    assert_ok(c, thi_rows_alloc(&s->rows, c, n, D, e->outputs, false));
+    assert_ok(c, thi_rows_alloc(&s->rows, c, n, D, e->outputs, (thi_aside){0}));
     test_normals(D * n, 1, s->rows.X);
     double *noise = calloc((size_t)n, sizeof *noise);
     test_normals(n, 2, noise);

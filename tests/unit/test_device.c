@@ -136,7 +136,7 @@ static void ask(thiele_context *ctx, const thi_engine *engine, const thiele_kern
 {
     double mean[D + 1] = {0.1, 0.2, 0.0, -0.1}, noise = 0.2, kl;
     thi_prior prior = {kernel, THI_MEAN_LINEAR, mean};
-    thi_exact_shape shape = {r->n, targets, r->X, r->y};
+    thi_exact_shape shape = {r->n, targets, r->X, r->y, NULL};
     thi_exact_bar bar = {out->bar, out->bar + kernel->parameters, out->bar + BARS - 1};
     thi_predictor predictor = {0};
     int64_t clipped;
@@ -260,7 +260,7 @@ static void test_hard(void **state)
     double noise = 0.0;
     void *self;
     rows r = make_rows(40);
-    thi_exact_shape shape = {r.n, 1, r.X, r.y};
+    thi_exact_shape shape = {r.n, 1, r.X, r.y, NULL};
     assert_ok(ctx, thiele_kernel_parse(&kernel, ctx, "se(lengthscale~1e4)", D, NULL));
     thi_prior prior = {kernel, THI_MEAN_ZERO, NULL};
     assert_ok(ctx, thi_engine_exact_device.open(&self, ctx, &shape));

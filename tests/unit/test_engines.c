@@ -278,7 +278,7 @@ static void run_pass(trial *t, const thi_engine *engine, double *offset, bool in
     thiele_likelihood *lik = NULL;
     thi_hyper noise = {.name = "noise", .log = true};
     thi_hypers hypers = {.count = 1, .hyper = &noise, .groups = 1, .first = (int[2]){0, 0}, .noise = 0};
-    thi_rows data = {t->p.n, FIXTURE_DIMS, 1, t->p.X, t->p.y, offset};
+    thi_rows data = {t->p.n, FIXTURE_DIMS, 1, t->p.X, t->p.y, offset, NULL};
     thi_spec spec = {.latents = {.prior = t->p.prior}};
     thi_source source;
     thi_problem problem = {.ctx = ctx, .spec = &spec, .source = &source, .hypers = &hypers};

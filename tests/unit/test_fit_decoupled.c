@@ -38,7 +38,7 @@ static void open_setting(setting *s, thiele_context *c, const char *likelihood, 
     assert_ok(c, thiele_likelihood_parse(&s->spec.lik, c, likelihood, 1, 0));
     assert_ok(c, thi_latents_make(&s->spec.latents, c, "se(ard)", "zero", &columns, s->spec.lik->latents, false));
     assert_ok(c, thi_hypers_make(&s->hypers, c, &s->spec, &encoder, set, NULL));
-    assert_ok(c, thi_rows_alloc(&s->rows, c, n, D, 1, false));
+    assert_ok(c, thi_rows_alloc(&s->rows, c, n, D, 1, (thi_aside){0}));
     for (int64_t i = 0; i < n; i++) {
         double *x = s->rows.X + i * D, noise = thi_random_normal((thi_stream){7, THI_RANDOM_DEMO, 2}, (uint64_t)i);
         for (int d = 0; d < D; d++) {

@@ -69,7 +69,7 @@ static void open_setting(setting *s, thiele_context *c, const kind *k, int64_t n
     assert_ok(c, thiele_likelihood_parse(&s->spec.lik, c, k->likelihood, k->outputs, k->classes));
     assert_ok(c, thi_latents_make(&s->spec.latents, c, "se(ard)", "zero", &columns, s->spec.lik->latents, k->shared));
     assert_ok(c, thi_hypers_make(&s->hypers, c, &s->spec, &encoder, k->set, NULL));
-    assert_ok(c, thi_rows_alloc(&s->rows, c, n, D, k->outputs, false));
+    assert_ok(c, thi_rows_alloc(&s->rows, c, n, D, k->outputs, (thi_aside){0}));
     for (int64_t i = 0; i < n; i++) {
         double *x = s->rows.X + i * D;
         for (int d = 0; d < D; d++) {

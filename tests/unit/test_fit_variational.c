@@ -64,7 +64,7 @@ static void open_setting(setting *s, thiele_context *c, const char *likelihood, 
     assert_ok(c, thiele_likelihood_parse(&s->spec.lik, c, likelihood, 1, strcmp(likelihood, "softmax") == 0 ? 3 : 0));
     assert_ok(c, thi_latents_make(&s->spec.latents, c, kernel, "zero", &columns, s->spec.lik->latents, false));
     assert_ok(c, thi_hypers_make(&s->hypers, c, &s->spec, &encoder, set, NULL));
-    assert_ok(c, thi_rows_alloc(&s->rows, c, n, D, 1, false));
+    assert_ok(c, thi_rows_alloc(&s->rows, c, n, D, 1, (thi_aside){0}));
     test_normals(D * n, 1, s->rows.X);
     for (int64_t i = 0; i < n; i++) {
         double noise = thi_random_normal((thi_stream){7, THI_RANDOM_DEMO, 2}, (uint64_t)i);

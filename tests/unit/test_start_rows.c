@@ -38,7 +38,7 @@ static const thiele_likelihood_spec own = {.size = sizeof own,
 /* One value is missing: rows need not be whole. */
 static void fill(thi_rows *rows)
 {
-    assert_ok(ctx, thi_rows_alloc(rows, ctx, N, 1, P, false));
+    assert_ok(ctx, thi_rows_alloc(rows, ctx, N, 1, P, (thi_aside){0}));
     for (int64_t i = 0; i < N; i++) {
         rows->X[i] = 0.01 * (double)i;
         for (int p = 0; p < P; p++) {

@@ -34,7 +34,7 @@ static void open_setting(setting *s, const char *likelihood, const char *expecta
     assert_ok(ctx, thi_latents_make(&s->spec.latents, ctx, "se", "zero", &columns, 1, false));
     assert_ok(ctx, thi_hypers_make(&s->hypers, ctx, &s->spec, &encoder, "lengthscale=0.7, variance=2", NULL));
     assert_ok(ctx, thi_hypers_apply(&s->hypers, ctx, &s->spec));
-    assert_ok(ctx, thi_rows_alloc(&s->rows, ctx, N, 1, 1, false));
+    assert_ok(ctx, thi_rows_alloc(&s->rows, ctx, N, 1, 1, (thi_aside){0}));
     test_normals(N, 1, s->rows.X);
     test_normals(N, 2, s->rows.y);
     for (int i = 0; i < N; i++) {

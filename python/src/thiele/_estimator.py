@@ -20,8 +20,9 @@ from .table import Table
 
 Array = NDArray[np.float64]
 
-#: Options that make no sense for an estimator: the target is y, and there is no file for snapshots.
-_NOT_FOR_ESTIMATORS = {"target", "snapshot"}
+#: Options that make no sense for an estimator: the target is y, weights are those of fit, and there is no file for
+#: snapshots.
+_NOT_FOR_ESTIMATORS = {"target", "weights", "snapshot"}
 _OWN = {"random_state": 0, "n_jobs": None, "device": None, "progress": False}
 _OWN_DOCS = """\
 random_state : int, RandomState or None, default 0
@@ -73,11 +74,30 @@ def is_frame(X: Any) -> bool:
     return any(getattr(kind, "kind", "O") not in "iufb" for kind in types)
 
 
+def has_repeats(X: Any, y: NDArray[Any]) -> bool:
+    """Whether two rows are equal, targets and all: such rows are merged. Sums of bits tell which are worth a look."""
+    if not isinstance(X, np.ndarray):
+        columns = {str(name): X[name] for name in X.columns}
+        return bool(_codes(columns, y).duplicated().any()) if hasattr(X, "duplicated") else False
+    numbers = np.column_stack([X, y if y.dtype.kind == "f" else np.unique(y, return_inverse=True)[1]])
+    numbers += 0.0  # one zero
+    odd = np.random.default_rng(0).integers(1, 2**63, numbers.shape[1], dtype=np.uint64) | np.uint64(1)
+    sums = (numbers.view(np.uint64) * odd).sum(axis=1)
+    return len(np.unique(sums)) < len(sums)
+
+
+def _codes(columns: dict[str, Any], y: NDArray[Any]) -> Any:
+    import pandas as pd
+
+    targets = y if y.ndim > 1 else y[:, None]
+    return pd.DataFrame({**columns, **{f"target {i}": targets[:, i] for i in range(targets.shape[1])}})
+
+
 class GPEstimator(BaseEstimator):
     """The common part; see GPRegressor and GPClassifier."""
 
     _options: tuple[str, ...]
-    _seen: Optional[tuple[Any, NDArray[Any]]]
+    _seen: Optional[tuple[Any, NDArray[Any], Optional[Array]]]
     model_: Model
 
     if TYPE_CHECKING:
@@ -124,6 +144,27 @@ class GPEstimator(BaseEstimator):
     def _threads(self) -> Optional[int]:
         return None if self.n_jobs is None or self.n_jobs == -1 else self.n_jobs
 
+    def _check_weights(self, X: Any, sample_weight: Any) -> Optional[Array]:
+        """One for each row; the library says which of them cannot be."""
+        if sample_weight is None:
+            return None
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        if weights.ndim == 0:
+            return np.full(len(X), float(weights))
+        if weights.ndim != 1:
+            raise ValueError("Sample weights must be 1D array or scalar")
+        if len(weights) != len(X):
+            raise ValueError(f"there are {len(weights)} sample weights for {len(X)} rows")
+        return weights
+
+    def _weigh(self, X: Any, y: NDArray[Any], weights: Optional[Array], table: dict[str, Any]) -> dict[str, Any]:
+        """The option for a column of weights, which joins the table: where rows have them, or are repeated."""
+        if weights is None and not has_repeats(X, y):
+            return {}
+        name = self._name_beside_inputs("sample_weight")
+        table[name] = np.ones(len(y)) if weights is None else weights
+        return {"weights": name}
+
     def _learn(self, table: Table, target: list[str], **instead: Any) -> None:
         values = {name: getattr(self, name) for name in self._options} | instead
         own = {"threads": self._threads(), "device": self.device, "progress": self.progress}
@@ -145,20 +186,23 @@ class GPEstimator(BaseEstimator):
         """What partial_fit asks of a fit: a model that can be updated, where the table is not small."""
         return {"compact": True} if self.method == "auto" else {}
 
-    def _keep(self, X: Any, y: NDArray[Any]) -> None:
+    def _keep(self, X: Any, y: NDArray[Any], weights: Optional[Array]) -> None:
         """Rows for partial_fit, of models that are made of them and can't be updated otherwise."""
-        self._seen = (X.copy(), y.copy()) if self.method_ in _MADE_OF_ROWS and hasattr(X, "copy") else None
+        made = self.method_ in _MADE_OF_ROWS and hasattr(X, "copy")
+        self._seen = (X.copy(), y.copy(), None if weights is None else weights.copy()) if made else None
 
-    def _with_seen(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
-        """All rows so far and these."""
-        old, labels = self._seen or (X[:0], y[:0])
+    def _with_seen(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any], Optional[Array]]:
+        """All rows so far and these, which count once each."""
+        old, labels, weights = self._seen or (X[:0], y[:0], None)
+        if weights is not None:
+            weights = np.concatenate([weights, np.ones(len(y))])
         if isinstance(X, np.ndarray):
             rows: Any = np.concatenate([old, X])
         else:
             import pandas as pd
 
             rows = pd.concat([old, X], ignore_index=True)
-        return rows, np.concatenate([labels, y])
+        return rows, np.concatenate([labels, y]), weights
 
     # --- predicting --------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ class OptionTypes(TypedDict, total=False):
     missing_inputs: str
     drop_missing: bool
     raw: bool
+    weights: str
     likelihood: Union[str, Likelihood]
     noise: str
     expectation: str

@@ -37,11 +37,19 @@ class GPClassifier(ClassifierMixin, GPEstimator):
         As everywhere in scikit-learn.
     """
 
-    def fit(self, X: Any, y: ArrayLike) -> GPClassifier:
-        """Fits the model."""
+    def fit(self, X: Any, y: ArrayLike, sample_weight: Optional[ArrayLike] = None) -> GPClassifier:
+        """
+        Fits the model. A row of weight 2 counts as that row twice, one of weight 0 not at all: its likelihood is taken
+        to that power.
+        """
         X = self._check_rows(X, reset=True)
         labels = self._check_labels(X, y)
-        return self._fit(X, labels, np.unique(labels), {})
+        weights = self._check_weights(X, sample_weight)
+        known = np.unique(labels)
+        if weights is not None and np.any(weights):  # rows of weight 0 are none, and so are classes of theirs alone
+            known = np.unique(labels[weights != 0.0])
+            labels = np.where(weights != 0.0, labels, known[0])
+        return self._fit(X, labels, known, weights, {})
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: Optional[ArrayLike] = None) -> GPClassifier:
         """
@@ -52,13 +60,13 @@ class GPClassifier(ClassifierMixin, GPEstimator):
             X = self._check_rows(X, reset=True)
             labels = self._check_labels(X, y)
             known = np.unique(labels if classes is None else np.asarray(classes))
-            return self._fit(X, labels, known, self._compactly())
+            return self._fit(X, labels, known, None, self._compactly())
         X = self._check_rows(X, reset=False)
         labels = self._check_labels(X, y)
         if self._seen is not None:
             self._column(labels)  # refuses strange ones
-            X, labels = self._with_seen(X, labels)
-            return self._fit(X, labels, self.classes_, self._compactly())
+            X, labels, weights = self._with_seen(X, labels)
+            return self._fit(X, labels, self.classes_, weights, self._compactly())
         self._update(self._table(X, {self.model_.targets[0]: self._column(labels)}))
         return self
 
@@ -70,7 +78,14 @@ class GPClassifier(ClassifierMixin, GPEstimator):
         check_consistent_length(X, labels)
         return labels
 
-    def _fit(self, X: Any, labels: NDArray[Any], known: NDArray[Any], instead: dict[str, Any]) -> GPClassifier:
+    def _fit(
+        self,
+        X: Any,
+        labels: NDArray[Any],
+        known: NDArray[Any],
+        weights: Optional[Array],
+        instead: dict[str, Any],
+    ) -> GPClassifier:
         if len(known) < 2:
             raise ValueError(
                 f"a classifier needs at least two classes, and all rows are of class {known.tolist()[0]!r}"
@@ -82,10 +97,12 @@ class GPClassifier(ClassifierMixin, GPEstimator):
         if self.classes is None:
             instead["classes"] = join_list(self._texts)
         name = self._name_beside_inputs("y")
-        self._learn(self._table(X, {name: self._column(labels)}), [name], **instead)
+        extra: dict[str, Any] = {name: self._column(labels)}
+        instead |= self._weigh(X, labels, weights, extra)
+        self._learn(self._table(X, extra), [name], **instead)
         keys = [_key(text) for text in self.model_.classes]
         self._order = [keys.index(_key(text)) for text in self._texts]
-        self._keep(X, labels)
+        self._keep(X, labels, weights)
         return self
 
     def _column(self, labels: NDArray[Any]) -> list[str]:

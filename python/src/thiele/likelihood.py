@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional, Union
@@ -136,8 +137,10 @@ def _call(own: Optional[Likelihood], n: int, y: Any, f: Any, phi: Any, out: Any,
 
 
 def _array(pointer: Any, shape: tuple[int, ...]) -> Any:
-    count = int(np.prod(shape))
-    return np.ctypeslib.as_array(pointer, (count,)).reshape(shape)
+    count = math.prod(shape)
+    memory = (ctypes.c_double * count).from_address(ctypes.addressof(pointer.contents))
+    array = np.frombuffer(memory, dtype=np.float64)
+    return array if len(shape) == 1 else array.reshape(shape)
 
 
 def _restore(

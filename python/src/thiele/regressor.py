@@ -35,11 +35,14 @@ class GPRegressor(RegressorMixin, GPEstimator):
         As everywhere in scikit-learn.
     """
 
-    def fit(self, X: Any, y: ArrayLike) -> GPRegressor:
-        """Fits the model; of several targets y has a column each, with NaN where one is missing."""
+    def fit(self, X: Any, y: ArrayLike, sample_weight: Optional[ArrayLike] = None) -> GPRegressor:
+        """
+        Fits the model; of several targets y has a column each, with NaN where one is missing. A row of weight 2 counts
+        as that row twice, one of weight 0 not at all: its likelihood is taken to that power.
+        """
         X = self._check_rows(X, reset=True)
         values = self._check_targets(X, y)
-        return self._fit(X, values, {})
+        return self._fit(X, values, self._check_weights(X, sample_weight), {})
 
     def partial_fit(self, X: Any, y: ArrayLike) -> GPRegressor:
         """
@@ -49,22 +52,24 @@ class GPRegressor(RegressorMixin, GPEstimator):
         """
         if not hasattr(self, "model_"):
             X = self._check_rows(X, reset=True)
-            return self._fit(X, self._check_targets(X, y), self._compactly())
+            return self._fit(X, self._check_targets(X, y), None, self._compactly())
         X = self._check_rows(X, reset=False)
         values = self._check_targets(X, y)
         if self._seen is not None:
-            X, values = self._with_seen(X, values)
-            return self._fit(X, values, self._compactly())
+            X, values, weights = self._with_seen(X, values)
+            return self._fit(X, values, weights, self._compactly())
         self._update(self._table(X, dict(zip(self.model_.targets, values.T))))
         return self
 
-    def _fit(self, X: Any, values: Array, instead: dict[str, Any]) -> GPRegressor:
+    def _fit(self, X: Any, values: Array, weights: Optional[Array], instead: dict[str, Any]) -> GPRegressor:
         count = values.shape[1]
         names = [self._name_beside_inputs("y" if count == 1 else f"y{i + 1}") for i in range(count)]
         if self.likelihood == "auto" and self.noise == "auto" and len(np.unique(values)) <= 2:
             instead["likelihood"] = "gaussian"  # two values are no labels here
-        self._learn(self._table(X, dict(zip(names, values.T))), names, **instead)
-        self._keep(X, values)
+        extra = dict(zip(names, values.T))
+        instead |= self._weigh(X, values, weights, extra)
+        self._learn(self._table(X, extra), names, **instead)
+        self._keep(X, values, weights)
         return self
 
     def _check_targets(self, X: Any, y: Any) -> Array:
