@@ -25,6 +25,9 @@ enum { FOLDS = 4 };
  * too small for the function lost 2% of RMSE against a frozen one over 50,000 generated rows.)
  */
 static const double GAIN = 0.01;
+/* A row that weighs less says too little of parameters, but so many rows are needed. */
+static const double FAINT = 0.36787944117144233; /* 1/e: as of --forget */
+enum { FEWEST = 1024 };
 /* Of the kept rows, how many must be new for a last time of learning. */
 static const double NEW_SHARE = 0.125;
 
@@ -46,7 +49,7 @@ typedef struct attempt {
 
 static thi_row_sites sites_of(thi_kept *kept)
 {
-    return (thi_row_sites){kept->lambda, kept->nu};
+    return (thi_row_sites){kept->lambda, kept->nu, kept->weight};
 }
 
 /* --- the rows that are held out --------------------------------------------------------------------------------------
@@ -73,6 +76,10 @@ static thiele_status split(attempt *a)
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &order, (size_t)kept->rows.n, sizeof *order));
     THI_TRY(take_fold(kept, ctx, false, &a->train, order));
+    THI_TRY(thi_alloc(ctx, &a->train_sites.weight, (size_t)a->train.n, sizeof(double)));
+    for (int64_t i = 0; i < a->train.n; i++) {
+        a->train_sites.weight[i] = kept->weight[order[i]];
+    }
     THI_TRY(take_fold(kept, ctx, true, &a->held, order));
     THI_TRY(thi_alloc(ctx, &a->train_sites.lambda, (size_t)a->train.n * Q, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &a->train_sites.nu, (size_t)a->train.n * Q, sizeof(double)));
@@ -268,13 +275,8 @@ out:
 
 static void attempt_close(attempt *a)
 {
-    double *const blocks[] = {a->train_sites.lambda,
-                              a->train_sites.nu,
-                              a->held_sites.lambda,
-                              a->held_sites.nu,
-                              a->kept_sites.lambda,
-                              a->kept_sites.nu,
-                              a->phi};
+    double *const blocks[] = {a->train_sites.lambda, a->train_sites.nu,    a->train_sites.weight, a->held_sites.lambda,
+                              a->held_sites.nu,      a->kept_sites.lambda, a->kept_sites.nu,      a->phi};
     for (int j = 0; a->whole != NULL && j < a->latents; j++) {
         thi_predictor_clear(&a->fresh[j]);
         thi_anchor_close(&a->anchor[j]);
@@ -342,6 +344,7 @@ static thiele_status relearn(thiele_learner *l, thiele_context *ctx, const thi_l
     thi_driver_start(&driver, ctx, seconds_left(&l->driver));
     thiele_status status = thi_kept_sort(&l->model->kept, ctx);
     if (status == THIELE_OK) {
+        thi_kept_drop(&l->model->kept, FAINT, FEWEST);
         status = try_again(l, &f, how);
     }
     if (driver.stopped) {
@@ -380,11 +383,11 @@ out:
     return status;
 }
 
-/* As many rows as the parameters of the fit were learned from, or all that may be kept. */
+/* As many rows as the parameters of the fit were learned from, all that may be kept, or all that count. */
 static bool has_enough(const thiele_learner *l)
 {
     const thi_kept *kept = &l->model->kept;
-    return kept->most > 0 && kept->rows.n >= thi_least(kept->most, l->model->rows);
+    return kept->most > 0 && (kept->rows.n >= thi_least(kept->most, l->model->rows) || thi_kept_oldest(kept) < FAINT);
 }
 
 thiele_status thi_learner_keep(thiele_learner *l, thiele_context *ctx)
@@ -395,7 +398,7 @@ thiele_status thi_learner_keep(thiele_learner *l, thiele_context *ctx)
     if (kept->most == 0) {
         return THIELE_OK;
     }
-    thi_kept_fade(kept, thi_carry_share(online, l->rows.n));
+    thi_kept_fade(kept, l->lasting * thi_online_share(online));
     thi_kept_add(kept, &l->rows, online->lambda, online->nu);
     thi_schedule_batch(s, l->rows.n, l->part->nlpd);
     if (!thi_schedule_due(s) || !has_enough(l)) {

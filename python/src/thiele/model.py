@@ -319,6 +319,8 @@ class Model:
         *,
         batch: int = 0,
         forget: float = 0.0,
+        time: Optional[str] = None,
+        half_life: float = 0.0,
         window: int = 0,
         unseen: str = "other",
         drop_missing: bool = False,
@@ -332,6 +334,7 @@ class Model:
     ) -> Model:
         """
         A model that has learned these rows too; this one stays as it is. forget: about how many of the last rows count;
+        time, half_life: the column of the rows' times, and how long later what was learned counts half as much;
         freeze: parameters and inducing inputs stay as they are; keep: rows that they are learned from. 0 is the default
         of the library everywhere. docs/streams.md says which models can.
         """
@@ -340,6 +343,8 @@ class Model:
             size=ctypes.sizeof(c.UpdateOptions),
             batch=batch,
             forget=forget,
+            time=None if time is None else time.encode(),
+            half_life=half_life,
             window=window,
             unseen_zero=_unseen(unseen),
             drop_missing=drop_missing,
