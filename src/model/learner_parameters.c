@@ -14,8 +14,9 @@
 #include "fit/predictive.h"
 #include "model/units.h"
 
-/* While all is new, later on, and at the end of the rows. */
-static const thi_learner_effort YOUNG = {30, 1e-3, false}, LATER = {10, 1e-3, false}, LAST = {200, 1e-5, true};
+/* While all is new, once where all rows at hand are new, later on, and at the end of the rows. */
+static const thi_learner_effort YOUNG = {30, 1e-3, false}, RENEWED = {60, 1e-3, true}, LATER = {10, 1e-3, false},
+                                LAST = {200, 1e-5, true};
 /* So many times the rows that are kept are new. */
 enum { YOUNG_TIMES = 4 };
 /* Of the kept rows one in so many is held out. */
@@ -405,7 +406,8 @@ thiele_status thi_learner_keep(thiele_learner *l, thiele_context *ctx)
         return THIELE_OK;
     }
     bool young = s->rows - s->begun < YOUNG_TIMES * kept->most;
-    return relearn(l, ctx, young ? &YOUNG : &LATER);
+    bool renewed = s->rows - s->begun >= kept->rows.n && s->last - s->begun < kept->rows.n && s->begun > 0;
+    return relearn(l, ctx, renewed ? &RENEWED : young ? &YOUNG : &LATER);
 }
 
 thiele_status thi_learner_settle(thiele_learner *l, thiele_context *ctx)

@@ -8,6 +8,7 @@
 #include "fit/blocks.h"
 #include "fit/explore.h"
 #include "fit/predictive.h"
+#include "fit/start.h"
 #include "model/learner.h"
 #include "model/units.h"
 
@@ -126,7 +127,18 @@ static thiele_status take_basis(thi_fitting *f, const thi_learner_effort *how)
     return status;
 }
 
-/* From inducing inputs that are chosen anew, at present values. */
+/* First guesses, as a fit makes them, of all that is learned. */
+static thiele_status guess_values(thi_fitting *f, const thi_rows *rows)
+{
+    double spread;
+    for (int i = 0; i < f->hypers.count; i++) {
+        f->hypers.hyper[i].given = f->hypers.hyper[i].fixed;
+    }
+    thiele_status status = thi_start_guess(&f->hypers, f->ctx, &f->spec, rows, &spread);
+    return status == THIELE_OK ? thi_hypers_apply(&f->hypers, f->ctx, &f->spec) : status;
+}
+
+/* From inducing inputs that are chosen anew, at these values. */
 static thiele_status learn_elsewhere(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted)
 {
     thi_variational_settings settings = f->settings;
@@ -144,18 +156,15 @@ out:
 }
 
 /*
- * A second search from other inducing inputs, whose end is taken where its bound is higher; `base` are the values that
- * both begin at, `best` those where the first one ended.
+ * Another search, from other inducing inputs and the present values, whose end is taken where its bound is higher than
+ * that of the best so far; `best` are the values where that ended.
  */
-static thiele_status search_twice(thi_fitting *f, const thi_problem *problem, const double *base, const double *best,
-                                  thi_fitted *fitted)
+static thiele_status search_again(thi_fitting *f, const thi_problem *problem, double *best, thi_fitted *fitted)
 {
     int Q = f->spec.latents.count;
     thi_fitted other = {0};
     thiele_status status;
     THI_TRY(thi_alloc(f->ctx, &other.latent, (size_t)Q, sizeof *other.latent));
-    thi_hypers_load(&f->hypers, base);
-    THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
     status = learn_elsewhere(f, problem, &other);
     bool better = status == THIELE_OK && other.value > fitted->value;
     if (status == THIELE_ERROR_NUMERIC) {
@@ -166,6 +175,10 @@ static thiele_status search_twice(thi_fitting *f, const thi_problem *problem, co
         thi_predictor first = fitted->latent[j];
         fitted->latent[j] = other.latent[j];
         other.latent[j] = first;
+    }
+    if (better) {
+        fitted->value = other.value;
+        thi_hypers_keep(&f->hypers, best);
     }
     if (status == THIELE_OK && !better) {
         thi_hypers_load(&f->hypers, best);
@@ -179,7 +192,12 @@ out:
     return status;
 }
 
-static thiele_status learn_variational(thi_fitting *f, const thi_problem *problem, bool anew, thi_fitted *fitted)
+/*
+ * anew: also from the same values with other inducing inputs, and from first guesses: where a function changed, rows of
+ * both may have been taken for noise, with length-scales so large that no slope leads back.
+ */
+static thiele_status learn_variational(thi_fitting *f, const thi_problem *problem, const thi_rows *rows, bool anew,
+                                       thi_fitted *fitted)
 {
     size_t count = (size_t)f->hypers.count;
     double *base = NULL;
@@ -189,7 +207,13 @@ static thiele_status learn_variational(thi_fitting *f, const thi_problem *proble
     THI_TRY(thi_fit_variational_again(problem, &f->settings, &f->outcome, fitted));
     thi_hypers_keep(&f->hypers, base + count);
     if (anew && !f->settings.fixed_Z && !f->driver->stopped) {
-        THI_TRY(search_twice(f, problem, base, base + count, fitted));
+        thi_hypers_load(&f->hypers, base);
+        THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
+        THI_TRY(search_again(f, problem, base + count, fitted));
+    }
+    if (anew && !f->settings.fixed_Z && !f->driver->stopped) {
+        THI_TRY(guess_values(f, rows));
+        THI_TRY(search_again(f, problem, base + count, fitted));
     }
 out:
     thi_free(base);
@@ -226,7 +250,7 @@ thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, const thi_
     thiele_status status;
     THI_TRY(take_basis(f, how));
     THI_TRY(f->model->latent->mean_basis != NULL ? learn_decoupled(f, &problem, how->anew, &fitted)
-                                                 : learn_variational(f, &problem, how->anew, &fitted));
+                                                 : learn_variational(f, &problem, rows, how->anew, &fitted));
     for (int j = 0; j < f->spec.latents.count; j++) {
         THI_TRY(thi_online_prepare(&fresh[j], f->ctx));
     }

@@ -1,7 +1,8 @@
 /*
  * Forgetting by time (model/learner_clock.c): as much as by rows where times say so; nothing where no time passes; the
  * clock goes on from one update, and one file, to the next; dates; times that run backwards or are not there; several
- * targets; kept rows' weights in files; failing allocations.
+ * targets; kept rows' weights in files; failing allocations. And parameters that a change of the function has led into
+ * noise find back.
  */
 #include "model_testing.h"
 
@@ -251,6 +252,33 @@ static void test_kept_weights(void **state)
     thiele_table_destroy(more[1]);
 }
 
+/*
+ * Where the function changes its sign half of the kept rows contradict the others: all is noise, and the length-scale
+ * leaves for where it has no slope. Rows of the new function alone lead back.
+ */
+static void test_leaves_noise(void **state)
+{
+    (void)state;
+    thiele_table *first = make_table(1000, 1, 0.0, 1.0, 1.0), *same = make_table(4000, 2, 0.0, 1.0, 1.0);
+    thiele_table *other = make_table(8000, 3, 0.0, 1.0, -1.0), *test = make_table(1000, 4, 0.0, 1.0, -1.0);
+    thiele_model *fit = fit_rows(first, "y");
+    thiele_update_options options = THIELE_UPDATE_OPTIONS_INIT;
+    thiele_scores scores;
+    options.forget = 2000.0;
+    options.batch = 500;
+    thiele_model *before = update(fit, same, &options), *after = update(before, other, &options);
+    assert_ok(ctx, thiele_model_score(after, ctx, test, NULL, &scores));
+    assert_true(scores.rmse < 0.11);
+    assert_true(scores.nlpd < -0.75);
+    thiele_model_destroy(fit);
+    thiele_model_destroy(before);
+    thiele_model_destroy(after);
+    thiele_table_destroy(first);
+    thiele_table_destroy(same);
+    thiele_table_destroy(other);
+    thiele_table_destroy(test);
+}
+
 static void test_failing_allocations(void **state)
 {
     (void)state;
@@ -280,13 +308,10 @@ static void test_failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_by_rows),
-        cmocka_unit_test(test_cuts),
-        cmocka_unit_test(test_fades),
-        cmocka_unit_test(test_dates),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_kept_weights),
-        cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_as_by_rows),   cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_fades),        cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_kept_weights),
+        cmocka_unit_test(test_leaves_noise), cmocka_unit_test(test_failing_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
