@@ -131,7 +131,7 @@ def field():
 
 
 def read(bench, name):
-    most = QUICK_ROWS if bench.quick else (None, None)
+    most = QUICK_ROWS if bench.quick else (bench.arguments.rows, None)
     if name == "arm":
         parts = arm(bench)
     elif name == "field":
@@ -595,6 +595,7 @@ def options(parser):
     parser.add_argument("--outputs", type=words(int), help="from 1, with commas (default: all)")
     parser.add_argument("--curve", type=int, default=4, metavar="OUTPUT",
                         help="the output whose curves are drawn; 0: none (default: %(default)s, or the first)")
+    parser.add_argument("--rows", type=int, metavar="N", help="training rows of each set, at most (default: all)")
     parser.add_argument("--deadline", type=float, default=3600.0, help="seconds for each fit (default: %(default)g)")
 
 
