@@ -70,6 +70,7 @@ typedef struct thi_learner_effort {
     int iterations;
     double tolerance; /* nats a row that five iterations must gain */
     bool anew;        /* from inducing inputs that are chosen anew, too */
+    bool guess;       /* and from first guesses of all that is learned */
 } thi_learner_effort;
 /*
  * These rows alone say how kernels, means, likelihood and bases go on; fresh: a predictor for each latent function,

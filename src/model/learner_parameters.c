@@ -15,8 +15,8 @@
 #include "model/units.h"
 
 /* While all is new, once where all rows at hand are new, later on, and at the end of the rows. */
-static const thi_learner_effort YOUNG = {30, 1e-3, false}, RENEWED = {60, 1e-3, true}, LATER = {10, 1e-3, false},
-                                LAST = {200, 1e-5, true};
+static const thi_learner_effort YOUNG = {30, 1e-3, false, false}, RENEWED = {60, 1e-3, false, true},
+                                LATER = {10, 1e-3, false, false}, LAST = {200, 1e-5, true, false};
 /* So many times the rows that are kept are new. */
 enum { YOUNG_TIMES = 4 };
 /* Of the kept rows one in so many is held out. */

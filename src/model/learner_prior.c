@@ -155,17 +155,51 @@ out:
     return status;
 }
 
+/* Bases of as many functions as there are. */
+static thiele_status decoupled_by(thi_fitting *f, const thi_problem *problem, const thi_variational_settings *sparse,
+                                  thi_fitted *fitted)
+{
+    const thi_predictor *first = f->model->latent;
+    const thi_decoupled_settings settings = {
+        .alpha = first->mean_n - first->n, .beta = first->n, .form = THI_DECOUPLED_ORTHOGONAL};
+    thi_decoupled_result result;
+    return thi_fit_decoupled(problem, sparse, &settings, &result, fitted);
+}
+
+static thiele_status decoupled_here(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted)
+{
+    return decoupled_by(f, problem, &f->settings, fitted);
+}
+
+/* As a fit that knows nothing of the present values, which compares what it explores. */
+static thiele_status decoupled_anew(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted)
+{
+    const thi_variational_settings sparse = {
+        .inducing = f->settings.inducing, .components = 1, .fixed_Z = f->settings.fixed_Z};
+    for (int i = 0; i < f->hypers.count; i++) {
+        f->hypers.hyper[i].given = f->hypers.hyper[i].fixed;
+    }
+    return decoupled_by(f, problem, &sparse, fitted);
+}
+
+static thiele_status variational_here(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted)
+{
+    return thi_fit_variational_again(problem, &f->settings, &f->outcome, fitted);
+}
+
 /*
- * Another search, from other inducing inputs and the present values, whose end is taken where its bound is higher than
- * that of the best so far; `best` are the values where that ended.
+ * Another search, whose end is taken where its bound is higher than that of the best so far; `best` are the values
+ * where that ended.
  */
-static thiele_status search_again(thi_fitting *f, const thi_problem *problem, double *best, thi_fitted *fitted)
+typedef thiele_status search_fn(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted);
+static thiele_status search_again(thi_fitting *f, const thi_problem *problem, search_fn *search, double *best,
+                                  thi_fitted *fitted)
 {
     int Q = f->spec.latents.count;
     thi_fitted other = {0};
     thiele_status status;
     THI_TRY(thi_alloc(f->ctx, &other.latent, (size_t)Q, sizeof *other.latent));
-    status = learn_elsewhere(f, problem, &other);
+    status = search(f, problem, &other);
     bool better = status == THIELE_OK && other.value > fitted->value;
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(f->ctx);
@@ -193,51 +227,35 @@ out:
 }
 
 /*
- * anew: also from the same values with other inducing inputs, and from first guesses: where a function changed, rows of
- * both may have been taken for noise, with length-scales so large that no slope leads back.
+ * From the present values; perhaps from them with other inducing inputs too, and from first guesses: where a function
+ * changed, rows of both may have been taken for noise, with length-scales so large that no slope leads back.
  */
-static thiele_status learn_variational(thi_fitting *f, const thi_problem *problem, const thi_rows *rows, bool anew,
-                                       thi_fitted *fitted)
+static thiele_status learn_further(thi_fitting *f, const thi_problem *problem, const thi_rows *rows,
+                                   const thi_learner_effort *how, thi_fitted *fitted)
 {
+    bool decoupled = f->model->latent->mean_basis != NULL, moves = !f->settings.fixed_Z;
     size_t count = (size_t)f->hypers.count;
     double *base = NULL;
     thiele_status status;
     THI_TRY(thi_alloc(f->ctx, &base, 2 * count, sizeof *base));
     thi_hypers_keep(&f->hypers, base);
-    THI_TRY(thi_fit_variational_again(problem, &f->settings, &f->outcome, fitted));
+    THI_TRY(decoupled ? decoupled_here(f, problem, fitted) : variational_here(f, problem, fitted));
     thi_hypers_keep(&f->hypers, base + count);
-    if (anew && !f->settings.fixed_Z && !f->driver->stopped) {
+    if (decoupled && (how->anew || how->guess) && !f->driver->stopped) {
+        THI_TRY(search_again(f, problem, decoupled_anew, base + count, fitted));
+    }
+    if (!decoupled && how->anew && moves && !f->driver->stopped) {
         thi_hypers_load(&f->hypers, base);
         THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
-        THI_TRY(search_again(f, problem, base + count, fitted));
+        THI_TRY(search_again(f, problem, learn_elsewhere, base + count, fitted));
     }
-    if (anew && !f->settings.fixed_Z && !f->driver->stopped) {
+    if (!decoupled && how->guess && moves && !f->driver->stopped) {
         THI_TRY(guess_values(f, rows));
-        THI_TRY(search_again(f, problem, base + count, fitted));
+        THI_TRY(search_again(f, problem, learn_elsewhere, base + count, fitted));
     }
 out:
     thi_free(base);
     return status;
-}
-
-/*
- * Bases of as many functions as there are. anew: as a fit that knows nothing of the present values would, which
- * compares what it explores.
- */
-static thiele_status learn_decoupled(thi_fitting *f, const thi_problem *problem, bool anew, thi_fitted *fitted)
-{
-    const thi_predictor *first = f->model->latent;
-    const thi_decoupled_settings settings = {
-        .alpha = first->mean_n - first->n, .beta = first->n, .form = THI_DECOUPLED_ORTHOGONAL};
-    thi_variational_settings sparse = f->settings;
-    thi_decoupled_result result;
-    if (anew) {
-        sparse = (thi_variational_settings){.inducing = first->n, .components = 1, .fixed_Z = sparse.fixed_Z};
-    }
-    for (int i = 0; anew && i < f->hypers.count; i++) {
-        f->hypers.hyper[i].given = f->hypers.hyper[i].fixed;
-    }
-    return thi_fit_decoupled(problem, &sparse, &settings, &result, fitted);
 }
 
 thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, const thi_learner_effort *how,
@@ -249,8 +267,7 @@ thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, const thi_
     thi_fitted fitted = {.latent = fresh};
     thiele_status status;
     THI_TRY(take_basis(f, how));
-    THI_TRY(f->model->latent->mean_basis != NULL ? learn_decoupled(f, &problem, how->anew, &fitted)
-                                                 : learn_variational(f, &problem, rows, how->anew, &fitted));
+    THI_TRY(learn_further(f, &problem, rows, how, &fitted));
     for (int j = 0; j < f->spec.latents.count; j++) {
         THI_TRY(thi_online_prepare(&fresh[j], f->ctx));
     }
