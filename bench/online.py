@@ -233,11 +233,13 @@ def drift_table(bench):
 
 
 def rate_table(bench):
-    rows = [[row, number(line["seconds"], 1), number(line["processor"], 1), number(line["rate"], 0), number(line["rmse"], 4),
+    rows = [[row, number(line["seconds"], 1), number(line["processor"], 1), number(line["rate"], 0),
+             number(line["rmse"], 4),
              *(number(value, 1) for value in line["memory"]), str(line["inducing"]), number(line["load"], 1)]
             for row, line in of(bench, "rate").items()]
-    return aligned(bench.title("a stream with parameters learned"), ["stream", "seconds", "of processor", "rows/s", "RMSE", "MB, first half",
-                                                                     "second half", "inducing", "load"], rows)
+    return aligned(bench.title("a stream with parameters learned"),
+                   ["stream", "seconds", "of processor", "rows/s", "RMSE", "MB, first half", "second half", "inducing",
+                    "load"], rows)
 
 
 TEXTS = {"updates": updates_table, "drift": drift_table, "rate": rate_table}
