@@ -72,12 +72,19 @@ typedef struct thi_learner_effort {
     bool anew;        /* from inducing inputs that are chosen anew, too */
     bool guess;       /* and from first guesses of all that is learned */
 } thi_learner_effort;
+/* The noise of predictions by rows that a search held out, where it did: the hyperparameter, and a factor
+ * (predictive.h).
+ */
+typedef struct thi_learner_noise {
+    bool known;
+    double value, tau;
+} thi_learner_noise;
 /*
  * These rows alone say how kernels, means, likelihood and bases go on; fresh: a predictor for each latent function,
  * prepared to learn online, with the noise of q as that of predictions.
  */
 thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, const thi_learner_effort *how,
-                                thi_predictor *fresh);
+                                thi_predictor *fresh, thi_learner_noise *noise);
 
 /* --- learner_parameters.c --- */
 /* Room for kept rows and, of those of the fit, their sites; none are kept where parameters stay. */

@@ -44,6 +44,7 @@ typedef struct attempt {
     thi_row_sites train_sites, held_sites;
     thi_row_sites kept_sites; /* as they were */
     double *phi;              /* likewise, of the likelihood */
+    thi_learner_noise noise;
     thi_online_mixture online;
     bool taken, replaced; /* the new parameters are better; they are the model's */
 } attempt;
@@ -131,18 +132,36 @@ out:
     return status;
 }
 
+/* The noise of predictions by predictors of the new parameters: what the search has held out says, or else these rows.
+ */
+static thiele_status choose_noise(attempt *a, const thi_rows *rows, thi_predictor *latent)
+{
+    thi_fitting *f = a->f;
+    thi_source source;
+    if (f->hypers.noise < 0) {
+        return THIELE_OK;
+    }
+    if (!a->noise.known) {
+        thi_source_of_rows(&source, rows);
+        return thi_predictive_noise(f->ctx, &source, &f->spec, &f->hypers, latent);
+    }
+    thi_hyper *noise = &f->hypers.hyper[f->hypers.noise];
+    latent->noise = thi_hyper_number(noise);
+    latent->tau = a->noise.tau;
+    noise->apart = true;
+    noise->made = noise->value;
+    noise->value = a->noise.value;
+    return thi_hypers_apply(&f->hypers, f->ctx, &f->spec);
+}
+
 /* The same of the new ones, with all that is known but those rows. */
 static thiele_status judge_new(attempt *a, double *score)
 {
     thi_fitting *f = a->f;
-    thi_source source;
     thiele_status status;
     THI_TRY(thi_carry_learn(&a->online.of[0], f->ctx, a->anchor, &a->train, a->train_sites));
     thi_online_mixture_freeze(&a->online);
-    if (f->hypers.noise >= 0) {
-        thi_source_of_rows(&source, &a->train);
-        THI_TRY(thi_predictive_noise(f->ctx, &source, &f->spec, &f->hypers, a->fresh));
-    }
+    THI_TRY(choose_noise(a, &a->train, a->fresh));
     THI_TRY(thi_judge(f->ctx, &f->spec, a->fresh, &a->held, score));
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
 out:
@@ -173,7 +192,7 @@ static thiele_status learn_prior(attempt *a, const thi_rows *rows, const thi_lea
     thi_online_settings settings = a->l->online.of[0].settings;
     thiele_status status;
     THI_TRY(thi_learner_specify(a->f));
-    THI_TRY(thi_learner_prior(a->f, rows, how, a->fresh));
+    THI_TRY(thi_learner_prior(a->f, rows, how, a->fresh, &a->noise));
     THI_TRY(
         thi_online_mixture_open(&a->online, a->f->ctx, model->latents, a->fresh, model->weight, model->lik, &settings));
 out:
@@ -201,12 +220,10 @@ static thiele_status conclude(attempt *a)
     thiele_learner *l = a->l;
     thi_fitting *f = a->f;
     thiele_model *model = l->model;
-    thi_source source;
     thiele_status status = THIELE_OK;
     thi_online_mixture_freeze(&l->online);
     if (f->hypers.noise >= 0) {
-        thi_source_of_rows(&source, &model->kept.rows);
-        THI_TRY(thi_predictive_noise(f->ctx, &source, &f->spec, &f->hypers, model->latent));
+        THI_TRY(choose_noise(a, &model->kept.rows, model->latent));
         l->online.view->noise = model->latent->noise;
         l->online.view->tau = model->latent->tau;
     }
