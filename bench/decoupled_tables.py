@@ -131,7 +131,7 @@ def field():
 
 
 def read(bench, name):
-    most = QUICK_ROWS if bench.quick else (None, None)
+    most = QUICK_ROWS if bench.quick else (bench.arguments.airline_rows if name == "airline" else None, None)
     if name == "arm":
         parts = arm(bench)
     elif name == "field":
@@ -444,8 +444,9 @@ def table(bench, names):
             texts.append(outputs_table(bench, name, "nMSE", error_of, 4))
             texts.append(outputs_table(bench, name, "NLPD", nlpd_of, 3))
             texts.append(outputs_table(bench, name, "bound of a training row", lambda line: line["row_bound"], 3))
+        texts.append(own_table(bench, name))
     draw(bench, names)
-    return "\n".join(texts)
+    return "\n".join(filter(None, texts))
 
 
 # --- figure -------------------------------------------------------------------------------------------------------
@@ -528,16 +529,27 @@ def best_of_equal(bench, name, output, value, better=min):
     return better(found) if found else None
 
 
+def behind_best(bench, name):
+    """Of each output of own: its line, how far nMSE and NLPD are behind the best M of equal, and the best bound."""
+    for output, line in by_output(bench, name, "own").items():
+        error, nlpd = (best_of_equal(bench, name, output, value) for value in (error_of, nlpd_of))
+        bound = best_of_equal(bench, name, output, lambda other: other["row_bound"], max)
+        if error is not None:
+            yield output, line, (error_of(line) / error - 1.0, nlpd_of(line) - nlpd), bound
+
+
+def own_table(bench, name):
+    rows = [[f"y{output}", f"{behind[0]:+.1%}", f"{behind[1]:+.3f}", f"{line['row_bound'] - bound:+.3f}",
+             number(coverage_of(line), 3)] for output, line, behind, bound in behind_best(bench, name)]
+    return aligned(bench.title(f"{name}: own less the best of equal, each score with its best M"),
+                   ["output", "nMSE", "NLPD", "bound", "in 90%"], rows) if rows else ""
+
+
 def check_outputs(bench, names, checks):
     """Every output of own against the best M of equal, score by score."""
     decides, ahead = not bench.quick, []
     for name in names:
-        for output, line in by_output(bench, name, "own").items():
-            error, nlpd = (best_of_equal(bench, name, output, value) for value in (error_of, nlpd_of))
-            bound = best_of_equal(bench, name, output, lambda other: other["row_bound"], max)
-            if error is None:
-                continue
-            behind = error_of(line) / error - 1.0, nlpd_of(line) - nlpd
+        for output, line, behind, bound in behind_best(bench, name):
             ahead.append(max(behind) <= 0.0)
             label = f"{name} y{output}"
             checks.say(behind[0] <= BEHIND_ERROR and behind[1] <= BEHIND_NLPD,
@@ -558,6 +570,8 @@ def check(bench, names, checks):
     check_outputs(bench, names, checks)
     for line in by_output(bench, "field", "own").values() if "field" in names else []:
         checks.say(line["scores"]["nlpd"] <= FIELD_NLPD, f"field: NLPD {line['scores']['nlpd']:.3f}", decides=decides)
+    if "decoupled" not in bench.arguments.methods:
+        return
     for name in (name for name in names if name in ROBOTS):
         own = by_output(bench, name, "decoupled")
         for method in ("svi", "ivsgpr"):
@@ -595,6 +609,7 @@ def options(parser):
     parser.add_argument("--outputs", type=words(int), help="from 1, with commas (default: all)")
     parser.add_argument("--curve", type=int, default=4, metavar="OUTPUT",
                         help="the output whose curves are drawn; 0: none (default: %(default)s, or the first)")
+    parser.add_argument("--airline-rows", type=int, metavar="N", help="its training rows, at most (default: all)")
     parser.add_argument("--deadline", type=float, default=3600.0, help="seconds for each fit (default: %(default)g)")
 
 

@@ -24,6 +24,7 @@ class Study:
     build: str = "--build"  # how it is told where the programs are; or --thiele, which program
     json: str = ""  # takes --json FILE, and needs it to leave anything behind
     environment: str = ".venv"
+    more: tuple = ()  # further words
 
     def words(self, bench):
         program = bench.thiele if self.build == "--thiele" else bench.build
@@ -33,7 +34,7 @@ class Study:
         if self.json:
             suffix = "_quick" if bench.quick else ""
             words += ["--json", bench.out / f"{self.json}{suffix}.jsonl"]
-        return list(map(str, words + (list(self.quick) if bench.quick else [])))
+        return list(map(str, words + list(self.more) + (list(self.quick) if bench.quick else [])))
 
     def run(self, bench):
         """The text that it prints is kept where it writes no table itself."""
@@ -71,6 +72,11 @@ STUDIES = {
                          ("calibration.txt",)),
     "decoupled": Study("decoupled bases, tables 2 to 6 and figure 2", "decoupled_tables.py", 1440,
                        ("decoupled_tables.txt",), ("decoupled_tables.png",)),
+    "decoupled-short": Study("decoupled bases beside SVI in 15 seconds of one thread", "decoupled_tables.py", 12,
+                             ("decoupled_short/decoupled_tables.txt",), folder="decoupled_short",
+                             more=("arm", "sarcos4449", "protein", "airline", "--methods", "own,equal", "--outputs",
+                                   "1,4,7", "--airline-rows", 50000, "--deadline", 15, "--threads", 1, "--curve", 0)),
+    "online": Study("models that go on learning", "online.py", 25, ("online.txt",), more=("--threads", 1)),
     "sklearn-exact": Study("exact regression: accuracy on real sets, speed", "sklearn_exact.py", 20,
                            ("sklearn_exact.txt",), peers=("sklearn",), out="", json="sklearn_exact"),
     "gpytorch-step": Study("one step, with the targets of speed", "gpytorch_step.py", 2, ("gpytorch_step.txt",),

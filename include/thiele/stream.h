@@ -65,8 +65,11 @@ typedef struct thiele_update_options {
     const char *snapshot_file; /* that the model is saved to now and then; NULL: none */
     double snapshot;           /* seconds between two snapshots; 0: 10 */
     int freeze;                /* 1: kernel, likelihood and inducing inputs stay as they are; 0: they are learned too */
-    int64_t keep; /* rows, the last ones, that they are learned from; 0: 4096, or fewer where they have many
-                     columns; negative: none, which freezes */
+    int64_t keep;     /* rows, the last ones, that they are learned from; 0: 4096, or fewer where they have many
+                         columns; negative: none, which freezes */
+    const char *time; /* column of the rows' times, numbers or dates, that half_life is of; NULL: none */
+    double half_life; /* what was learned counts half as much so long later, in the units of the times (days of dates);
+                         0: time takes nothing away */
 } thiele_update_options;
 
 #define THIELE_UPDATE_OPTIONS_INIT THIELE_OPTIONS_INIT(thiele_update_options)
@@ -117,6 +120,9 @@ typedef struct thiele_stream_facts {
     thiele_stop stop; /* why the last update ended */
     /* Prequential scores, one of each target: of all those rows, and of the last 10,000 or so (`window`). Borrowed. */
     const thiele_scores *all, *recent;
+    const char *time; /* column of times by which the last update forgot; NULL: none. Borrowed */
+    double half_life; /* in their units */
+    double clock;     /* the time up to which it has learned (of dates: days since 1970); NaN: not known */
 } thiele_stream_facts;
 /* What a model has learned since it was fitted; rows 0 and no scores: nothing. */
 THIELE_API void thiele_model_stream(const thiele_model *model, thiele_stream_facts *facts);

@@ -136,6 +136,8 @@ def test_updates(frame):
     first = thiele.fit(frame[:40], "y", inputs=["a", "b"], compact=True, inducing=15, kernel="se")
     second = first.update(frame[40:], freeze=True)
     assert second.score(frame).rmse < first.score(frame).rmse and first.targets == second.targets
+    timed = first.update(frame[40:].assign(t=np.arange(len(frame) - 40.0)), freeze=True, time="t", half_life=5.0)
+    assert timed.score(frame[-5:]).rmse != second.score(frame[-5:]).rmse
 
 
 def test_cross_validation(frame):

@@ -92,6 +92,19 @@ static void plan(cli_settings *settings, const char *output)
     settings->fit.result.snapshot_file = settings->fit.result.snapshot > 0.0 ? output : NULL;
 }
 
+/* The column of times joins those that are no inputs, unless inputs are listed. The new list is the caller's. */
+static char *leave_out_time(thiele_fit_options *options, const char *time)
+{
+    const char *others = options->columns.ignore != NULL ? options->columns.ignore : "";
+    size_t length = time != NULL && options->columns.inputs == NULL ? strlen(others) + strlen(time) + 2 : 0;
+    char *list = length > 0 ? malloc(length) : NULL;
+    if (list != NULL) {
+        snprintf(list, length, "%s%s%s", others, *others != '\0' ? "," : "", time);
+        options->columns.ignore = list;
+    }
+    return list;
+}
+
 /*
  * The first rows are fitted as any table is, by a method with inducing inputs, in half of the time until a deadline;
  * the others are learned as they come.
@@ -114,11 +127,13 @@ static int fit_stream(cli_settings *settings, const char *output)
                                      ? INDUCING_DEFAULT
                                      : options->inducing.inducing;
     options->stopping.deadline *= 0.5;
+    char *list = leave_out_time(options, later->time);
     cli_catch_signals();
     CLI_TRY(cli_open_feed(&feed, settings, settings->operand[0]));
     CLI_TRY(cli_wait_for_rows(feed, settings, settings->warm > 0 ? settings->warm : WARM_DEFAULT, &table));
     if (table == NULL) {
         thiele_feed_close(feed);
+        free(list);
         return cli_signal() != NULL ? cli_finish(settings, THIELE_ERROR_CANCELLED)
                                     : cli_fail("too few rows came before the deadline: nothing was saved");
     }
@@ -136,6 +151,7 @@ out:
     thiele_feed_close(feed);
     thiele_table_destroy(table);
     thiele_model_destroy(model);
+    free(list);
     return result;
 }
 
@@ -169,10 +185,10 @@ static int run(cli_settings *settings)
     }
     const thiele_update_options *later = &settings->update;
     bool streams = settings->warm > 0 || settings->feed.follow || later->forget > 0.0 || later->window > 0 ||
-                   later->skip_bad || later->freeze;
+                   later->skip_bad || later->freeze || later->time != NULL || later->half_life > 0.0;
     if (streams && !settings->stream) {
-        return cli_misuse("--warm, --follow, --forget, --freeze, --window and --skip-bad are for rows that arrive: "
-                          "add --stream");
+        return cli_misuse("--warm, --follow, --forget, --half-life, --time, --freeze, --window and --skip-bad are for "
+                          "rows that arrive: add --stream");
     }
     if (settings->output != NULL && strcmp(settings->output, "-") == 0) {
         return cli_misuse("a model is not written to standard output: give a file name with -o");

@@ -8,6 +8,12 @@ const cli_option cli_stream_options[] = {
      "DATA is a CSV file that grows: wait for more rows until Ctrl-C, SIGTERM or the deadline", 0, 0},
     {"forget", 0, cli_parse_real, CLI_AT(update.forget), "ROWS",
      "about how many of the last rows count; older ones fade (default: all count)", 1, 1e15},
+    {"half-life", 0, cli_parse_real, CLI_AT(update.half_life), "TIME",
+     "what was learned counts half as much so long later, by --time and in its units: of dates, days (default: time "
+     "takes nothing away)",
+     1e-300, 1e300},
+    {"time", 0, cli_parse_text, CLI_AT(update.time), "COLUMN",
+     "the rows' times, as numbers or dates; unless --inputs names it the column is no input", 0, 0},
     {"freeze", 0, NULL, CLI_AT(update.freeze), NULL,
      "kernel, likelihood and inducing inputs stay as they were fitted (default: they are learned too)", 0, 0},
     {"window", 0, cli_parse_int64, CLI_AT(update.window), "ROWS", "rows that the recent errors are of (default: 10000)",

@@ -466,11 +466,16 @@ static void print_stream(const json_t *stream, const json_t *targets)
         return;
     }
     double forget = json_number_value(json_object_get(stream, "forget"));
+    const json_t *time = json_object_get(stream, "time");
     if (forget > 0) {
         cli_row("stream", "%lld rows learned since the fit; about the last %s count", count_of(stream, "rows"),
                 cli_short(forget, number));
     } else {
         cli_row("stream", "%lld rows learned since the fit", count_of(stream, "rows"));
+    }
+    if (time != NULL) {
+        cli_row(NULL, "what they say counts half as much after %s by column '%s'",
+                cli_short(json_number_value(json_object_get(time, "half_life")), number), text_of(time, "column"));
     }
     if (count_of(stream, "rows") > 0) {
         print_prequential("all", json_object_get(stream, "prequential"), targets);

@@ -33,12 +33,6 @@ static void copy_sites(const thi_online *online, thi_row_sites sites, int64_t fi
     memcpy(sites.nu + first * Q, online->nu, bytes);
 }
 
-double thi_carry_share(const thi_online *online, int64_t n)
-{
-    double forget = online->settings.forget;
-    return forget > 0.0 ? exp(-(double)n / forget) : 1.0;
-}
-
 /* sum -= the sites of rows */
 static thiele_status take_out(thi_online *o, thiele_context *ctx, const thi_rows *rows, thi_row_sites sites,
                               thi_natural *sum)
@@ -81,13 +75,12 @@ out:
 /* --- beside anchors ----------------------------------------------------------------------------------------------
  */
 
-/* Numbers of rows that are followed by others fade, as they do where they are learned one batch after the other. */
-static void fade(const thi_online *o, thi_row_sites sites, int64_t first, int64_t n)
+/* Of rows that have faded. */
+static void weaken(thi_row_sites sites, int64_t n, int latents)
 {
-    double factor = thi_carry_share(o, n);
-    for (int64_t i = 0; factor < 1.0 && i < first * o->latents; i++) {
-        sites.lambda[i] *= factor;
-        sites.nu[i] *= factor;
+    for (int64_t k = 0; sites.weight != NULL && k < n * latents; k++) {
+        sites.lambda[k] *= sites.weight[k / latents];
+        sites.nu[k] *= sites.weight[k / latents];
     }
 }
 
@@ -95,12 +88,9 @@ static void fade(const thi_online *o, thi_row_sites sites, int64_t first, int64_
 static thiele_status sum_rows(thi_online *o, thiele_context *ctx, const thi_rows *rows, thi_row_sites sites,
                               thi_natural *sum)
 {
-    int64_t most = o->settings.capacity;
     thiele_status status;
     THI_TRY(thi_carry_find(o, ctx, rows, sites));
-    for (int64_t first = most; first < rows->n; first += most) {
-        fade(o, sites, first, thi_least(most, rows->n - first));
-    }
+    weaken(sites, rows->n, o->latents);
     for (int j = 0; j < o->latents; j++) {
         thi_natural_zero(&sum[j]);
     }

@@ -13,6 +13,7 @@
 /* Sites of rows in their order, Q x n. */
 typedef struct thi_row_sites {
     double *lambda, *nu;
+    double *weight; /* n: what forgetting has left of each; NULL: all of it */
 } thi_row_sites;
 
 /* sum (one a latent function) = what is known without these rows. All of them fit into memory. */
@@ -22,12 +23,10 @@ thiele_status thi_carry_without(thi_online *online, thiele_context *ctx, const t
 thiele_status thi_carry_find(thi_online *online, thiele_context *ctx, const thi_rows *rows, thi_row_sites sites);
 /*
  * A learner knows rows by the sites that its present q, of the rows or most of them, has for them (of Gaussian noise
- * they are the same whatever q is), and what anchors (one a latent function) say, whose power it chooses. NUMERIC where
- * that is no proper posterior.
+ * they are the same whatever q is), by their weight, and what anchors (one a latent function) say, whose power it
+ * chooses. NUMERIC where that is no proper posterior.
  */
 thiele_status thi_carry_learn(thi_online *online, thiele_context *ctx, const thi_anchor *anchor, const thi_rows *rows,
                               thi_row_sites sites);
-/* What is left of older rows behind n new ones. */
-double thi_carry_share(const thi_online *online, int64_t n);
 
 #endif

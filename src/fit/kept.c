@@ -15,7 +15,7 @@ static thiele_status open_rows(thi_kept *k, thiele_context *ctx, int64_t most, i
     *k = (thi_kept){.most = most};
     thiele_status status = thi_rows_alloc(&k->rows, ctx, most, dims, outputs, (thi_aside){.offset = true});
     k->rows.n = 0;
-    return status;
+    return status == THIELE_OK ? thi_alloc(ctx, &k->weight, (size_t)most, sizeof *k->weight) : status;
 }
 
 static thiele_status open_sites(thi_kept *k, thiele_context *ctx, int latents)
@@ -29,6 +29,7 @@ static thiele_status open_sites(thi_kept *k, thiele_context *ctx, int latents)
 void thi_kept_close(thi_kept *k)
 {
     thi_rows_free(&k->rows);
+    thi_free(k->weight);
     thi_free(k->lambda);
     thi_free(k->nu);
     *k = (thi_kept){0};
@@ -48,7 +49,8 @@ static bool is_whole(const thi_rows *rows, int64_t i)
     return whole;
 }
 
-void thi_kept_add(thi_kept *k, const thi_rows *rows, const double *lambda, const double *nu)
+/* weight NULL: 1 */
+static void add(thi_kept *k, const thi_rows *rows, const double *weight, const double *lambda, const double *nu)
 {
     for (int64_t i = 0; k->most > 0 && i < rows->n; i++) {
         int64_t at = k->next;
@@ -58,6 +60,7 @@ void thi_kept_add(thi_kept *k, const thi_rows *rows, const double *lambda, const
         copy_numbers(k->rows.X, at, rows->X, i, rows->dims);
         copy_numbers(k->rows.y, at, rows->y, i, rows->outputs);
         k->rows.offset[at] = rows->offset != NULL ? rows->offset[i] : 0.0;
+        k->weight[at] = weight != NULL ? weight[i] : 1.0;
         if (k->lambda != NULL && lambda != NULL) {
             copy_numbers(k->lambda, at, lambda, i, k->latents);
             copy_numbers(k->nu, at, nu, i, k->latents);
@@ -65,6 +68,11 @@ void thi_kept_add(thi_kept *k, const thi_rows *rows, const double *lambda, const
         k->next = (at + 1) % k->most;
         k->rows.n = thi_most(k->rows.n, at + 1);
     }
+}
+
+void thi_kept_add(thi_kept *k, const thi_rows *rows, const double *lambda, const double *nu)
+{
+    add(k, rows, NULL, lambda, nu);
 }
 
 thiele_status thi_kept_take(thi_kept *k, thiele_context *ctx, const thi_rows *rows, int64_t most)
@@ -83,7 +91,7 @@ thiele_status thi_kept_resize(thi_kept *k, thiele_context *ctx, int64_t most, in
     THI_TRY(thi_kept_sort(k, ctx));
     THI_TRY(open_rows(&larger, ctx, most, dims, outputs));
     THI_TRY(open_sites(&larger, ctx, latents));
-    thi_kept_add(&larger, &k->rows, k->lambda, k->nu);
+    add(&larger, &k->rows, k->weight, k->lambda, k->nu);
     larger.fixed_basis = k->fixed_basis;
     thi_kept_close(k);
     *k = larger;
@@ -104,7 +112,7 @@ thiele_status thi_kept_copy(thi_kept *out, thiele_context *ctx, const thi_kept *
     if (k->lambda != NULL) {
         THI_TRY(open_sites(out, ctx, k->latents));
     }
-    thi_kept_add(out, &k->rows, k->lambda, k->nu);
+    add(out, &k->rows, k->weight, k->lambda, k->nu);
     out->next = k->next;
     out->fixed_basis = k->fixed_basis;
 out:
@@ -113,14 +121,32 @@ out:
 
 void thi_kept_fade(thi_kept *k, double factor)
 {
+    for (int64_t i = 0; factor < 1.0 && i < k->rows.n; i++) {
+        k->weight[i] *= factor;
+    }
     for (int64_t i = 0; factor < 1.0 && i < k->rows.n * k->latents; i++) {
         k->lambda[i] *= factor;
         k->nu[i] *= factor;
     }
 }
 
+/* The numbers that rows have, so many each. */
+typedef struct column {
+    double *numbers; /* NULL: not known */
+    int64_t width;
+} column;
+enum { COLUMNS = 6 };
+
+static void list_columns(const thi_kept *k, column all[COLUMNS])
+{
+    const column list[COLUMNS] = {{k->rows.X, k->rows.dims}, {k->rows.y, k->rows.outputs},
+                                  {k->rows.offset, 1},       {k->weight, 1},
+                                  {k->lambda, k->latents},   {k->nu, k->latents}};
+    memcpy(all, list, sizeof list);
+}
+
 /* The part from `next` on comes before the other one. */
-static thiele_status turn(const thi_kept *k, thiele_context *ctx, double *numbers, int width)
+static thiele_status turn(const thi_kept *k, thiele_context *ctx, double *numbers, int64_t width)
 {
     size_t first = (size_t)k->next * (size_t)width, rest = (size_t)(k->rows.n - k->next) * (size_t)width;
     double *kept = NULL;
@@ -136,21 +162,39 @@ static thiele_status turn(const thi_kept *k, thiele_context *ctx, double *number
 
 thiele_status thi_kept_sort(thi_kept *k, thiele_context *ctx)
 {
-    const struct {
-        double *numbers;
-        int width;
-    } all[] = {{k->rows.X, k->rows.dims},
-               {k->rows.y, k->rows.outputs},
-               {k->rows.offset, 1},
-               {k->lambda, k->latents},
-               {k->nu, k->latents}};
+    column all[COLUMNS];
     thiele_status status = THIELE_OK;
+    list_columns(k, all);
     if (k->next == 0 || k->rows.n < k->most) {
         return status;
     }
-    for (size_t i = 0; i < sizeof all / sizeof *all && status == THIELE_OK; i++) {
+    for (int i = 0; i < COLUMNS && status == THIELE_OK; i++) {
         status = all[i].numbers != NULL ? turn(k, ctx, all[i].numbers, all[i].width) : THIELE_OK;
     }
     k->next = 0;
     return status;
+}
+
+double thi_kept_oldest(const thi_kept *k)
+{
+    bool full = k->rows.n == k->most;
+    return k->rows.n == 0 || k->weight == NULL ? 1.0 : k->weight[full ? k->next : 0];
+}
+
+void thi_kept_drop(thi_kept *k, double weight, int64_t least)
+{
+    int64_t gone = 0;
+    while (gone < k->rows.n - least && k->weight[gone] < weight) {
+        gone++;
+    }
+    column all[COLUMNS];
+    list_columns(k, all);
+    k->rows.n -= gone;
+    for (int i = 0; gone > 0 && i < COLUMNS; i++) {
+        if (all[i].numbers != NULL) {
+            memmove(all[i].numbers, all[i].numbers + gone * all[i].width,
+                    (size_t)(k->rows.n * all[i].width) * sizeof *all[i].numbers);
+        }
+    }
+    k->next = gone > 0 ? k->rows.n : k->next;
 }

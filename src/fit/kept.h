@@ -13,7 +13,8 @@ typedef struct thi_kept {
     int latents;        /* Q */
     bool fixed_basis;   /* the inducing inputs are not to be learned */
     thi_rows rows;
-    double *lambda, *nu; /* Q x most; NULL: not known yet */
+    double *weight;      /* most: what forgetting has left of each; NULL: all of them count in full */
+    double *lambda, *nu; /* Q x most, by as much fainter; NULL: not known yet */
 } thi_kept;
 
 /* Rows of so many numbers that are kept unless more are asked for: a file has to hold them. */
@@ -26,9 +27,13 @@ thiele_status thi_kept_copy(thi_kept *out, thiele_context *ctx, const thi_kept *
 void thi_kept_close(thi_kept *kept);
 /* All of some rows and their sites (Q x n), in their order. */
 void thi_kept_add(thi_kept *kept, const thi_rows *rows, const double *lambda, const double *nu);
-/* The sites are multiplied by a factor: what was learned is forgotten by as much. */
+/* Weights and sites are multiplied by a factor: what was learned is forgotten by as much. */
 void thi_kept_fade(thi_kept *kept, double factor);
 /* Moves the rows such that the oldest comes first. */
 thiele_status thi_kept_sort(thi_kept *kept, thiele_context *ctx);
+/* Of sorted rows, those in front that weigh less than this are no longer kept, but so many rows stay at least. */
+void thi_kept_drop(thi_kept *kept, double weight, int64_t least);
+/* What the oldest row weighs; 1 where there is none. */
+double thi_kept_oldest(const thi_kept *kept);
 
 #endif

@@ -157,6 +157,7 @@ thiele_status thi_online_open(thi_online *o, thiele_context *ctx, int latents, c
                               const thiele_likelihood *lik, const thi_online_settings *settings)
 {
     *o = (thi_online){.settings = *settings,
+                      .lasting = 1.0,
                       .lik = lik,
                       .providers = {.lik = lik, .method = settings->expectation},
                       .latents = latents};

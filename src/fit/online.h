@@ -12,8 +12,9 @@
  * the functions of beta in the mean's basis get the weights L^-T (m - c). KL(q || q_old) is theorem 1, equation 13, of
  * Cheng and Boots 2017 at equal alpha, a and beta.
  *
- * Forgetting: before a batch of n rows T and t are multiplied by exp(-n / forget). What was learned fades towards the
- * prior, and the last `forget` rows or so are what counts; o does not fade.
+ * Forgetting: before a batch of n rows T and t are multiplied by exp(-n / forget), and by what the time since the batch
+ * before it has left. What was learned fades towards the prior, and the last `forget` rows or so are what counts; o
+ * does not fade.
  *
  * Cost of a batch of n rows, per latent function: fill of k(Z, X), 3 n M^2 + M^3/3 flops; of other likelihoods 2 n M^2
  * + M^3/3 a round; of decoupled ones fill of k(alpha, X). Matrices are allocated by thi_online_open only. The same bits
@@ -54,7 +55,8 @@ typedef struct thi_online {
     thi_providers providers;
     int latents;
     thi_online_latent *latent;
-    int64_t n; /* rows of the present batch */
+    int64_t n;      /* rows of the present batch */
+    double lasting; /* what time leaves of all before it; 1 again once it is learned */
     /* Q x capacity each: prior mean with o and the row's offset, marginals, sites now, where a round goes, and a trial.
      */
     double *shift, *mu, *v, *lambda, *nu, *lambda_to, *nu_to, *lambda_try, *nu_try, *g, *h;
@@ -90,6 +92,8 @@ thiele_status thi_online_predict(thi_online *online, thiele_context *ctx, int64_
  * draws. After an error the posterior is without the batch.
  */
 thiele_status thi_online_learn(thi_online *online, thiele_context *ctx, const double *y, int64_t row);
+/* What is left of all that is known, by its rows and by time, once the present batch is learned. */
+double thi_online_share(const thi_online *online);
 /* The same in two steps: q with the batch and its bound; then the batch is kept, or q is without it again. */
 thiele_status thi_online_weigh(thi_online *online, thiele_context *ctx, const double *y, int64_t row);
 void thi_online_settle(thi_online *online, thiele_context *ctx, bool keep);

@@ -103,10 +103,15 @@ static void fall_back(thi_online *o, thiele_context *ctx)
     }
 }
 
+double thi_online_share(const thi_online *o)
+{
+    return o->lasting * (o->settings.forget > 0.0 ? exp(-(double)o->n / o->settings.forget) : 1.0);
+}
+
 static void forget(thi_online *o)
 {
-    double keep = exp(-(double)o->n / o->settings.forget);
-    for (int j = 0; j < o->latents; j++) {
+    double keep = thi_online_share(o);
+    for (int j = 0; keep < 1.0 && j < o->latents; j++) {
         thi_natural_mix(&o->latent[j].sum, keep, &o->latent[j].sum, 0.0);
     }
 }
@@ -302,9 +307,7 @@ out:
 
 thiele_status thi_online_weigh(thi_online *o, thiele_context *ctx, const double *y, int64_t row)
 {
-    if (o->settings.forget > 0.0) {
-        forget(o);
-    }
+    forget(o);
     return !is_conjugate(o)     ? learn_rounds(o, ctx, y, row)
            : o->settings.weighs ? learn_weighed(o, ctx, y, row)
                                 : learn_gaussian(o, ctx, y);
@@ -317,6 +320,7 @@ void thi_online_settle(thi_online *o, thiele_context *ctx, bool keep)
     } else {
         fall_back(o, ctx);
     }
+    o->lasting = 1.0;
 }
 
 thiele_status thi_online_learn(thi_online *o, thiele_context *ctx, const double *y, int64_t row)

@@ -59,10 +59,8 @@ thiele_status thi_online_mixture_predict(thi_online_mixture *m, thiele_context *
 }
 
 /* By what each component made of the batch. */
-static void weigh(thi_online_mixture *m)
+static void weigh(thi_online_mixture *m, double keep)
 {
-    const thi_online *first = &m->of[0];
-    double keep = first->settings.forget > 0.0 ? exp(-(double)first->n / first->settings.forget) : 1.0;
     double largest = -INFINITY, sum = 0.0;
     for (int k = 0; k < m->components; k++) {
         m->weight[k] = keep * log(m->weight[k]) + m->of[k].bound;
@@ -77,13 +75,19 @@ static void weigh(thi_online_mixture *m)
     }
 }
 
-thiele_status thi_online_mixture_learn(thi_online_mixture *m, thiele_context *ctx, const double *y, int64_t row)
+thiele_status thi_online_mixture_learn(thi_online_mixture *m, thiele_context *ctx, double lasting, const double *y,
+                                       int64_t row)
 {
     int done = 0;
+    double keep;
     thiele_status status = THIELE_OK;
     if (m->of[0].n == 0) {
         return THIELE_OK;
     }
+    for (int k = 0; k < m->components; k++) {
+        m->of[k].lasting = lasting;
+    }
+    keep = thi_online_share(&m->of[0]);
     while (done < m->components && status == THIELE_OK) {
         status = thi_online_weigh(&m->of[done++], ctx, y, row);
     }
@@ -91,7 +95,7 @@ thiele_status thi_online_mixture_learn(thi_online_mixture *m, thiele_context *ct
         thi_online_settle(&m->of[k], ctx, status == THIELE_OK);
     }
     if (status == THIELE_OK && m->components > 1) {
-        weigh(m);
+        weigh(m, keep);
     }
     return status;
 }

@@ -26,8 +26,9 @@ void thi_online_mixture_close(thi_online_mixture *mixture);
 /* As thi_online_predict: mu and v are Q x n x K. */
 thiele_status thi_online_mixture_predict(thi_online_mixture *mixture, thiele_context *ctx, int64_t n, const double *X,
                                          const double *offset, double *mu, double *v);
-/* As thi_online_learn. */
-thiele_status thi_online_mixture_learn(thi_online_mixture *mixture, thiele_context *ctx, const double *y, int64_t row);
+/* As thi_online_learn; lasting: what time leaves of all before the batch, 1: all of it. */
+thiele_status thi_online_mixture_learn(thi_online_mixture *mixture, thiele_context *ctx, double lasting,
+                                       const double *y, int64_t row);
 /* Puts the present q into the predictors. */
 void thi_online_mixture_freeze(thi_online_mixture *mixture);
 

@@ -79,8 +79,17 @@ thiele_status thi_kept_from_json(thiele_model *model, thiele_context *ctx, const
     return THIELE_OK;
 }
 
-/* The tensors: all of them, or those without sites. */
-enum { TENSORS = 5, WITHOUT_SITES = 3 };
+/* Whether rows have weights to be kept: without forgetting none has. */
+static bool is_faded(const thi_kept *k)
+{
+    bool any = false;
+    for (int64_t i = 0; i < k->rows.n && k->weight != NULL; i++) {
+        any = any || k->weight[i] != 1.0;
+    }
+    return any;
+}
+
+enum { TENSORS = 6 };
 typedef struct part {
     const char *name;
     double **numbers;
@@ -88,22 +97,30 @@ typedef struct part {
     int64_t width;
 } part;
 
-static int list_parts(thi_kept *k, const thiele_model *model, part parts[TENSORS])
+/* Those that are there: of sites both or none. */
+static int list_parts(thi_kept *k, const thiele_model *model, bool faded, part parts[TENSORS])
 {
     const part all[TENSORS] = {{"kept.inputs", &k->rows.X, 2, model->encoder.dims},
                                {"kept.targets", &k->rows.y, 2, model->encoder.targets},
                                {"kept.offsets", &k->rows.offset, 1, 1},
                                {"kept.precisions", &k->lambda, 2, k->latents},
-                               {"kept.pulls", &k->nu, 2, k->latents}};
-    memcpy(parts, all, sizeof all);
-    return k->rows.n == 0 ? 0 : k->latents > 0 ? TENSORS : WITHOUT_SITES;
+                               {"kept.pulls", &k->nu, 2, k->latents},
+                               {"kept.weights", &k->weight, 1, 1}};
+    int count = 0;
+    for (int i = 0; i < TENSORS && k->rows.n > 0; i++) {
+        bool there = all[i].numbers == &k->weight ? faded : all[i].width > 0;
+        if (there) {
+            parts[count++] = all[i];
+        }
+    }
+    return count;
 }
 
 thiele_status thi_kept_list(const thiele_model *model, thi_tensor_list *list)
 {
     thi_kept view = model->kept;
     part parts[TENSORS];
-    int count = list_parts(&view, model, parts);
+    int count = list_parts(&view, model, is_faded(&view), parts);
     thiele_status status = THIELE_OK;
     for (int i = 0; i < count && status == THIELE_OK; i++) {
         thi_tensor tensor = {.dims = parts[i].dims, .shape = {view.rows.n, parts[i].width}, .data = *parts[i].numbers};
@@ -117,13 +134,18 @@ thiele_status thi_kept_read(thiele_model *model, thiele_context *ctx, thi_tensor
 {
     thi_kept *k = &model->kept;
     part parts[TENSORS];
-    int count = list_parts(k, model, parts);
+    int count = list_parts(k, model, thi_tensors_have(tensors, "kept.weights"), parts);
     thiele_status status = THIELE_OK;
     k->rows.dims = model->encoder.dims;
     k->rows.outputs = model->encoder.targets;
     for (int i = 0; i < count && status == THIELE_OK; i++) {
         int64_t shape[] = {k->rows.n, parts[i].width};
         status = thi_tensors_take(tensors, ctx, parts[i].name, parts[i].dims, shape, parts[i].numbers);
+    }
+    for (int64_t i = 0; status == THIELE_OK && k->weight != NULL && i < k->rows.n; i++) {
+        if (!(k->weight[i] >= 0.0 && k->weight[i] <= 1.0)) {
+            status = thi_fail(ctx, THIELE_ERROR_FORMAT, "its tensor 'kept.weights' has a number that is no weight");
+        }
     }
     return status;
 }

@@ -52,6 +52,28 @@ out:
     return status;
 }
 
+/* The time of rows, which may become fewer. One that has none is left out or an error, as asked. */
+static thiele_status keep_time(const learners *all, thiele_context *ctx, int64_t first, int64_t *count, bool *skip)
+{
+    const thiele_table *table = all->reader->table;
+    double left;
+    thiele_status status = thi_learner_clock(all->each[0], ctx, table, first, count, &left);
+    *skip = status == THIELE_ERROR_DATA && all->each[0]->options.skip_bad;
+    if (*skip) {
+        thi_recover(ctx);
+        *count = 1;
+    } else if (status != THIELE_OK) {
+        return thi_learner_name_line(ctx, status, table, first);
+    }
+    for (int i = 0; i < all->count; i++) {
+        thi_stream_report *s = &all->each[i]->model->stream;
+        all->each[i]->lasting *= left;
+        s->clock = all->each[0]->model->stream.clock;
+        s->skipped += *skip;
+    }
+    return THIELE_OK;
+}
+
 /* --- tables ----------------------------------------------------------------------------------------------------------
  */
 
@@ -124,9 +146,11 @@ thiele_status thiele_learner_add(thiele_learner *l, thiele_context *ctx, const t
     learners all = {.count = l->parts > 0 ? l->parts : 1, .each = l->parts > 0 ? l->of : &l};
     thiele_status status, error;
     THI_TRY(open_readers(&all, ctx, table));
-    for (int64_t first = 0; first < table->rows && !l->driver.stopped; first += l->batch) {
-        int64_t count = table->rows - first < l->batch ? table->rows - first : l->batch;
-        error = add_batch(&all, ctx, first, count);
+    for (int64_t first = 0, count; first < table->rows && !l->driver.stopped; first += count) {
+        bool skip;
+        count = thi_least(table->rows - first, l->batch);
+        THI_TRY(keep_time(&all, ctx, first, &count, &skip));
+        error = skip ? THIELE_OK : add_batch(&all, ctx, first, count);
         THI_TRY(gather(l, ctx));
         THI_TRY(error);
         THI_TRY(look_around(l, ctx));

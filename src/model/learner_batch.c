@@ -6,8 +6,7 @@
 #include "model/describe.h"
 #include "model/learner.h"
 
-/* "standard input, line 1042" before a message about a row. */
-static thiele_status name_line(thiele_context *ctx, thiele_status status, const thiele_table *table, int64_t row)
+thiele_status thi_learner_name_line(thiele_context *ctx, thiele_status status, const thiele_table *table, int64_t row)
 {
     return table->ops->line == NULL ? status
                                     : thi_fail_in(ctx, status, "%s, line %lld", thi_table_source(table),
@@ -62,7 +61,7 @@ static thiele_status read_singly(thiele_learner *l, thiele_context *ctx, thi_rea
         }
         if (status != THIELE_OK) {
             l->bad = r;
-            return name_line(ctx, status, reader->table, r);
+            return thi_learner_name_line(ctx, status, reader->table, r);
         }
     }
     return THIELE_OK;
@@ -144,7 +143,7 @@ static thiele_status predict_batch(thiele_learner *l, thiele_context *ctx)
 static thiele_status learn_batch(thiele_learner *l, thiele_context *ctx)
 {
     return l->blocks != NULL ? thi_blocks_online_learn(l->blocks, ctx, &l->rows)
-                             : thi_online_mixture_learn(&l->online, ctx, l->rows.y, l->model->stream.rows);
+                             : thi_online_mixture_learn(&l->online, ctx, l->lasting, l->rows.y, l->model->stream.rows);
 }
 
 thiele_status thi_learner_take(thiele_learner *l, thiele_context *ctx, const thiele_table *table)
@@ -163,6 +162,7 @@ thiele_status thi_learner_take(thiele_learner *l, thiele_context *ctx, const thi
     l->learned += rows->n;
     l->unsaved += rows->n;
     THI_TRY(thi_learner_keep(l, ctx));
+    l->lasting = 1.0;
 out:
     return status;
 }

@@ -31,6 +31,10 @@ static thiele_status take_options(thiele_context *ctx, const thiele_update_optio
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                         "the number of rows to remember must be at least 1, or 0 to forget nothing");
     }
+    if (!(o->half_life >= 0.0) || !isfinite(o->half_life) || (o->half_life > 0.0) != (o->time != NULL)) {
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "forgetting by time needs both the column of times and a positive half-life in their units");
+    }
     return THIELE_OK;
 }
 
@@ -71,7 +75,7 @@ static thiele_status open_blocks(thiele_learner *l, thiele_context *ctx)
                                                  .weighted = model->encoder.weights != NULL,
                                                  .anew =
                                                      !sites && (model->blocks.estimate || model->blocks.passes < 1.0)};
-    if (l->options.forget > 0.0) {
+    if (l->options.forget > 0.0 || l->options.time != NULL) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
                         "a model by method '%s' keeps its rows and forgets none of them: fit by `method` pitc or fitc "
                         "instead",
@@ -154,6 +158,8 @@ static thiele_status learner_start(thiele_learner *l, thiele_context *ctx, const
     THI_TRY(thi_alloc(ctx, &l->mu, latents, sizeof *l->mu));
     THI_TRY(thi_alloc(ctx, &l->v, latents, sizeof *l->v));
     THI_TRY(open_scores(l, ctx));
+    THI_TRY(thi_learner_set_clock(l, ctx));
+    l->options.time = l->model->stream.time;
     THI_TRY(l->model->latent->local != NULL ? open_blocks(l, ctx) : open_online(l, ctx));
     THI_TRY(thi_learner_open_kept(l, ctx));
 out:
@@ -204,6 +210,7 @@ thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, con
     }
     l->window = taken.window > 0 ? taken.window : WINDOW;
     l->saved = thi_seconds();
+    l->lasting = 1.0;
     thi_driver_start(&l->driver, ctx, taken.deadline);
     thi_driver_phase(&l->driver, "stream", 0);
     THI_TRY(model->parts > 0 ? open_parts(l, ctx, model) : learner_start(l, ctx, model));

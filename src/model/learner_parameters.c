@@ -14,8 +14,9 @@
 #include "fit/predictive.h"
 #include "model/units.h"
 
-/* While all is new, later on, and at the end of the rows. */
-static const thi_learner_effort YOUNG = {30, 1e-3, false}, LATER = {10, 1e-3, false}, LAST = {200, 1e-5, true};
+/* While all is new, once where all rows at hand are new, later on, and at the end of the rows. */
+static const thi_learner_effort YOUNG = {30, 1e-3, false, false}, RENEWED = {60, 1e-3, false, true},
+                                LATER = {10, 1e-3, false, false}, LAST = {200, 1e-5, true, false};
 /* So many times the rows that are kept are new. */
 enum { YOUNG_TIMES = 4 };
 /* Of the kept rows one in so many is held out. */
@@ -25,6 +26,9 @@ enum { FOLDS = 4 };
  * too small for the function lost 2% of RMSE against a frozen one over 50,000 generated rows.)
  */
 static const double GAIN = 0.01;
+/* A row that weighs less says too little of parameters, but so many rows are needed. */
+static const double FAINT = 0.36787944117144233; /* 1/e: as of --forget */
+enum { FEWEST = 1024 };
 /* Of the kept rows, how many must be new for a last time of learning. */
 static const double NEW_SHARE = 0.125;
 
@@ -40,13 +44,14 @@ typedef struct attempt {
     thi_row_sites train_sites, held_sites;
     thi_row_sites kept_sites; /* as they were */
     double *phi;              /* likewise, of the likelihood */
+    thi_learner_noise noise;
     thi_online_mixture online;
     bool taken, replaced; /* the new parameters are better; they are the model's */
 } attempt;
 
 static thi_row_sites sites_of(thi_kept *kept)
 {
-    return (thi_row_sites){kept->lambda, kept->nu};
+    return (thi_row_sites){kept->lambda, kept->nu, kept->weight};
 }
 
 /* --- the rows that are held out --------------------------------------------------------------------------------------
@@ -73,6 +78,10 @@ static thiele_status split(attempt *a)
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &order, (size_t)kept->rows.n, sizeof *order));
     THI_TRY(take_fold(kept, ctx, false, &a->train, order));
+    THI_TRY(thi_alloc(ctx, &a->train_sites.weight, (size_t)a->train.n, sizeof(double)));
+    for (int64_t i = 0; i < a->train.n; i++) {
+        a->train_sites.weight[i] = kept->weight[order[i]];
+    }
     THI_TRY(take_fold(kept, ctx, true, &a->held, order));
     THI_TRY(thi_alloc(ctx, &a->train_sites.lambda, (size_t)a->train.n * Q, sizeof(double)));
     THI_TRY(thi_alloc(ctx, &a->train_sites.nu, (size_t)a->train.n * Q, sizeof(double)));
@@ -123,18 +132,36 @@ out:
     return status;
 }
 
+/* The noise of predictions by predictors of the new parameters: what the search has held out says, or else these rows.
+ */
+static thiele_status choose_noise(attempt *a, const thi_rows *rows, thi_predictor *latent)
+{
+    thi_fitting *f = a->f;
+    thi_source source;
+    if (f->hypers.noise < 0) {
+        return THIELE_OK;
+    }
+    if (!a->noise.known) {
+        thi_source_of_rows(&source, rows);
+        return thi_predictive_noise(f->ctx, &source, &f->spec, &f->hypers, latent);
+    }
+    thi_hyper *noise = &f->hypers.hyper[f->hypers.noise];
+    latent->noise = thi_hyper_number(noise);
+    latent->tau = a->noise.tau;
+    noise->apart = true;
+    noise->made = noise->value;
+    noise->value = a->noise.value;
+    return thi_hypers_apply(&f->hypers, f->ctx, &f->spec);
+}
+
 /* The same of the new ones, with all that is known but those rows. */
 static thiele_status judge_new(attempt *a, double *score)
 {
     thi_fitting *f = a->f;
-    thi_source source;
     thiele_status status;
     THI_TRY(thi_carry_learn(&a->online.of[0], f->ctx, a->anchor, &a->train, a->train_sites));
     thi_online_mixture_freeze(&a->online);
-    if (f->hypers.noise >= 0) {
-        thi_source_of_rows(&source, &a->train);
-        THI_TRY(thi_predictive_noise(f->ctx, &source, &f->spec, &f->hypers, a->fresh));
-    }
+    THI_TRY(choose_noise(a, &a->train, a->fresh));
     THI_TRY(thi_judge(f->ctx, &f->spec, a->fresh, &a->held, score));
     THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
 out:
@@ -165,7 +192,7 @@ static thiele_status learn_prior(attempt *a, const thi_rows *rows, const thi_lea
     thi_online_settings settings = a->l->online.of[0].settings;
     thiele_status status;
     THI_TRY(thi_learner_specify(a->f));
-    THI_TRY(thi_learner_prior(a->f, rows, how, a->fresh));
+    THI_TRY(thi_learner_prior(a->f, rows, how, a->fresh, &a->noise));
     THI_TRY(
         thi_online_mixture_open(&a->online, a->f->ctx, model->latents, a->fresh, model->weight, model->lik, &settings));
 out:
@@ -193,12 +220,10 @@ static thiele_status conclude(attempt *a)
     thiele_learner *l = a->l;
     thi_fitting *f = a->f;
     thiele_model *model = l->model;
-    thi_source source;
     thiele_status status = THIELE_OK;
     thi_online_mixture_freeze(&l->online);
     if (f->hypers.noise >= 0) {
-        thi_source_of_rows(&source, &model->kept.rows);
-        THI_TRY(thi_predictive_noise(f->ctx, &source, &f->spec, &f->hypers, model->latent));
+        THI_TRY(choose_noise(a, &model->kept.rows, model->latent));
         l->online.view->noise = model->latent->noise;
         l->online.view->tau = model->latent->tau;
     }
@@ -268,13 +293,8 @@ out:
 
 static void attempt_close(attempt *a)
 {
-    double *const blocks[] = {a->train_sites.lambda,
-                              a->train_sites.nu,
-                              a->held_sites.lambda,
-                              a->held_sites.nu,
-                              a->kept_sites.lambda,
-                              a->kept_sites.nu,
-                              a->phi};
+    double *const blocks[] = {a->train_sites.lambda, a->train_sites.nu,    a->train_sites.weight, a->held_sites.lambda,
+                              a->held_sites.nu,      a->kept_sites.lambda, a->kept_sites.nu,      a->phi};
     for (int j = 0; a->whole != NULL && j < a->latents; j++) {
         thi_predictor_clear(&a->fresh[j]);
         thi_anchor_close(&a->anchor[j]);
@@ -342,6 +362,7 @@ static thiele_status relearn(thiele_learner *l, thiele_context *ctx, const thi_l
     thi_driver_start(&driver, ctx, seconds_left(&l->driver));
     thiele_status status = thi_kept_sort(&l->model->kept, ctx);
     if (status == THIELE_OK) {
+        thi_kept_drop(&l->model->kept, FAINT, FEWEST);
         status = try_again(l, &f, how);
     }
     if (driver.stopped) {
@@ -380,11 +401,11 @@ out:
     return status;
 }
 
-/* As many rows as the parameters of the fit were learned from, or all that may be kept. */
+/* As many rows as the parameters of the fit were learned from, all that may be kept, or all that count. */
 static bool has_enough(const thiele_learner *l)
 {
     const thi_kept *kept = &l->model->kept;
-    return kept->most > 0 && kept->rows.n >= thi_least(kept->most, l->model->rows);
+    return kept->most > 0 && (kept->rows.n >= thi_least(kept->most, l->model->rows) || thi_kept_oldest(kept) < FAINT);
 }
 
 thiele_status thi_learner_keep(thiele_learner *l, thiele_context *ctx)
@@ -395,14 +416,15 @@ thiele_status thi_learner_keep(thiele_learner *l, thiele_context *ctx)
     if (kept->most == 0) {
         return THIELE_OK;
     }
-    thi_kept_fade(kept, thi_carry_share(online, l->rows.n));
+    thi_kept_fade(kept, l->lasting * thi_online_share(online));
     thi_kept_add(kept, &l->rows, online->lambda, online->nu);
     thi_schedule_batch(s, l->rows.n, l->part->nlpd);
     if (!thi_schedule_due(s) || !has_enough(l)) {
         return THIELE_OK;
     }
     bool young = s->rows - s->begun < YOUNG_TIMES * kept->most;
-    return relearn(l, ctx, young ? &YOUNG : &LATER);
+    bool renewed = s->rows - s->begun >= kept->rows.n && s->last - s->begun < kept->rows.n && s->begun > 0;
+    return relearn(l, ctx, renewed ? &RENEWED : young ? &YOUNG : &LATER);
 }
 
 thiele_status thi_learner_settle(thiele_learner *l, thiele_context *ctx)

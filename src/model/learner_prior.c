@@ -8,6 +8,7 @@
 #include "fit/blocks.h"
 #include "fit/explore.h"
 #include "fit/predictive.h"
+#include "fit/start.h"
 #include "model/learner.h"
 #include "model/units.h"
 
@@ -126,13 +127,26 @@ static thiele_status take_basis(thi_fitting *f, const thi_learner_effort *how)
     return status;
 }
 
-/* From inducing inputs that are chosen anew, at present values. */
-static thiele_status learn_elsewhere(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted)
+/* First guesses, as a fit makes them, of all that is learned. */
+static thiele_status guess_values(thi_fitting *f, const thi_rows *rows)
+{
+    double spread;
+    for (int i = 0; i < f->hypers.count; i++) {
+        f->hypers.hyper[i].given = f->hypers.hyper[i].fixed;
+    }
+    thiele_status status = thi_start_guess(&f->hypers, f->ctx, &f->spec, rows, &spread);
+    return status == THIELE_OK ? thi_hypers_apply(&f->hypers, f->ctx, &f->spec) : status;
+}
+
+/* From inducing inputs that are chosen anew, at these values. */
+static thiele_status learn_elsewhere(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted,
+                                     thi_learner_noise *noise)
 {
     thi_variational_settings settings = f->settings;
     thi_variational_result result;
     double *Z = NULL;
     thiele_status status;
+    noise->known = false;
     settings.Z = NULL;
     settings.all_Z = false;
     THI_TRY(thi_first_basis(problem, &settings, settings.inducing, &Z, &settings.Z_count, NULL));
@@ -143,20 +157,67 @@ out:
     return status;
 }
 
-/*
- * A second search from other inducing inputs, whose end is taken where its bound is higher; `base` are the values that
- * both begin at, `best` those where the first one ended.
- */
-static thiele_status search_twice(thi_fitting *f, const thi_problem *problem, const double *base, const double *best,
-                                  thi_fitted *fitted)
+/* Bases of as many functions as there are. */
+static thiele_status decoupled_by(thi_fitting *f, const thi_problem *problem, const thi_variational_settings *sparse,
+                                  thi_fitted *fitted, thi_learner_noise *noise)
 {
+    const thi_hyper *hyper = f->hypers.noise >= 0 ? &f->hypers.hyper[f->hypers.noise] : NULL;
+    const thi_predictor *first = f->model->latent;
+    const thi_decoupled_settings settings = {
+        .alpha = first->mean_n - first->n, .beta = first->n, .form = THI_DECOUPLED_ORTHOGONAL};
+    thi_decoupled_result result;
+    thiele_status status = thi_fit_decoupled(problem, sparse, &settings, &result, fitted);
+    if (status != THIELE_OK) {
+        return status;
+    }
+    *noise = (thi_learner_noise){.known = hyper != NULL && hyper->apart};
+    if (noise->known) {
+        noise->value = hyper->value;
+        noise->tau = fitted->latent->tau;
+    }
+    return thi_predictive_undo(f->ctx, &f->spec, &f->hypers);
+}
+
+static thiele_status decoupled_here(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted,
+                                    thi_learner_noise *noise)
+{
+    return decoupled_by(f, problem, &f->settings, fitted, noise);
+}
+
+/* As a fit that knows nothing of the present values, which compares what it explores. */
+static thiele_status decoupled_anew(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted,
+                                    thi_learner_noise *noise)
+{
+    const thi_variational_settings sparse = {
+        .inducing = f->settings.inducing, .components = 1, .fixed_Z = f->settings.fixed_Z};
+    for (int i = 0; i < f->hypers.count; i++) {
+        f->hypers.hyper[i].given = f->hypers.hyper[i].fixed;
+    }
+    return decoupled_by(f, problem, &sparse, fitted, noise);
+}
+
+static thiele_status variational_here(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted,
+                                      thi_learner_noise *noise)
+{
+    noise->known = false;
+    return thi_fit_variational_again(problem, &f->settings, &f->outcome, fitted);
+}
+
+/*
+ * Another search, whose end is taken where its bound is higher than that of the best so far; `best` are the values
+ * where that ended.
+ */
+typedef thiele_status search_fn(thi_fitting *f, const thi_problem *problem, thi_fitted *fitted,
+                                thi_learner_noise *noise);
+static thiele_status search_again(thi_fitting *f, const thi_problem *problem, search_fn *search, double *best,
+                                  thi_fitted *fitted, thi_learner_noise *noise)
+{
+    thi_learner_noise own = {0};
     int Q = f->spec.latents.count;
     thi_fitted other = {0};
     thiele_status status;
     THI_TRY(thi_alloc(f->ctx, &other.latent, (size_t)Q, sizeof *other.latent));
-    thi_hypers_load(&f->hypers, base);
-    THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
-    status = learn_elsewhere(f, problem, &other);
+    status = search(f, problem, &other, &own);
     bool better = status == THIELE_OK && other.value > fitted->value;
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(f->ctx);
@@ -166,6 +227,11 @@ static thiele_status search_twice(thi_fitting *f, const thi_problem *problem, co
         thi_predictor first = fitted->latent[j];
         fitted->latent[j] = other.latent[j];
         other.latent[j] = first;
+    }
+    if (better) {
+        fitted->value = other.value;
+        *noise = own;
+        thi_hypers_keep(&f->hypers, best);
     }
     if (status == THIELE_OK && !better) {
         thi_hypers_load(&f->hypers, best);
@@ -179,45 +245,40 @@ out:
     return status;
 }
 
-static thiele_status learn_variational(thi_fitting *f, const thi_problem *problem, bool anew, thi_fitted *fitted)
+/*
+ * From the present values; perhaps from them with other inducing inputs too, and from first guesses: where a function
+ * changed, rows of both may have been taken for noise, with length-scales so large that no slope leads back.
+ */
+static thiele_status learn_further(thi_fitting *f, const thi_problem *problem, const thi_rows *rows,
+                                   const thi_learner_effort *how, thi_fitted *fitted, thi_learner_noise *noise)
 {
+    bool decoupled = f->model->latent->mean_basis != NULL, moves = !f->settings.fixed_Z;
     size_t count = (size_t)f->hypers.count;
     double *base = NULL;
     thiele_status status;
     THI_TRY(thi_alloc(f->ctx, &base, 2 * count, sizeof *base));
     thi_hypers_keep(&f->hypers, base);
-    THI_TRY(thi_fit_variational_again(problem, &f->settings, &f->outcome, fitted));
+    THI_TRY(decoupled ? decoupled_here(f, problem, fitted, noise) : variational_here(f, problem, fitted, noise));
     thi_hypers_keep(&f->hypers, base + count);
-    if (anew && !f->settings.fixed_Z && !f->driver->stopped) {
-        THI_TRY(search_twice(f, problem, base, base + count, fitted));
+    if (decoupled && (how->anew || how->guess) && !f->driver->stopped) {
+        THI_TRY(search_again(f, problem, decoupled_anew, base + count, fitted, noise));
+    }
+    if (!decoupled && how->anew && moves && !f->driver->stopped) {
+        thi_hypers_load(&f->hypers, base);
+        THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
+        THI_TRY(search_again(f, problem, learn_elsewhere, base + count, fitted, noise));
+    }
+    if (!decoupled && how->guess && moves && !f->driver->stopped) {
+        THI_TRY(guess_values(f, rows));
+        THI_TRY(search_again(f, problem, learn_elsewhere, base + count, fitted, noise));
     }
 out:
     thi_free(base);
     return status;
 }
 
-/*
- * Bases of as many functions as there are. anew: as a fit that knows nothing of the present values would, which
- * compares what it explores.
- */
-static thiele_status learn_decoupled(thi_fitting *f, const thi_problem *problem, bool anew, thi_fitted *fitted)
-{
-    const thi_predictor *first = f->model->latent;
-    const thi_decoupled_settings settings = {
-        .alpha = first->mean_n - first->n, .beta = first->n, .form = THI_DECOUPLED_ORTHOGONAL};
-    thi_variational_settings sparse = f->settings;
-    thi_decoupled_result result;
-    if (anew) {
-        sparse = (thi_variational_settings){.inducing = first->n, .components = 1, .fixed_Z = sparse.fixed_Z};
-    }
-    for (int i = 0; anew && i < f->hypers.count; i++) {
-        f->hypers.hyper[i].given = f->hypers.hyper[i].fixed;
-    }
-    return thi_fit_decoupled(problem, &sparse, &settings, &result, fitted);
-}
-
 thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, const thi_learner_effort *how,
-                                thi_predictor *fresh)
+                                thi_predictor *fresh, thi_learner_noise *noise)
 {
     thi_source source;
     thi_source_of_rows(&source, rows);
@@ -225,13 +286,11 @@ thiele_status thi_learner_prior(thi_fitting *f, const thi_rows *rows, const thi_
     thi_fitted fitted = {.latent = fresh};
     thiele_status status;
     THI_TRY(take_basis(f, how));
-    THI_TRY(f->model->latent->mean_basis != NULL ? learn_decoupled(f, &problem, how->anew, &fitted)
-                                                 : learn_variational(f, &problem, how->anew, &fitted));
+    THI_TRY(learn_further(f, &problem, rows, how, &fitted, noise));
     for (int j = 0; j < f->spec.latents.count; j++) {
         THI_TRY(thi_online_prepare(&fresh[j], f->ctx));
     }
     fresh->noise = fresh->tau = 0.0;
-    THI_TRY(thi_predictive_undo(f->ctx, &f->spec, &f->hypers));
 out:
     return status;
 }

@@ -41,6 +41,7 @@ void thiele_model_destroy(thiele_model *model)
     thi_free(model->optimizer);
     thi_free(model->sampling.sampler);
     thi_kept_close(&model->kept);
+    thi_free(model->stream.time);
     thi_free(model->stream.all);
     thi_free(model->stream.recent);
     thi_free(model->weight);

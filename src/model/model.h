@@ -45,6 +45,8 @@ typedef struct thi_blocks_report {
 typedef struct thi_stream_report {
     int64_t rows, skipped;
     double forget;
+    char *time;              /* column of times by which is forgotten too; NULL: none */
+    double half_life, clock; /* in their units; the last time, NaN: not known */
     thiele_stop stop;
     thiele_scores *all, *recent; /* prequential, one a target; NULL: none */
 } thi_stream_report;

@@ -176,9 +176,23 @@ expect_refusal 1 'standard input is empty'
 expect_no_file none.thiele
 run update base.thiele more.csv --forget 0.5
 expect_refusal 2 'forget'
+run update base.thiele more.csv --half-life 5 -o none.thiele
+expect_refusal 2 'needs both the column of times'
 run fit first.csv --target strength --ignore row --forget 100 -o none.thiele
 expect_refusal 2 'add --stream'
+run fit first.csv --target strength --ignore row --half-life 5 --time row -o none.thiele
+expect_refusal 2 'add --stream'
 expect_no_file none.thiele
+
+# By time: the column is no input, and the clock goes on from the file.
+run_from first.csv fit - --stream --target strength --time row --half-life 500 --warm 300 --method collapsed --inducing 20 --iterations 3 -o timed.thiele
+expect_done
+expect_out "counts half as much after 500 by column 'row'"
+check "the column of times should be no input" test -z "$(grep '^inputs.*row' "$out")"
+run update timed.thiele more.csv --time row --half-life 500
+expect_done
+run info timed.thiele --json
+expect_out '"clock": '
 
 # A file that grows, until SIGTERM: that is its end, not a failure.
 head -1001 more.csv >grow.csv

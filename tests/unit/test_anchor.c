@@ -128,7 +128,7 @@ static void test_carry(void **state)
     thi_natural sum;
     thi_anchor anchor;
     double lambda[ROWS], nu[ROWS], mu[2][TESTS], v[2][TESTS];
-    thi_row_sites sites = {lambda, nu};
+    thi_row_sites sites = {.lambda = lambda, .nu = nu};
     world_open(&w, ctx, PIC_KERNEL, THI_MEAN_LINEAR);
     /* One function, so that the old rows have all their weight. */
     for (int64_t i = 0; i < ROWS; i++) {
@@ -175,8 +175,16 @@ static void test_kept(void **state)
     assert_ok(ctx, thi_kept_copy(&copy, ctx, &kept));
     assert_ok(ctx, thi_kept_sort(&copy, ctx));
     for (int i = 0; i < 4; i++) {
-        assert_true(copy.rows.X[i] == 3 + i && copy.nu[i] == 0.5 * (3 + i));
+        assert_true(copy.rows.X[i] == 3 + i && copy.nu[i] == 0.5 * (3 + i) && copy.weight[i] == 0.5);
     }
+    thi_kept_add(&copy, &(thi_rows){.n = 1, .dims = 1, .outputs = 1, .X = X, .y = y}, nu, nu);
+    assert_true(thi_kept_oldest(&copy) == 0.5);
+    assert_ok(ctx, thi_kept_sort(&copy, ctx));
+    assert_true(copy.rows.X[0] == 4.0 && copy.rows.X[3] == 0.0 && copy.weight[3] == 1.0);
+    thi_kept_drop(&copy, 0.7, 2);
+    assert_true(copy.rows.n == 2 && copy.rows.X[0] == 6.0 && copy.rows.X[1] == 0.0 && copy.nu[0] == 3.0);
+    thi_kept_add(&copy, &rows, nu, nu);
+    assert_true(copy.rows.n == 4 && thi_kept_oldest(&copy) == 1.0);
     assert_ok(ctx, thi_kept_resize(&kept, ctx, 2, 1, 1, 1));
     assert_true(kept.rows.n == 2 && kept.rows.y[0] == 5.0 && kept.rows.y[1] == 6.0);
     thi_kept_close(&kept);

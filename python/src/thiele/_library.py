@@ -151,6 +151,8 @@ class UpdateOptions(ctypes.Structure):
         ("snapshot", c_double),
         ("freeze", c_int),
         ("keep", c_int64),
+        ("time", c_char_p),
+        ("half_life", c_double),
     ]
 
 

@@ -331,6 +331,8 @@ class Model:
         *,
         batch: int = 0,
         forget: float = 0.0,
+        time: Optional[str] = None,
+        half_life: float = 0.0,
         window: int = 0,
         unseen: str = "other",
         drop_missing: bool = False,
@@ -345,7 +347,8 @@ class Model:
         """
         A model that has learned these rows too; this one stays as it is. table: rows, or an iterator of batches of
         them, each of which is let go of when learned (a generator, a reader of pyarrow). forget: about how many of
-        the last rows count; freeze: parameters and inducing inputs stay as they are; keep: rows that they learn from.
+        the last rows count; time, half_life: the column of the rows' times, and how long later what was learned counts
+        half as much; freeze: parameters and inducing inputs stay as they are; keep: rows that they are learned from.
         0 is the default of the library everywhere. docs/streams.md says which models can.
         """
         batches = table if isinstance(table, Iterator) else iter([table])
@@ -353,6 +356,8 @@ class Model:
             size=ctypes.sizeof(c.UpdateOptions),
             batch=batch,
             forget=forget,
+            time=None if time is None else time.encode(),
+            half_life=half_life,
             window=window,
             unseen=_unseen(unseen),
             drop_missing=drop_missing,
