@@ -13,6 +13,7 @@
 #include <thiele/predictor.h>
 #include <thiele/status.h>
 #include <thiele/stream.h>
+#include <thiele/sums.h>
 #include <thiele/table.h>
 #include <thiele/version.h>
 

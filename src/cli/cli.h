@@ -17,7 +17,7 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 };
 
 typedef struct cli_command cli_command;
 
-enum { CLI_OPERANDS = 17 };
+enum { CLI_OPERANDS = 4097 };
 
 /* Everything a command line can say. */
 typedef struct cli_settings {
@@ -83,7 +83,8 @@ struct cli_command {
     const char *name, *usage, *summary, *about;
     const char *operand[2]; /* names of the operands, all required but for the last `optional` ones */
     int optional;
-    bool many; /* the first one as often as you like, at most CLI_OPERANDS - 1 times */
+    const char *repeated; /* the operand that comes as often as you like; NULL: none does */
+    int many;             /* operands in all, at most, where one is repeated */
     const cli_group *groups;
     const char *without; /* of the groups of CLI_FIT_GROUPS: one that it has no use for */
     const char *examples;
@@ -312,8 +313,8 @@ int cli_report(const char *description);
 
 /* How rows are scored. */
 extern const cli_option cli_score_options[];
-extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_compare, cmd_cv, cmd_info, cmd_plot,
-    cmd_devices, cmd_examples, cmd_generate, cmd_options, cmd_completion;
+extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_compare, cmd_sums, cmd_combine, cmd_cv,
+    cmd_info, cmd_plot, cmd_devices, cmd_examples, cmd_generate, cmd_options, cmd_completion;
 /* All of them, to a NULL. */
 extern const cli_command *const cli_commands[];
 
