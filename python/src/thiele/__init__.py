@@ -32,6 +32,7 @@ from .options import Option, options
 from .prediction import Prediction
 from .row import RowPredictor
 from .scores import Scores
+from .sums import add_sums, combine
 from .table import Table
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ __all__ = [
     "ThieleError",
     "ThieleWarning",
     "UnsupportedError",
+    "add_sums",
+    "combine",
     "cross_validate",
     "fit",
     "options",

@@ -154,6 +154,10 @@ class UpdateOptions(ctypes.Structure):
     ]
 
 
+class SumsOptions(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("unseen_zero", c_int), ("drop_missing", c_int)]
+
+
 class LikelihoodParameter(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("initial", c_double), ("positive", c_int)]
 
@@ -240,6 +244,12 @@ _FUNCTIONS = {
     "thiele_model_log_densities": (c_int, [_HANDLE, _HANDLE, _HANDLE, POINTER(PredictOptions), c_void_p]),
     "thiele_cross_validate": (c_int, [_HANDLE, _HANDLE, _HANDLE, c_int, POINTER(Scores), POINTER(Scores)]),
     "thiele_model_update": (c_int, [_OUT, _HANDLE, _HANDLE, _HANDLE, POINTER(UpdateOptions)]),
+    "thiele_sums_open": (c_int, [_OUT, _HANDLE, _HANDLE]),
+    "thiele_sums_close": (None, [_HANDLE]),
+    "thiele_sums_add": (c_int, [_HANDLE, _HANDLE, _HANDLE, POINTER(SumsOptions)]),
+    "thiele_sums_pack": (c_int, [_HANDLE, _HANDLE, _OUT, POINTER(c_size_t)]),
+    "thiele_sums_unpack": (c_int, [_HANDLE, _HANDLE, c_char_p, c_size_t]),
+    "thiele_sums_model": (c_int, [_HANDLE, _HANDLE, _OUT]),
     "thiele_predictor_open": (c_int, [_OUT, _HANDLE, _HANDLE, c_int]),
     "thiele_predictor_destroy": (None, [_HANDLE]),
     "thiele_predictor_outputs": (c_int, [_HANDLE]),
