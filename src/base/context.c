@@ -42,6 +42,14 @@ static bool read_device(const char *text, thi_device *device)
     return text == NULL;
 }
 
+/* What there is of a table of processes has all that several need. */
+static bool read_ranks(const thiele_ranks *given, thiele_ranks *ranks)
+{
+    *ranks = given != NULL ? *given : (thiele_ranks){.count = 1};
+    bool whole = ranks->count == 1 || (ranks->send != NULL && ranks->receive != NULL && ranks->broadcast != NULL);
+    return whole && ranks->rank >= 0 && ranks->rank < ranks->count;
+}
+
 thiele_status thiele_context_create(thiele_context **out, const thiele_context_options *options)
 {
     THI_NEED_OUT(out, NULL, true);
@@ -50,8 +58,9 @@ thiele_status thiele_context_create(thiele_context **out, const thiele_context_o
         options = &defaults;
     }
     thi_device device;
+    thiele_ranks ranks;
     if (options->size != sizeof *options || options->threads < 0 || options->threads > THREADS_MAX ||
-        !read_device(options->device, &device)) {
+        !read_device(options->device, &device) || !read_ranks(options->ranks, &ranks)) {
         return THIELE_ERROR_ARGUMENT;
     }
     thiele_context *ctx = calloc(1, sizeof *ctx);
@@ -67,6 +76,7 @@ thiele_status thiele_context_create(thiele_context **out, const thiele_context_o
     ctx->threads = options->threads > 0 ? options->threads : processors();
     ctx->seed = options->seed;
     ctx->device = device;
+    ctx->ranks = ranks;
     ctx->log = options->log;
     ctx->log_user = options->log_user;
     ctx->progress = options->progress;

@@ -158,11 +158,9 @@ enum {
 /* Those with a block prior take any likelihood by sites. */
 enum { ANY = THI_CAN_LIKELIHOODS | THI_CAN_LATENTS };
 
-static const thi_lack lacks[] = {{THI_CAN_LIKELIHOODS, THI_WHY_VARIATIONAL},
-                                 {THI_CAN_LATENTS, THI_WHY_ONE_FUNCTION},
-                                 {THI_CAN_TARGETS, THI_WHY_APART},
-                                 {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
-                                 {0}};
+static const thi_lack lacks[] = {{THI_CAN_RANKS, THI_WHY_ONE_PROCESS},    {THI_CAN_LIKELIHOODS, THI_WHY_VARIATIONAL},
+                                 {THI_CAN_LATENTS, THI_WHY_ONE_FUNCTION}, {THI_CAN_TARGETS, THI_WHY_APART},
+                                 {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},      {0}};
 
 /* A model with a local part keeps all rows; blocks may be half as large again as they are on average. */
 static double bytes(const thi_fitting *f, int64_t n)

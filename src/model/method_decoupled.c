@@ -140,7 +140,7 @@ enum {
             THI_TAKES_SNAPSHOT
 };
 
-static const thi_lack lacks[] = {{THI_CAN_LEAVE_OUT, THI_WHY_EXACT}, {0}};
+static const thi_lack lacks[] = {{THI_CAN_RANKS, THI_WHY_ONE_PROCESS}, {THI_CAN_LEAVE_OUT, THI_WHY_EXACT}, {0}};
 
 const thi_method thi_method_decoupled = {.name = "decoupled",
                                          .words = "a large basis for the mean, a small one for the covariance",

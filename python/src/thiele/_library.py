@@ -52,6 +52,7 @@ class ContextOptions(ctypes.Structure):
         ("progress", ProgressFunction),
         ("progress_user", c_void_p),
         ("device", c_char_p),
+        ("ranks", c_void_p),
     ]
 
 
