@@ -24,6 +24,7 @@ typedef struct cli_settings {
     const cli_command *command;
     thiele_context *ctx;
     thiele_context_options context;
+    thiele_ranks ranks; /* processes that mpirun began with this one */
     thiele_table_options table;
     thiele_fit_options fit;
     thiele_predict_options predict;
@@ -181,6 +182,16 @@ void cli_log(thiele_log_level level, const char *line, void *user);
             goto out;                                                                                                  \
         }                                                                                                              \
     } while (0)
+
+/* --- ranks.c: several processes ------------------------------------------------------------------------------------
+ */
+
+/* Finds them; CLI_DONE, or the exit status after a sentence. */
+int cli_open_ranks(cli_settings *settings);
+/* The last call of a process: `result` other than CLI_DONE ends all of them. Returns it. */
+int cli_close_ranks(cli_settings *settings, int result);
+/* Before a sentence of cli_finish. */
+void cli_wait_for_first(const cli_settings *settings);
 
 /* --- progress.c: signals and the progress line ---------------------------------------------------------------------
  */

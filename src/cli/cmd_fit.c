@@ -147,7 +147,9 @@ static int fit(cli_settings *settings, const char *output)
     plan(settings, output);
     CLI_TRY(thiele_model_fit(&model, settings->ctx, table, &settings->fit));
     double seconds = cli_seconds() - start;
-    CLI_TRY(thiele_model_save(model, settings->ctx, output));
+    if (settings->ranks.rank == 0) {
+        CLI_TRY(thiele_model_save(model, settings->ctx, output));
+    }
     cli_progress_clear();
     CLI_TRY(print_result(settings, model, output, seconds));
 out:;
