@@ -154,7 +154,8 @@ static int fit(cli_settings *settings, const char *output)
     CLI_TRY(print_result(settings, model, output, seconds));
 out:;
     int result = cli_finish(settings, status);
-    if (status == THIELE_OK && thiele_model_stop(model) == THIELE_STOP_CANCELLED) {
+    bool first = settings->ranks.rank == 0; /* the others leave the last word to it, and time to save */
+    if (status == THIELE_OK && first && thiele_model_stop(model) == THIELE_STOP_CANCELLED) {
         result = cli_fail("stopped by %s: the best model so far was saved to %s", cli_signal(), output);
     }
     thiele_model_destroy(model);
