@@ -277,10 +277,10 @@ static void test_refusals(void **state)
 {
     (void)state;
     member all[MOST];
-    fitting task = {.rows = 300, .method = "exact", .path = in_folder("none.thiele")};
+    fitting task = {.rows = 300, .method = "fitc", .path = in_folder("none.thiele")};
     fit_all(all, 2, 1, &task);
     assert_int_equal(all[0].status, THIELE_ERROR_UNSUPPORTED);
-    assert_non_null(strstr(all[0].message, "method 'exact' does not run on 2 processes"));
+    assert_non_null(strstr(all[0].message, "method 'fitc' does not run on 2 processes"));
     task.method = "collapsed";
     task.deadline = 5.0;
     fit_all(all, 2, 1, &task);
