@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <thiele/ranks.h>
 #include <thiele/status.h>
 
 #ifdef __cplusplus
@@ -55,6 +56,8 @@ typedef struct thiele_context_options {
     /* Where large matrices are worked on: NULL or "auto": a card where there is one and it is quicker; "cpu"; "cuda",
      * or "cuda:1" for the second card (device.h). Read by thiele_context_create. */
     const char *device;
+    /* Processes that fit together with this one (ranks.h), copied by thiele_context_create; NULL: there is one. */
+    const thiele_ranks *ranks;
 } thiele_context_options;
 
 #define THIELE_CONTEXT_OPTIONS_INIT THIELE_OPTIONS_INIT(thiele_context_options)

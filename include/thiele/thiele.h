@@ -12,8 +12,10 @@
 #include <thiele/model.h>
 #include <thiele/options.h>
 #include <thiele/predictor.h>
+#include <thiele/ranks.h>
 #include <thiele/status.h>
 #include <thiele/stream.h>
+#include <thiele/sums.h>
 #include <thiele/table.h>
 #include <thiele/version.h>
 

@@ -55,6 +55,7 @@ struct thiele_context {
     thi_heap *heap;
     struct thi_pool *pool; /* of threads; made when it is first needed */
     thi_device device;
+    thiele_ranks ranks; /* count 1: this process alone */
     thi_watch watch;
     thi_stop *stop;    /* of a prediction that is under way; NULL: there is none to be stopped */
     const char *about; /* the target that lines to the log are about, where there are several; NULL: no need to say */

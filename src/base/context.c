@@ -42,13 +42,23 @@ static bool read_device(const char *text, thi_device *device)
     return text == NULL;
 }
 
+/* What there is of a table of processes has all that several need. */
+static bool read_ranks(const thiele_ranks *given, thiele_ranks *ranks)
+{
+    *ranks = given != NULL ? *given : (thiele_ranks){.count = 1};
+    bool whole = ranks->count == 1 || (ranks->send != NULL && ranks->receive != NULL && ranks->broadcast != NULL);
+    return whole && ranks->rank >= 0 && ranks->rank < ranks->count;
+}
+
 thiele_status thiele_context_create(thiele_context **out, const thiele_context_options *options)
 {
     THI_NEED_OUT(out, NULL, true);
     thiele_context_options taken;
     thi_device device;
+    thiele_ranks ranks;
     if (thi_take_options(NULL, "thiele_context_options", &taken, sizeof taken, options) != THIELE_OK ||
-        taken.threads < 0 || taken.threads > THREADS_MAX || !read_device(taken.device, &device)) {
+        taken.threads < 0 || taken.threads > THREADS_MAX || !read_device(taken.device, &device) ||
+        !read_ranks(taken.ranks, &ranks)) {
         return THIELE_ERROR_ARGUMENT;
     }
     options = &taken;
@@ -65,6 +75,7 @@ thiele_status thiele_context_create(thiele_context **out, const thiele_context_o
     ctx->threads = options->threads > 0 ? options->threads : processors();
     ctx->seed = options->seed;
     ctx->device = device;
+    ctx->ranks = ranks;
     ctx->log = options->log;
     ctx->log_user = options->log_user;
     ctx->progress = options->progress;

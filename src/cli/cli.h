@@ -17,13 +17,14 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 };
 
 typedef struct cli_command cli_command;
 
-enum { CLI_OPERANDS = 17 };
+enum { CLI_OPERANDS = 4097 };
 
 /* Everything a command line can say. */
 typedef struct cli_settings {
     const cli_command *command;
     thiele_context *ctx;
     thiele_context_options context;
+    thiele_ranks ranks; /* processes that mpirun began with this one */
     thiele_table_options table;
     thiele_fit_options fit;
     thiele_predict_options predict;
@@ -83,7 +84,8 @@ struct cli_command {
     const char *name, *usage, *summary, *about;
     const char *operand[2]; /* names of the operands, all required but for the last `optional` ones */
     int optional;
-    bool many; /* the first one as often as you like, at most CLI_OPERANDS - 1 times */
+    const char *repeated; /* the operand that comes as often as you like; NULL: none does */
+    int many;             /* operands in all, at most, where one is repeated */
     const cli_group *groups;
     const char *without; /* of the groups of CLI_FIT_GROUPS: one that it has no use for */
     const char *examples;
@@ -180,6 +182,16 @@ void cli_log(thiele_log_level level, const char *line, void *user);
             goto out;                                                                                                  \
         }                                                                                                              \
     } while (0)
+
+/* --- ranks.c: several processes ------------------------------------------------------------------------------------
+ */
+
+/* Finds them; CLI_DONE, or the exit status after a sentence. */
+int cli_open_ranks(cli_settings *settings);
+/* The last call of a process: `result` other than CLI_DONE ends all of them. Returns it. */
+int cli_close_ranks(cli_settings *settings, int result);
+/* Before a sentence of cli_finish. */
+void cli_wait_for_first(const cli_settings *settings);
 
 /* --- progress.c: signals and the progress line ---------------------------------------------------------------------
  */
@@ -312,8 +324,8 @@ int cli_report(const char *description);
 
 /* How rows are scored. */
 extern const cli_option cli_score_options[];
-extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_compare, cmd_cv, cmd_info, cmd_plot,
-    cmd_devices, cmd_examples, cmd_generate, cmd_options, cmd_completion;
+extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_compare, cmd_sums, cmd_combine, cmd_cv,
+    cmd_info, cmd_plot, cmd_devices, cmd_examples, cmd_generate, cmd_options, cmd_completion;
 /* All of them, to a NULL. */
 extern const cli_command *const cli_commands[];
 

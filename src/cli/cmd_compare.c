@@ -3,6 +3,8 @@
 
 #include "cli.h"
 
+enum { MOST = 17 }; /* models, and the table */
+
 static const cli_option compare_options[] = {
     {"target", 0, cli_parse_text, CLI_AT(which), "COL", "which of several targets (default: the first)", 0, 0},
     {0},
@@ -44,8 +46,8 @@ static void print_result(const cli_settings *settings, int count, const thiele_c
 static int run(cli_settings *settings)
 {
     int count = settings->operands - 1;
-    thiele_model *model[CLI_OPERANDS] = {NULL};
-    thiele_comparison each[CLI_OPERANDS];
+    thiele_model *model[MOST] = {NULL};
+    thiele_comparison each[MOST];
     thiele_table *table = NULL;
     thiele_status status;
     if (cli_check_plugin(settings) != CLI_DONE) {
@@ -76,7 +78,8 @@ const cli_command cmd_compare = {
              "them, by the differences row by row: what makes a row easy or hard for all of them leaves these, so that "
              "their errors are small. The best is the one with the lowest NLPD (of labels NLP).",
     .operand = {"MODEL", "DATA"},
-    .many = true,
+    .repeated = "MODEL",
+    .many = MOST,
     .groups = groups,
     .examples = "  thiele compare pic.thiele variational.thiele test.csv\n"
                 "  thiele compare *.thiele test.csv --json\n",

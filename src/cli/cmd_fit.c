@@ -165,12 +165,15 @@ static int fit(cli_settings *settings, const char *output)
     plan(settings, output);
     CLI_TRY(thiele_model_fit(&model, settings->ctx, table, &settings->fit));
     double seconds = cli_seconds() - start;
-    CLI_TRY(thiele_model_save(model, settings->ctx, output));
+    if (settings->ranks.rank == 0) {
+        CLI_TRY(thiele_model_save(model, settings->ctx, output));
+    }
     cli_progress_clear();
     CLI_TRY(print_result(settings, model, output, seconds));
 out:;
     int result = cli_finish(settings, status);
-    if (status == THIELE_OK && thiele_model_stop(model) == THIELE_STOP_CANCELLED) {
+    bool first = settings->ranks.rank == 0; /* the others leave the last word to it, and time to save */
+    if (status == THIELE_OK && first && thiele_model_stop(model) == THIELE_STOP_CANCELLED) {
         result = cli_fail("stopped by %s: the best model so far was saved to %s", cli_signal(), output);
     }
     thiele_model_destroy(model);

@@ -7,9 +7,9 @@
 
 #include "cli.h"
 
-const cli_command *const cli_commands[] = {&cmd_fit,      &cmd_update,  &cmd_predict,    &cmd_score,   &cmd_compare,
-                                           &cmd_cv,       &cmd_info,    &cmd_plot,       &cmd_devices, &cmd_examples,
-                                           &cmd_generate, &cmd_options, &cmd_completion, NULL};
+const cli_command *const cli_commands[] = {
+    &cmd_fit,  &cmd_update, &cmd_predict, &cmd_score,    &cmd_compare,  &cmd_sums,    &cmd_combine,    &cmd_cv,
+    &cmd_info, &cmd_plot,   &cmd_devices, &cmd_examples, &cmd_generate, &cmd_options, &cmd_completion, NULL};
 
 /*
  * A closed standard stream would hand its number to the next file that is opened, and messages would land in it. It is
@@ -62,6 +62,9 @@ static const cli_command *find_command(const char *name, bool topics)
     return NULL;
 }
 
+/* A plug-in may call exit; nothing of ours does, but for a process that ends the others. */
+static bool finished;
+
 static int run_command(const cli_command *command, int count, char **arguments)
 {
     cli_settings settings = {
@@ -85,9 +88,15 @@ static int run_command(const cli_command *command, int count, char **arguments)
     settings.context.log_user = &settings;
     settings.context.progress = cli_progress;
     settings.context.progress_user = &settings;
-    thiele_status status = thiele_context_create(&settings.ctx, &settings.context);
-    result = status == THIELE_OK ? command->run(&settings) : cli_finish(&settings, status);
+    result = cli_open_ranks(&settings);
+    if (result == CLI_DONE) {
+        thiele_status status = thiele_context_create(&settings.ctx, &settings.context);
+        result = status == THIELE_OK ? command->run(&settings) : cli_finish(&settings, status);
+    }
     cli_progress_clear();
+    finished = result != CLI_DONE;
+    result = cli_close_ranks(&settings, result);
+    finished = false;
 out:
     thiele_context_destroy(settings.ctx);
     cli_settings_clear(&settings);
@@ -130,9 +139,6 @@ static int dispatch(int count, char **arguments)
     const cli_command *command = find_command(word, false);
     return command != NULL ? run_command(command, count - 1, arguments + 1) : CLI_MISUSED;
 }
-
-/* A plug-in may call exit; nothing of ours does. */
-static bool finished;
 
 static void notice_exit(void)
 {

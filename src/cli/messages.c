@@ -52,6 +52,7 @@ int cli_finish(cli_settings *settings, thiele_status status)
         return cli_fail("the deadline came while the table was read: nothing was saved (allow more with --deadline, or "
                         "give fewer rows)");
     }
+    cli_wait_for_first(settings);
     const char *sentence = thiele_context_message(settings->ctx);
     bool own = strcmp(sentence, thiele_status_meaning(THIELE_OK)) == 0; /* it was not the library that failed */
     cli_fail("%s", own ? thiele_status_meaning(status) : sentence);

@@ -219,11 +219,11 @@ static bool parse_option(cli_settings *settings, const cli_command *command, cli
 static bool add_operand(cli_settings *settings, const cli_command *command, const char *argument)
 {
     enum { MAX = sizeof command->operand / sizeof *command->operand };
-    if (command->many && settings->operands == CLI_OPERANDS) {
-        cli_misuse("%s takes at most %d of %s", command->name, CLI_OPERANDS - 1, command->operand[0]);
+    if (command->many > 0 && settings->operands == command->many) {
+        cli_misuse("%s takes at most %d of %s", command->name, command->many - 1, command->repeated);
         return false;
     }
-    bool taken = command->many || (settings->operands < MAX && command->operand[settings->operands] != NULL);
+    bool taken = command->many > 0 || (settings->operands < MAX && command->operand[settings->operands] != NULL);
     if (!taken) {
         cli_misuse("%s does not know what to do with '%s' (usage: thiele %s %s)", command->name, argument,
                    command->name, command->usage);

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/ranks.h"
+
 void thi_driver_start(thi_driver *driver, thiele_context *ctx, double deadline)
 {
     *driver = (thi_driver){.ctx = ctx,
@@ -45,10 +47,17 @@ thiele_progress thi_driver_progress(const thi_driver *driver)
     return progress;
 }
 
+/* What the first process says of it, to all of them: whoever stopped alone would leave the others waiting. */
+static bool agreed(thiele_context *ctx, bool stop)
+{
+    unsigned char says = stop;
+    return thi_ranks_broadcast(ctx, &says, 1) != THIELE_OK || says != 0;
+}
+
 /* Tells the callback, and remembers when it asks to stop. */
 static void tell(thi_driver *driver, thiele_progress progress)
 {
-    if (!driver->stopped && thi_tell(driver->ctx, &progress)) {
+    if (!driver->stopped && agreed(driver->ctx, thi_tell(driver->ctx, &progress))) {
         driver->stopped = true;
         driver->reason = THIELE_STOP_CANCELLED;
     }

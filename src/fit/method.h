@@ -21,7 +21,8 @@ typedef enum thi_ability {
     THI_CAN_DEADLINE = 1 << 7,    /* uses all of the time that it is given */
     THI_CAN_LEAVE_OUT = 1 << 8,   /* predictions of each training row without it */
     THI_CAN_WEIGHTS = 1 << 9,     /* rows that count more than once, or less */
-    THI_ABILITIES = 10
+    THI_CAN_RANKS = 1 << 10,      /* passes over the rows by several processes together */
+    THI_ABILITIES = 11
 } thi_ability;
 
 /* Why a method cannot do something: a clause that refusals and docs/methods.md share (model/method_list.c). */
@@ -38,6 +39,7 @@ typedef enum thi_reason {
     THI_WHY_OPTIMUM,
     THI_WHY_EXACT,
     THI_WHY_ONCE,
+    THI_WHY_ONE_PROCESS,
     THI_REASONS
 } thi_reason;
 

@@ -110,6 +110,8 @@ thiele_status thi_online_find_sites(thi_online *online, thiele_context *ctx, con
 /* sum -= sites (Q x n) of the batch that was predicted last, of one latent function. */
 thiele_status thi_online_take_out(thi_online *online, thiele_context *ctx, int latent, const double *lambda,
                                   const double *nu, thi_natural *sum);
+/* The noise that the rows of a latent function have, which need not be that of predictions. */
+double thi_online_noise(const thi_online *online, int latent);
 /* Puts the present q of a latent function into a prepared predictor of the same bases. */
 void thi_online_freeze(const thi_online *online, int latent, thi_predictor *out);
 

@@ -125,6 +125,12 @@ static bool is_conjugate(const thi_online *o)
     return thi_is_gaussian(o->lik) || o->lik->ops->separate;
 }
 
+double thi_online_noise(const thi_online *o, int latent)
+{
+    double own = o->latent[latent].basis->noise;
+    return own > 0.0 ? own : o->lik->value[latent];
+}
+
 static void gaussian_sites(thi_online *o, const double *y)
 {
     const double *weight = o->settings.weight;
@@ -132,8 +138,7 @@ static void gaussian_sites(thi_online *o, const double *y)
     double diagonal = weight[THI_RESIDUAL_DIAGONAL] + weight[THI_RESIDUAL_BLOCK];
     double none = diagonal > 0.0 ? weight[THI_RESIDUAL_NONE] : 1.0;
     for (int64_t k = 0; k < o->n * Q; k++) {
-        double own = o->latent[k % Q].basis->noise, left = o->latent[k % Q].left[k / Q];
-        double noise = own > 0.0 ? own : o->lik->value[k % Q];
+        double noise = thi_online_noise(o, (int)(k % Q)), left = o->latent[k % Q].left[k / Q];
         o->lambda[k] = isnan(y[k]) ? 0.0 : none / noise + diagonal / (noise + left);
         o->nu[k] = isnan(y[k]) ? 0.0 : o->lambda[k] * (y[k] - o->shift[k]);
     }

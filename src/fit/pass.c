@@ -73,6 +73,8 @@ void thi_pass_close(thi_pass *p)
         thi_free(blocks[i]);
     }
     thi_rows_free(&p->rows);
+    thi_subtotals_close(&p->subtotals);
+    thi_free(p->total);
     thi_providers_close(&p->providers);
     thi_providers_close(&p->first);
     if (p->engine != NULL) {
@@ -298,20 +300,131 @@ thiele_status thi_pass_batch(thi_pass *p, int64_t count, const int64_t *row, dou
     return status == THIELE_OK ? thi_pass_take(p, weight, draws, wanted) : status;
 }
 
+/* --- all rows, by blocks in a tree --------------------------------------------------------------------------------
+ */
+
+/* A number, or several, that blocks add to. */
+typedef struct sums {
+    double *at;
+    int64_t count;
+} sums;
+enum { SUMS = 5 };
+
+/* What a block adds to beside the engine's own; `seen` is the number of rows for as long. */
+static void list_sums(thi_pass *p, double *seen, sums list[SUMS])
+{
+    list[0] = (sums){p->hyper_bar, p->problem->hypers->count};
+    list[1] = (sums){p->expected_of, p->components};
+    list[2] = (sums){&p->at.expected, 1};
+    list[3] = (sums){seen, 1};
+    list[4] = (sums){p->spread != NULL ? &p->spread->sum : NULL, p->spread != NULL ? THI_SPREAD_NUMBERS : 0};
+}
+
+static int64_t sums_of_block(thi_pass *p)
+{
+    sums list[SUMS];
+    int64_t length = p->engine->sums(p->self);
+    list_sums(p, NULL, list);
+    for (int i = 0; i < SUMS; i++) {
+        length += list[i].count;
+    }
+    return length;
+}
+
+/* Out of the pass, which is then as before its first block; and back. */
+static void take_sums(thi_pass *p, double *to)
+{
+    double seen = (double)p->at.seen;
+    sums list[SUMS];
+    p->engine->take(p->self, to);
+    to += p->engine->sums(p->self);
+    list_sums(p, &seen, list);
+    for (int i = 0; i < SUMS; to += list[i++].count) {
+        if (list[i].count > 0) {
+            memcpy(to, list[i].at, (size_t)list[i].count * sizeof *to);
+            memset(list[i].at, 0, (size_t)list[i].count * sizeof *to);
+        }
+    }
+    p->at.seen = 0;
+}
+
+static void put_sums(thi_pass *p, const double *from)
+{
+    double seen;
+    sums list[SUMS];
+    p->engine->put(p->self, from);
+    from += p->engine->sums(p->self);
+    list_sums(p, &seen, list);
+    for (int i = 0; i < SUMS; from += list[i++].count) {
+        if (list[i].count > 0) {
+            memcpy(list[i].at, from, (size_t)list[i].count * sizeof *from);
+        }
+    }
+    p->at.seen = (int64_t)seen;
+}
+
+static thiele_status take_block(thi_pass *p, int64_t block, thi_wanted wanted)
+{
+    int64_t first = block * p->capacity, count = thi_least(p->problem->source->n - first, p->capacity);
+    for (int64_t i = 0; i < count; i++) {
+        p->row[i] = first + i;
+    }
+    if (p->may_stop && !thi_ranks_many(p->problem->ctx) && thi_driver_stopped(p->problem->driver)) {
+        return thi_fail(p->problem->ctx, THIELE_ERROR_NUMERIC, "the fit was ended within a pass over the rows");
+    }
+    return thi_pass_batch(p, count, p->row, 1.0, (uint64_t)first, wanted);
+}
+
+static thiele_status in_turn(thi_pass *p, int64_t blocks, thi_wanted wanted)
+{
+    thiele_status status = THIELE_OK;
+    for (int64_t block = 0; block < blocks && status == THIELE_OK; block++) {
+        status = take_block(p, block, wanted);
+    }
+    return status;
+}
+
+/* This process's blocks. */
+static thiele_status own_blocks(thi_pass *p, int64_t blocks, thi_wanted wanted)
+{
+    int64_t first, end;
+    double *numbers;
+    thiele_status status = THIELE_OK;
+    thi_subtotals_range(p->problem->ctx, blocks, &first, &end);
+    for (int64_t block = first; block < end; block++) {
+        THI_TRY(take_block(p, block, wanted));
+        THI_TRY(thi_subtotals_next(&p->subtotals, p->problem->ctx, block, &numbers));
+        take_sums(p, numbers);
+    }
+out:
+    return status;
+}
+
+static thiele_status open_subtotals(thi_pass *p)
+{
+    int64_t length = sums_of_block(p);
+    if (p->total != NULL && p->subtotals.length == length) {
+        return THIELE_OK;
+    }
+    thi_subtotals_close(&p->subtotals);
+    thi_free(p->total);
+    p->total = NULL;
+    thi_subtotals_open(&p->subtotals, length);
+    return thi_alloc(p->problem->ctx, &p->total, (size_t)length, sizeof *p->total);
+}
+
 static thiele_status all_blocks(thi_pass *p, thi_wanted wanted)
 {
-    int64_t n = p->problem->source->n;
-    thiele_status status = THIELE_OK;
-    for (int64_t first = 0; first < n && status == THIELE_OK; first += p->capacity) {
-        int64_t count = thi_least(n - first, p->capacity);
-        for (int64_t i = 0; i < count; i++) {
-            p->row[i] = first + i;
-        }
-        if (p->may_stop && thi_driver_stopped(p->problem->driver)) {
-            return thi_fail(p->problem->ctx, THIELE_ERROR_NUMERIC, "the fit was ended within a pass over the rows");
-        }
-        status = thi_pass_batch(p, count, p->row, 1.0, (uint64_t)first, wanted);
+    int64_t n = p->problem->source->n, blocks = (n + p->capacity - 1) / p->capacity;
+    thiele_status status;
+    if (p->engine->sums == NULL || blocks < 2) {
+        return in_turn(p, blocks, wanted);
     }
+    THI_TRY(open_subtotals(p));
+    status = own_blocks(p, blocks, wanted);
+    THI_TRY(thi_subtotals_total(&p->subtotals, p->problem->ctx, status, p->total));
+    put_sums(p, p->total);
+out:
     return status;
 }
 

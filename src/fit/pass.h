@@ -15,8 +15,11 @@
  * All that is learned is by the likelihood itself: hyperparameters that such a bound chooses make its gap small, not
  * the error.
  *
+ * All rows are summed block by block in a fixed tree (subtotals.h), by all processes of the context together: the
+ * blocks are of the capacity, and each process has some that lie together.
+ *
  * O(capacity M) memory whatever the number of rows; nothing is allocated after thi_pass_open, providers of expectations
- * apart, which are opened by the first block and kept.
+ * and sums of blocks apart, which are opened by the first block and kept.
  */
 #ifndef THI_FIT_PASS_H
 #define THI_FIT_PASS_H
@@ -24,6 +27,7 @@
 #include "expect/parallel.h"
 #include "fit/problem.h"
 #include "fit/spread.h"
+#include "fit/subtotals.h"
 #include "posterior/engine.h"
 
 /* Some rows, standing for all of them: what they give is weighted by n / count. row NULL: all rows in their order. */
@@ -74,6 +78,8 @@ typedef struct thi_pass {
     bool may_stop; /* a pass over all rows may be given up when the driver says so */
     int64_t evaluations;
     double rows_done;
+    thi_subtotals subtotals; /* of a pass over all rows: what each block has summed */
+    double *total;           /* and all of them */
 } thi_pass;
 
 /* Rows at a time, at most, and how many functions and components the engine has. The problem is borrowed. */

@@ -19,6 +19,8 @@ typedef struct thi_spread {
 
 /* Numbers are added to a spread that begins as all zeros. */
 void thi_spread_add(thi_spread *spread, int64_t n, const double *r);
+/* All of it is so many numbers, which add up. */
+enum { THI_SPREAD_NUMBERS = sizeof(thi_spread) / sizeof(double) };
 /* sum of log(1 + r/s2) */
 double thi_spread_logs(const thi_spread *spread, double s2);
 

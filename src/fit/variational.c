@@ -334,6 +334,16 @@ static beginning begin_with(const thi_vfit *fit, int64_t M, int optimizer, bool 
     return b;
 }
 
+/* What every process would do for itself is not what several of them are for. */
+static thiele_status check_processes(const thi_vfit *fit, bool all_rows)
+{
+    return all_rows || !thi_ranks_many(fit->problem.ctx)
+               ? THIELE_OK
+               : thi_fail(fit->problem.ctx, THIELE_ERROR_UNSUPPORTED,
+                          "steps on some rows at a time are not shared between processes yet: take all rows in each "
+                          "(`optimizer` lbfgs), or one process");
+}
+
 static thi_vfit new_fit(const thi_problem *problem, const thi_variational_settings *settings,
                         thi_variational_result *result)
 {
@@ -500,6 +510,7 @@ static thiele_status run(thi_vfit *fit, thi_variational_settings *settings, bool
     fit->conjugate = gaussian;
     beginning b = begin_with(fit, M, optimizer, all_rows);
     int64_t batch = choose_batch(fit, M, optimizer, &all_rows);
+    THI_TRY(check_processes(fit, all_rows));
     fit->natural = optimizers[optimizer].natural;
     fit->quick = !all_rows;
     fit->result->inducing = M;

@@ -377,6 +377,7 @@ thiele_status thi_fit_table(thi_fitting *f, const thiele_table *table)
     THI_TRY(thi_check_calibrate(f));
     THI_TRY(thi_specify_method(f, table));
     THI_TRY(thi_specify_rows(f, table));
+    THI_TRY(thi_check_ranks(f));
     THI_TRY(thi_specify_prior(f));
     THI_TRY(prepare(f));
     bool leaves_out = (f->method->can & THI_CAN_LEAVE_OUT) != 0, exact = leaves_out && !f->each;

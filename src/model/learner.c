@@ -109,18 +109,6 @@ static thiele_status gather(thiele_learner *l, thiele_context *ctx)
     return l->parts > 0 ? thi_parts_gather(l->model, ctx) : THIELE_OK;
 }
 
-/* Rows of an update count once each: weights must not be passed over in silence. */
-static thiele_status check_weights(const thiele_learner *l, thiele_context *ctx, const thiele_table *table)
-{
-    const char *name = l->model->encoder.weights;
-    return name == NULL || thi_table_column(table, name) < 0
-               ? THIELE_OK
-               : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                          "%s has the column '%s' of weights, and rows of an update count once each: leave the column "
-                          "out, or fit a model to all rows",
-                          thi_table_source(table), name);
-}
-
 static thiele_status open_readers(learners *all, thiele_context *ctx, const thiele_table *table)
 {
     thiele_status status = thi_alloc(ctx, &all->reader, (size_t)all->count, sizeof *all->reader);
@@ -128,7 +116,7 @@ static thiele_status open_readers(learners *all, thiele_context *ctx, const thie
         thiele_learner *l = all->each[i];
         thi_reading how = thi_model_reading(l->model, true, l->options.unseen, l->options.drop_missing != 0);
         l->driver.ctx = ctx;
-        status = check_weights(l, ctx, table);
+        status = thi_refuse_weights(l->model, ctx, table, "an update");
         if (status == THIELE_OK) {
             status = thi_reader_open(&all->reader[i], ctx, &l->model->encoder, table, &how);
         }

@@ -161,6 +161,7 @@ static const thi_lack lacks[] = {{THI_CAN_LIKELIHOODS, THI_WHY_VARIATIONAL},
                                  {THI_CAN_TARGETS, THI_WHY_APART},
                                  {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
                                  {THI_CAN_WEIGHTS, THI_WHY_ONCE},
+                                 {THI_CAN_RANKS, THI_WHY_ONE_PROCESS},
                                  {0}};
 
 /* A model with a local part keeps all rows; blocks may be half as large again as they are on average. */

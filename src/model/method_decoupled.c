@@ -137,7 +137,8 @@ enum {
             THI_TAKES_SNAPSHOT
 };
 
-static const thi_lack lacks[] = {{THI_CAN_LEAVE_OUT, THI_WHY_EXACT}, {THI_CAN_WEIGHTS, THI_WHY_ONCE}, {0}};
+static const thi_lack lacks[] = {
+    {THI_CAN_LEAVE_OUT, THI_WHY_EXACT}, {THI_CAN_WEIGHTS, THI_WHY_ONCE}, {THI_CAN_RANKS, THI_WHY_ONE_PROCESS}, {0}};
 
 const thi_method thi_method_decoupled = {.name = "decoupled",
                                          .words = "a large basis for the mean, a small one for the covariance",

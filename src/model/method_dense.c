@@ -49,13 +49,18 @@ enum {
     CHAIN_OPTIONS = THI_TAKES_CHAINS | THI_TAKES_EXPECTATION
 };
 
-static const thi_lack dense_lacks[] = {
-    {THI_CAN_LIKELIHOODS, THI_WHY_CLOSED}, {THI_CAN_LATENTS, THI_WHY_ONE_FUNCTION}, {THI_CAN_TARGETS, THI_WHY_APART},
-    {THI_CAN_STREAM, THI_WHY_PAIRS},       {THI_CAN_UPDATE, THI_WHY_ROWS},          {THI_CAN_SNAPSHOT, THI_WHY_LAST},
-    {THI_CAN_DEADLINE, THI_WHY_OPTIMUM},   {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},      {0}};
-static const thi_lack chain_lacks[] = {{THI_CAN_STREAM, THI_WHY_PAIRS},  {THI_CAN_UPDATE, THI_WHY_DRAWS},
-                                       {THI_CAN_SNAPSHOT, THI_WHY_LAST}, {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
-                                       {THI_CAN_WEIGHTS, THI_WHY_ONCE},  {0}};
+static const thi_lack dense_lacks[] = {{THI_CAN_LIKELIHOODS, THI_WHY_CLOSED}, {THI_CAN_LATENTS, THI_WHY_ONE_FUNCTION},
+                                       {THI_CAN_TARGETS, THI_WHY_APART},      {THI_CAN_STREAM, THI_WHY_PAIRS},
+                                       {THI_CAN_UPDATE, THI_WHY_ROWS},        {THI_CAN_SNAPSHOT, THI_WHY_LAST},
+                                       {THI_CAN_DEADLINE, THI_WHY_OPTIMUM},   {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
+                                       {THI_CAN_RANKS, THI_WHY_ONE_PROCESS},  {0}};
+static const thi_lack chain_lacks[] = {{THI_CAN_STREAM, THI_WHY_PAIRS},
+                                       {THI_CAN_UPDATE, THI_WHY_DRAWS},
+                                       {THI_CAN_SNAPSHOT, THI_WHY_LAST},
+                                       {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
+                                       {THI_CAN_WEIGHTS, THI_WHY_ONCE},
+                                       {THI_CAN_RANKS, THI_WHY_ONE_PROCESS},
+                                       {0}};
 
 const thi_method thi_method_exact = {.name = "exact",
                                      .words = "all rows, Gaussian noise, no approximation",

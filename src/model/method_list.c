@@ -82,6 +82,8 @@ static const char *const reasons[THI_REASONS] = {
     [THI_WHY_OPTIMUM] = "it ends at an optimum, which more time does not change",
     [THI_WHY_EXACT] = "they come with exact regression alone (`holdout` or thiele cv instead)",
     [THI_WHY_ONCE] = "it counts each row once (fit by `method` exact, collapsed or variational instead)",
+    [THI_WHY_ONE_PROCESS] =
+        "its passes over the rows are not shared between processes yet (those of `method` collapsed are)",
 };
 
 static thi_reason reason_of(const thi_method *method, unsigned can)
@@ -120,8 +122,9 @@ static void add_cell(thi_text *text, int i, unsigned can)
 thiele_status thi_methods_matrix(thiele_context *ctx, char **out)
 {
     static const char *const abilities[THI_ABILITIES] = {
-        "any likelihood", "several latents",   "targets together", "tables beyond memory", "update",
-        "snapshots",      "joint predictions", "until a deadline", "leave-one-out",        "weights"};
+        "any likelihood", "several latents", "targets together",  "tables beyond memory",
+        "update",         "snapshots",       "joint predictions", "until a deadline",
+        "leave-one-out",  "weights",         "several processes"};
     thi_text text;
     thi_text_init(&text, ctx);
     thi_text_add(&text, "| method | what it is |");

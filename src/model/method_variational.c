@@ -132,7 +132,7 @@ static thiele_status report(thi_fitting *f)
 }
 
 enum {
-    SPARSE = THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT | THI_CAN_DEADLINE | THI_CAN_WEIGHTS,
+    SPARSE = THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_JOINT | THI_CAN_DEADLINE | THI_CAN_WEIGHTS | THI_CAN_RANKS,
     ANY = SPARSE | THI_CAN_LIKELIHOODS | THI_CAN_LATENTS | THI_CAN_TARGETS,
     OPTIONS = THI_TAKES_BASIS | THI_TAKES_FAMILY | THI_TAKES_BATCHES | THI_TAKES_OPTIMIZER | THI_TAKES_EPOCHS |
               THI_TAKES_RATE | THI_TAKES_EXPECTATION
@@ -142,11 +142,10 @@ static const thi_lack lacks[] = {{THI_CAN_LIKELIHOODS, THI_WHY_CLOSED}, {THI_CAN
                                  {THI_CAN_TARGETS, THI_WHY_APART},      {THI_CAN_SNAPSHOT, THI_WHY_LAST},
                                  {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},    {0}};
 
-static const thi_lack draw_lacks[] = {{THI_CAN_STREAM | THI_CAN_UPDATE, THI_WHY_DRAWS},
-                                      {THI_CAN_SNAPSHOT, THI_WHY_LAST},
-                                      {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
-                                      {THI_CAN_WEIGHTS, THI_WHY_ONCE},
-                                      {0}};
+static const thi_lack draw_lacks[] = {
+    {THI_CAN_RANKS, THI_WHY_ONE_PROCESS}, {THI_CAN_STREAM | THI_CAN_UPDATE, THI_WHY_DRAWS},
+    {THI_CAN_SNAPSHOT, THI_WHY_LAST},     {THI_CAN_LEAVE_OUT, THI_WHY_EXACT},
+    {THI_CAN_WEIGHTS, THI_WHY_ONCE},      {0}};
 
 const thi_method thi_method_collapsed = {
     .name = "collapsed",
@@ -176,7 +175,7 @@ const thi_method thi_method_augmented = {
 const thi_method thi_method_gibbs_sparse = {
     .name = "gibbs",
     .words = "draws by turns of f and auxiliary variables; all rows, or inducing inputs",
-    .can = ANY & ~(unsigned)(THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_WEIGHTS),
+    .can = ANY & ~(unsigned)(THI_CAN_STREAM | THI_CAN_UPDATE | THI_CAN_WEIGHTS | THI_CAN_RANKS),
     .lacks = draw_lacks,
     .takes = (OPTIONS & ~(unsigned)THI_TAKES_FAMILY) | THI_TAKES_CHAINS,
     .evidence = "bound",

@@ -169,6 +169,9 @@ void thi_model_batch_close(thi_model_batch *batch);
 int thi_model_outputs(const thiele_model *model, bool latent);
 
 /* --- predict.c --- */
+/* Where rows count once each, weights must not be passed over in silence. what: "an update". */
+thiele_status thi_refuse_weights(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                                 const char *what);
 /* How a table is read for this model. */
 thi_reading thi_model_reading(const thiele_model *model, bool with_target, int unseen, bool drop_missing);
 /*

@@ -40,6 +40,18 @@ static const char *refuses(const void *lik, double y)
     return thi_likelihood_refuses(lik, y);
 }
 
+thiele_status thi_refuse_weights(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                                 const char *what)
+{
+    const char *name = model->encoder.weights;
+    return name == NULL || thi_table_column(table, name) < 0
+               ? THIELE_OK
+               : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
+                          "%s has the column '%s' of weights, and rows of %s count once each: leave the column out, or "
+                          "fit a model to all rows",
+                          thi_table_source(table), name, what);
+}
+
 thi_reading thi_model_reading(const thiele_model *model, bool with_target, int unseen, bool drop_missing)
 {
     bool numbers = with_target && model->lik != NULL && !thi_model_has_classes(model);

@@ -129,6 +129,9 @@ bool thi_method_is_open(const thi_fitting *f);
 bool thi_method_is_gaussian(const char *name);
 /* The rows: read, or a stream of them when a sparse method works on a table that would fill the memory. */
 thiele_status thi_specify_rows(thi_fitting *f, const thiele_table *table);
+/* --- ranks.c --- */
+/* Refuses what several processes cannot do together, or where they are not about the same rows. */
+thiele_status thi_check_ranks(const thi_fitting *f);
 /* --- far_rows.c --- */
 /* Warns of a row whose target is out of all proportion, where one such decides the fit. */
 thiele_status thi_report_far(const thi_fitting *f, const thiele_table *table);

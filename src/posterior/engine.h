@@ -58,6 +58,13 @@ typedef struct thi_engine {
      * `expect`. bar: adjoints, added to; or NULL.
      */
     thiele_status (*pull)(void *self, thiele_context *ctx, const double *g, const double *h, const void *bar);
+    /*
+     * What the pulls since begin have summed, as numbers that those of other rows can be added to: how many, how they
+     * leave the workspace, which is then as if nothing had been pulled, and how sums come back. NULL: they stay.
+     */
+    int64_t (*sums)(const void *self);
+    void (*take)(void *self, double *to);
+    void (*put)(void *self, const double *from);
     /* expected: K, the sums of E without the weights of components. bar: as given to every pull of the evaluation. */
     thiele_status (*end)(void *self, thiele_context *ctx, const double *expected, double *kl, const void *bar);
     /* A natural step of size rho of what q refers to, with what was pulled since begin. Before the next begin.

@@ -43,6 +43,21 @@ static thiele_status pull(void *self, thiele_context *ctx, const double *g, cons
     return thi_variational_pull(self, ctx, g, h);
 }
 
+static int64_t sums(const void *self)
+{
+    return thi_variational_sums(self);
+}
+
+static void take(void *self, double *to)
+{
+    thi_variational_take(self, to);
+}
+
+static void put(void *self, const double *from)
+{
+    thi_variational_put(self, from);
+}
+
 static thiele_status end(void *self, thiele_context *ctx, const double *expected, double *kl, const void *bar)
 {
     return thi_variational_end(self, ctx, expected, kl, bar);
@@ -79,6 +94,9 @@ const thi_engine thi_engine_variational = {
     .residual = residual,
     .relieve = relieve,
     .pull = pull,
+    .sums = sums,
+    .take = take,
+    .put = put,
     .end = end,
     .step = step,
     .freeze = freeze,

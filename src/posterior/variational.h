@@ -105,6 +105,10 @@ thiele_status thi_variational_marginals(thi_variational *v, thiele_context *ctx,
 /* The part k_nn - |V_n|^2 of the variances of those rows, Q x n: what is left of the prior whatever q is. */
 void thi_variational_residual(const thi_variational *v, double *r);
 /* Q x n x K, borrowed until the next pull, which takes it: dF/dr, r that part, beyond h. M^2 flops a row and group. */
+/* Sums of the pulls since begin, as in engine.h. */
+int64_t thi_variational_sums(const thi_variational *v);
+void thi_variational_take(thi_variational *v, double *to);
+void thi_variational_put(thi_variational *v, const double *from);
 void thi_variational_relieve(thi_variational *v, const double *c);
 /*
  * g, h: Q x n x K, dF/dmu and dF/dv of the rows that thi_variational_marginals was last called for, the weights of the

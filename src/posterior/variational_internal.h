@@ -13,6 +13,7 @@
  *   variational_rows.c     marginals and their adjoints, by blocks of rows
  *   variational_kl.c       KL(q || p), the bound of a mixture, their gradients
  *   variational_adjoint.c      gradients of kernels and Z from what the rows left
+ *   variational_sums.c         sums of the rows as numbers that others are added to
  *   variational_freeze.c   the predictor
  */
 #ifndef THI_VARIATIONAL_INTERNAL_H

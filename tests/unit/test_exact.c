@@ -113,7 +113,7 @@ static void test_targets(void **state)
         for (int i = 0; i < N && p < TARGETS; i++) {
             one[i] = all[i * TARGETS + p];
         }
-        thi_exact_shape shape = {N, p < TARGETS ? 1 : TARGETS, f->X, p < TARGETS ? one : all};
+        thi_exact_shape shape = {N, p < TARGETS ? 1 : TARGETS, f->X, p < TARGETS ? one : all, NULL};
         thi_exact exact;
         assert_ok(f->ctx, thi_exact_open_shape(&exact, f->ctx, &shape));
         assert_ok(f->ctx, thi_exact_condition(&exact, f->ctx, &prior, 0.3));
@@ -201,7 +201,7 @@ static void test_leave_one_out_of_several(void **state)
     for (int k = 0; k < P * N; k++) {
         y[k] = f->y[k / P] * (1 + k % P) + sin(k % P * f->X[k / P * D]);
     }
-    const thi_exact_shape shape = {N, P, f->X, y};
+    const thi_exact_shape shape = {N, P, f->X, y, NULL};
     assert_ok(f->ctx, thi_exact_open_shape(&exact, f->ctx, &shape));
     assert_ok(f->ctx, thi_exact_condition(&exact, f->ctx, &prior, noise));
     assert_ok(f->ctx, thi_exact_loo(&exact, f->ctx, mean, variance));

@@ -33,6 +33,7 @@ from .options import Option, options
 from .prediction import Prediction
 from .row import RowPredictor
 from .scores import Scores
+from .sums import add_sums, combine
 from .table import Table
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ __all__ = [
     "ThieleWarning",
     "TrainingLog",
     "UnsupportedError",
+    "add_sums",
+    "combine",
     "cross_validate",
     "fit",
     "options",

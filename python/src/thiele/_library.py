@@ -52,6 +52,7 @@ class ContextOptions(ctypes.Structure):
         ("progress", ProgressFunction),
         ("progress_user", c_void_p),
         ("device", c_char_p),
+        ("ranks", c_void_p),
     ]
 
 
@@ -156,6 +157,10 @@ class UpdateOptions(ctypes.Structure):
     ]
 
 
+class SumsOptions(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("unseen", c_int), ("drop_missing", c_int)]
+
+
 class LikelihoodParameter(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("initial", c_double), ("positive", c_int)]
 
@@ -253,6 +258,12 @@ _FUNCTIONS = {
     "thiele_learner_settle": (c_int, [_HANDLE, _HANDLE]),
     "thiele_learner_stop": (c_int, [_HANDLE]),
     "thiele_learner_model": (c_int, [_HANDLE, _HANDLE, _OUT]),
+    "thiele_sums_open": (c_int, [_OUT, _HANDLE, _HANDLE]),
+    "thiele_sums_close": (None, [_HANDLE]),
+    "thiele_sums_add": (c_int, [_HANDLE, _HANDLE, _HANDLE, POINTER(SumsOptions)]),
+    "thiele_sums_pack": (c_int, [_HANDLE, _HANDLE, _OUT, POINTER(c_size_t)]),
+    "thiele_sums_unpack": (c_int, [_HANDLE, _HANDLE, c_char_p, c_size_t]),
+    "thiele_sums_model": (c_int, [_HANDLE, _HANDLE, _OUT]),
     "thiele_predictor_open": (c_int, [_OUT, _HANDLE, _HANDLE, c_int]),
     "thiele_predictor_destroy": (None, [_HANDLE]),
     "thiele_predictor_outputs": (c_int, [_HANDLE]),

@@ -25,6 +25,7 @@ from .likelihood import Likelihood
 from .prediction import Gatherer, Prediction, Shape
 from .row import RowPredictor
 from .scores import Scores
+from .sums import open_sums, sums_options
 from .table import Table, TableLike
 
 Array = NDArray[np.float64]
@@ -390,6 +391,20 @@ class Model:
         from .plot import slice
 
         return slice(self, over, table, **options)
+
+    def sums(
+        self, table: TableLike, *, unseen: str = "other", drop_missing: bool = False, threads: Optional[int] = None
+    ) -> bytes:
+        """
+        What the rows of a table say to this model, for :func:`thiele.combine`: parts may be made anywhere, in other
+        processes and on other machines, and their order and their cut make no difference. docs/scale.md says of which
+        models.
+        """
+        table = Table.of(table)
+        options = sums_options(_unseen(unseen), drop_missing)
+        with self._context(threads=threads) as context, open_sums(context, self) as sums:
+            context.check(lib.thiele_sums_add(sums.handle, context.handle, table._handle, ctypes.byref(options)))
+            return sums.pack()
 
     # --- helpers -----------------------------------------------------------------------------------------------------
 
