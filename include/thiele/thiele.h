@@ -11,6 +11,7 @@
 #include <thiele/model.h>
 #include <thiele/options.h>
 #include <thiele/predictor.h>
+#include <thiele/report.h>
 #include <thiele/status.h>
 #include <thiele/stream.h>
 #include <thiele/table.h>
