@@ -91,8 +91,9 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Bins of about equally many rows, equal values together; of categories one a level. */
-static void put_input(thi_report *r, json_t *own, int64_t n, const place *places, bool levels)
+static void put_input(thi_report *r, json_t *own, int64_t n, const place *places, const thi_input *input)
 {
+    bool levels = input->levels > 0;
     json_t *list = thi_put_list(r, own, "bins");
     int64_t each = n / BINS > LEAST ? n / BINS : LEAST;
     int64_t most = levels ? n : (n + each - 1) / each;
@@ -109,6 +110,10 @@ static void put_input(thi_report *r, json_t *own, int64_t n, const place *places
         double sd = sqrt(fmax(square / rows - mean * mean, 0.0));
         json_t *bin = thi_append_object(r, list);
         thi_put_number(r, bin, "x", x / rows);
+        if (levels) {
+            int level = (int)places[first].x;
+            thi_put_text(r, bin, "level", level < input->levels ? input->level[level] : "other");
+        }
         thi_put_count(r, bin, "rows", i - first);
         thi_put_number(r, bin, "mean", mean);
         thi_put_number(r, bin, "sd", sd);
@@ -139,7 +144,7 @@ static thiele_status put_residuals(thi_report *r, json_t *section)
         qsort(places, (size_t)n, sizeof *places, by_place);
         json_t *own = thi_append_object(r, list);
         thi_put_text(r, own, "input", input->name);
-        put_input(r, own, n, places, input->levels > 0);
+        put_input(r, own, n, places, input);
     }
     thi_free(places);
     return status;

@@ -57,12 +57,14 @@ static void say(lamp *l, const char *format, ...)
 /* Of coverages: what matters is a tenth too many or too few, what can be seen in a picture is three hundredths. */
 static const double SEEN = 0.03, MATTERS = 0.10;
 
-static const char *remedy(double gap)
+/* mixed: some intervals hold too many rows, others too few. */
+static const char *remedy(double gap, bool mixed)
 {
-    return gap < 0.0 ? "Intervals are too narrow: fit with --calibrate; is noise fixed too low, or are there fewer "
-                       "inducing inputs than the function needs?"
-                     : "Intervals are too wide: fit with --calibrate; do a few rows far off decide the noise "
-                       "(--likelihood student-t)?";
+    return mixed ? "The law has another shape than the model's: fit with --calibrate; was all of the signal found?"
+           : gap < 0.0 ? "Intervals are too narrow: fit with --calibrate; is noise fixed too low, or are there fewer "
+                         "inducing inputs than the function needs?"
+                       : "Intervals are too wide: fit with --calibrate; do a few rows far off decide the noise "
+                         "(--likelihood student-t)?";
 }
 
 static void judge_tails(const json_t *report, lamp *l)
@@ -74,7 +76,10 @@ static void judge_tails(const json_t *report, lamp *l)
     if (own > GREEN) {
         say(l, " %.0f row%s beyond three standard deviations, where about %.2g %s expected.", beyond,
             beyond == 1.0 ? " lies" : "s lie", expected, expected == 1.0 ? "is" : "are");
-        l->what = "Tails are heavier than the model's: fit with --likelihood student-t, and look at the worst rows.";
+        l->what = l->what != NULL
+                      ? l->what
+                      : "Tails are heavier than the model's: fit with --likelihood student-t, and look at the "
+                        "worst rows.";
     }
     raise(l, own);
 }
@@ -85,17 +90,20 @@ static void judge_numbers(const json_t *report, lamp *l)
         const char *path;
         double level;
     } levels[] = {{"calibration.coverage90", 0.9}, {"calibration.coverage50", 0.5}, {"calibration.coverage95", 0.95}};
-    double gap = 0.0, p = thi_number_at(report, "calibration.p");
+    double gap = 0.0, least = 0.0, most = 0.0, p = thi_number_at(report, "calibration.p");
     for (size_t k = 0; k < sizeof levels / sizeof *levels; k++) {
         double own = thi_number_at(report, levels[k].path) - levels[k].level;
         gap = fabs(own) > fabs(gap) ? own : gap;
+        least = fmin(least, own);
+        most = fmax(most, own);
     }
     l->number = thi_number_at(report, "calibration.coverage90");
-    say(l, "90%% intervals hold %.3g%% of the rows.", 100.0 * l->number);
+    say(l, "90%% intervals hold %.3g%% of the rows, those of 50%% hold %.3g%%.", 100.0 * l->number,
+        100.0 * thi_number_at(report, "calibration.coverage50"));
     raise(l, by_size(fabs(gap), p, SEEN, MATTERS));
     double off = thi_number_at(report, "calibration.median") - 0.5;
     if (l->state > GREEN) {
-        l->what = remedy(gap);
+        l->what = remedy(gap, least < -SEEN && most > SEEN);
     } else if (by_size(fabs(off), p, MATTERS, 1.0) > GREEN) {
         raise(l, AMBER);
         say(l, " More than half of the rows lie %s their predictions.", off > 0.0 ? "above" : "below");
@@ -156,7 +164,7 @@ static void judge_own(const json_t *report, lamp *l)
     raise(l, GREEN);
     raise(l, by_size(fabs(inside - 0.9), p, SEEN, MATTERS));
     say(l, "90%% intervals hold %.3g%% of %.0f training rows that were %s.", 100.0 * inside, rows, what);
-    l->what = l->state > GREEN ? remedy(inside - 0.9) : NULL;
+    l->what = l->state > GREEN ? remedy(inside - 0.9, false) : NULL;
 }
 
 static void judge_calibrated(const json_t *report, lamp *l)
@@ -202,7 +210,7 @@ static void judge_converged(const json_t *report, lamp *l)
         state state;
     } stops[] = {
         {"converged", "The search ended because nothing more was to be gained.", GREEN},
-        {"fixed", "There was nothing to search for: parameters were given.", GREEN},
+        {"fixed", "There was nothing left to search for: values were given, or chosen before.", GREEN},
         {"iterations", "The search ended at its limit of iterations.", AMBER},
         {"deadline", "The search ended at its deadline.", AMBER},
         {"cancelled", "The search was cancelled.", RED},
@@ -243,7 +251,7 @@ static void judge_unexplained(const json_t *report, lamp *l)
             thi_number_at(report, "inference.inducing.inducing"), noise);
     } else {
         raise(l, prior >= 0.5 ? RED : prior >= 0.1 ? AMBER : GREEN);
-        say(l, "%.0f inducing inputs leave %.2g%% of the function's variance unexplained.",
+        say(l, "%.0f inducing inputs leave %.3g%% of the function's variance unexplained.",
             thi_number_at(report, "inference.inducing.inducing"), 100.0 * prior);
     }
 }
@@ -259,8 +267,10 @@ static void judge_neighbours(const json_t *report, lamp *l)
     }
     raise(l, own);
     if (own > GREEN) {
-        say(l, "%sResiduals of neighbouring rows are alike: correlation %.2g, where %.2g is expected.",
-            *l->says != '\0' ? " " : "", thi_number_at(report, "errors.neighbours.correlation"),
+        const char *input = json_string_value(thi_value_at(report, "errors.neighbours.along"));
+        say(l, "%sResiduals of neighbouring rows%s%.60s are alike: correlation %.2g, where %.2g is expected.",
+            *l->says != '\0' ? " " : "", input != NULL ? " along " : "", input != NULL ? input : "",
+            thi_number_at(report, "errors.neighbours.correlation"),
             thi_number_at(report, "errors.neighbours.expected"));
     } else if (*l->says == '\0') {
         say(l, "Residuals of neighbouring rows are no more alike than they should be.");
@@ -327,21 +337,21 @@ static void judge_domain(const json_t *report, lamp *l)
     raise(l, by_size(distance, thi_number_at(report, "domain.p"), TENTH, QUARTER));
     raise(l, alone >= TENTH ? AMBER : GREEN);
     if (l->state > GREEN && distance >= TENTH) {
-        say(l, "At least %.2g%% of the rows lie elsewhere than those of training, by column %.60s.", 100.0 * distance,
+        say(l, "At least %.3g%% of the rows lie elsewhere than those of training, by column %.60s.", 100.0 * distance,
             json_string_value(thi_value_at(report, "domain.furthest")));
         l->what = "Look at the columns that moved; fit again with rows from there.";
     } else {
         say(l, "Columns are spread as in training.");
     }
     if (alone >= 0.0005) {
-        say(l, " The training rows tell nothing of %.2g%% of the rows.", 100.0 * alone);
+        say(l, " The training rows tell nothing of %.3g%% of the rows.", 100.0 * alone);
     }
     if (alone >= TENTH && l->what == NULL) {
         l->what = "Predictions there are those of the prior: do not use them, or fit with rows from there.";
     }
     if (seen >= HALF) {
         raise(l, AMBER);
-        say(l, " %.2g%% of them are rows of the training table.", 100.0 * seen);
+        say(l, " %.3g%% of them are rows of the training table.", 100.0 * seen);
         l->what = "What a model says of rows that it has learned from is too good: report on rows it has not seen.";
     }
 }

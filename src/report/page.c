@@ -40,9 +40,10 @@ static const char style[] =
     "overflow-wrap:normal}"
     "td.free{overflow-wrap:anywhere}"
     "th{font-weight:600}td.r,th.r{text-align:right}"
-    ".bar{min-width:110px}.bar span{display:block;height:.8em;margin-top:.35em;background:var(--bar)}"
+    ".word{font-weight:400}"
+    ".bar{min-width:110px}.bar div{height:.8em;margin-top:.35em;background:var(--bar)}"
     "@media print{body{padding:0;max-width:none;font-size:11pt}section{break-inside:auto}h2,h3{break-after:avoid}"
-    ".lamps li{break-inside:avoid}.bar span{print-color-adjust:exact;-webkit-print-color-adjust:exact}}";
+    ".lamps li{break-inside:avoid}.bar div{print-color-adjust:exact;-webkit-print-color-adjust:exact}}";
 
 void thi_page_text(thi_page *page, const char *text)
 {
@@ -142,7 +143,7 @@ static void put_lamps(thi_page *page)
         thi_page_put(page, "<li class=\"%s\"><strong><span class=\"sign\" aria-hidden=\"true\">%s</span>", state,
                      sign_of(state));
         thi_page_text(page, thi_text_at(lamp, "question"));
-        thi_page_put(page, " <span class=\"word\">%s</span></strong><p>", word_of(state));
+        thi_page_put(page, " <span class=\"word\">\xe2\x80\x93 %s</span></strong><p>", word_of(state));
         thi_page_text(page, thi_text_at(lamp, "says"));
         fputs("</p>", page->stream);
         if (*thi_text_at(lamp, "do") != '\0') {

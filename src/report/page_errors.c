@@ -74,9 +74,11 @@ static void draw_residuals(thi_page *page, const json_t *own)
     char title[120], text[240];
     int n = 0;
     thi_chart chart;
+    const char *names[BINS];
     for (; n < BINS && n < (int)json_array_size(bins); n++) {
         const json_t *bin = json_array_get(bins, (size_t)n);
-        x[n] = thi_number_at(bin, "x");
+        names[n] = json_string_value(json_object_get(bin, "level"));
+        x[n] = names[n] != NULL ? n : thi_number_at(bin, "x");
         mean[n] = thi_number_at(bin, "mean");
         high[n] = thi_number_at(bin, "band");
         low[n] = -high[n];
@@ -86,13 +88,16 @@ static void draw_residuals(thi_page *page, const json_t *own)
     }
     thi_chart_range(3 * n, all, &from, &to);
     thi_chart_range(n, x, &left, &right);
+    draw_axis over = {.label = thi_text_at(own, "input"), .from = left, .to = right};
+    if (n > 0 && names[0] != NULL) {
+        over = (draw_axis){.label = over.label, .from = -0.5, .to = n - 0.5, .names = names, .count = n};
+    }
     snprintf(title, sizeof title, "Residuals over %.60s", thi_text_at(own, "input"));
     snprintf(text, sizeof text,
              "Mean residuals of rows in %d bins of %.60s, in standard deviations of their predictions, "
              "with how far chance takes them.",
              n, thi_text_at(own, "input"));
-    thi_chart_open(&chart, page, title, text, THI_CHART_LOW,
-                   (draw_axis){.label = thi_text_at(own, "input"), .from = left, .to = right},
+    thi_chart_open(&chart, page, title, text, THI_CHART_LOW, over,
                    (draw_axis){.label = "mean residual", .from = from, .to = to}, 2, entries);
     thi_chart_level(&chart, TRUTH, 0.0);
     draw_whiskers(&chart.picture, &chart.panel, BAND, true, n, x, low, high);
@@ -150,7 +155,8 @@ void thi_page_errors(thi_page *page)
     }
     for (size_t k = 0; k < json_array_size(residuals); k++) {
         const json_t *own = json_array_get(residuals, k);
-        if (json_array_size(json_object_get(own, "bins")) > 1) {
+        size_t bins = json_array_size(json_object_get(own, "bins"));
+        if (bins > 1 && bins <= 64) {
             draw_residuals(page, own);
         }
     }
@@ -174,9 +180,8 @@ static void put_permutation(thi_page *page)
         page,
         "<p class=\"soft\">By how much the loss rises, in nats per row, when an input takes the values of other "
         "rows (of %.0f rows), with its standard error; and the share of how far predictions move with it.</p>\n"
-        "<div class=\"wide\"><table><thead><tr><th scope=\"col\">Input</th><th scope=\"col\" class=\"r\">Rise"
-        "</th><th scope=\"col\" class=\"bar\"><span hidden>Rise as a bar</span></th><th scope=\"col\" "
-        "class=\"r\">Moves predictions</th></tr></thead><tbody>\n",
+        "<div class=\"wide\"><table><thead><tr><th scope=\"col\">Input</th><th scope=\"col\" colspan=\"2\">Rise"
+        "</th><th scope=\"col\" class=\"r\">Moves predictions</th></tr></thead><tbody>\n",
         thi_number_at(page->report, "effects.permutation_rows"));
     for (size_t k = 0; k < json_array_size(list); k++) {
         const json_t *own = json_array_get(list, k);
@@ -190,8 +195,8 @@ static void put_permutation(thi_page *page)
         fputs("<tr><th scope=\"row\">", page->stream);
         thi_page_say(page, "%.80s", thi_text_at(own, "input"));
         thi_page_put(page,
-                     "</th><td class=\"r\">%s \xc2\xb1 %s</td><td class=\"bar\"><span "
-                     "style=\"width:%.1f%%\"></span></td><td class=\"r\">",
+                     "</th><td class=\"r\">%s \xc2\xb1 %s</td><td class=\"bar\"><div "
+                     "style=\"width:%.1f%%\"></div></td><td class=\"r\">",
                      thi_page_number(rise, a), thi_page_number(thi_number_at(own, "error"), b),
                      100.0 * fmax(rise, 0.0) / most);
         thi_page_put(page, isnan(share) ? "-" : "%.1f%%", 100.0 * share);
@@ -348,10 +353,10 @@ void thi_page_domain(thi_page *page)
     }
     fputs("<section>\n<h2>Where should it not be trusted?</h2>\n<p>", page->stream);
     thi_page_say(page,
-                 "Of %.2g%% of the rows the training rows tell nothing: predictions there are those of the prior.",
+                 "Of %.3g%% of the rows the training rows tell nothing: predictions there are those of the prior.",
                  100.0 * thi_number_at(page->report, "domain.alone"));
     if (thi_value_at(page->report, "domain.seen") != NULL) {
-        thi_page_say(page, " %.2g%% have the very inputs of a training row.",
+        thi_page_say(page, " %.3g%% have the very inputs of a training row.",
                      100.0 * thi_number_at(page->report, "domain.seen"));
     }
     fputs("</p>\n<p class=\"soft\">Columns against those of the training rows: the share of rows that lie elsewhere at "

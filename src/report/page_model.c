@@ -59,7 +59,7 @@ static void put_chains(thi_page *page)
     }
     thi_page_row(page, "chains", "%.0f by %s, %.0f draws each", thi_number_at(own, "chains"),
                  thi_text_at(own, "sampler"), thi_number_at(own, "draws"));
-    thi_page_row(page, "R-hat", "%s at most; %.2g%% of the functions' values have not mixed",
+    thi_page_row(page, "R-hat", "%s at most; %.3g%% of the functions' values have not mixed",
                  thi_page_number(thi_number_at(own, "rhat"), a), 100.0 * thi_number_at(own, "not_mixed"));
     thi_page_row(page, "effective draws", "%.0f at least, %.0f in the middle", thi_number_at(own, "effective_least"),
                  thi_number_at(own, "effective_median"));
@@ -114,7 +114,7 @@ void thi_page_inference(thi_page *page)
     thi_page_row(page, "objective", "%s, %s", thi_page_number(thi_number_at(own, "value"), a),
                  value_words(thi_text_at(own, "value_is")));
     if (!isnan(thi_number_at(own, "inducing.inducing"))) {
-        thi_page_row(page, "inducing inputs", "%.0f; of the function's variance they leave %.2g%% unexplained",
+        thi_page_row(page, "inducing inputs", "%.0f; of the function's variance they leave %.3g%% unexplained",
                      thi_number_at(own, "inducing.inducing"), 100.0 * thi_number_at(own, "inducing.unexplained"));
     }
     if (!isnan(thi_number_at(page->report, "errors.neighbours.correlation"))) {

@@ -87,8 +87,9 @@ static void draw_pit(thi_page *page)
     thi_chart_open(&chart, page, "Where rows fall in their predictions", text, THI_CHART_HIGH,
                    (draw_axis){.label = "P(Y \xe2\x89\xa4 y)", .from = 0.0, .to = 1.0},
                    (draw_axis){.label = "rows", .from = 0.0, .to = 1.08 * most, .whole = true}, 2, entries);
-    draw_band(&chart.picture, &chart.panel, BAND, 2, ends, low, high);
     draw_bars(&chart.picture, &chart.panel, DATA, bins, edge, count);
+    draw_band(&chart.picture, &chart.panel, BAND, 2, ends, low, high);
+    thi_chart_level(&chart, TRUTH, thi_number_at(own, "rows") / bins);
     thi_chart_close(&chart, page);
 }
 
