@@ -95,7 +95,7 @@ static void put_input(thi_report *r, json_t *own, int64_t n, const place *places
 {
     bool levels = input->levels > 0;
     json_t *list = thi_put_list(r, own, "bins");
-    int64_t each = n / BINS > LEAST ? n / BINS : LEAST;
+    int64_t each = thi_most((n + BINS - 1) / BINS, LEAST);
     int64_t most = levels ? n : (n + each - 1) / each;
     for (int64_t i = 0; i < n;) {
         double x = 0.0, z = 0.0, square = 0.0;

@@ -33,7 +33,7 @@ typedef struct thi_chart {
     draw_picture picture;
     draw_panel panel;
 } thi_chart;
-enum { THI_CHART_HIGH = 190, THI_CHART_LOW = 110 };
+enum { THI_CHART_HIGH = 190, THI_CHART_LOW = 130 };
 /* A figure with axes, in which is drawn until it is closed. description: read aloud in place of it. */
 void thi_chart_open(thi_chart *chart, thi_page *page, const char *title, const char *description, double height,
                     draw_axis x, draw_axis y, int entries, const draw_entry *entry);

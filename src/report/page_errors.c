@@ -67,8 +67,7 @@ static void draw_density(thi_page *page)
 static void draw_residuals(thi_page *page, const json_t *own)
 {
     enum { BINS = 64 };
-    static const draw_entry entries[] = {{DRAW_WHISKER, BAND, "95% of means, were it right"},
-                                         {DRAW_POINT, DATA, "mean of rows"}};
+    static const draw_entry entries[] = {{DRAW_WHISKER, BAND, "95% by chance"}, {DRAW_POINT, DATA, "mean of rows"}};
     const json_t *bins = json_object_get(own, "bins");
     double x[BINS], mean[BINS], low[BINS], high[BINS], all[3 * BINS], from, to, left, right;
     char title[120], text[240];

@@ -66,8 +66,7 @@ void thi_page_scores(thi_page *page)
 static void draw_pit(thi_page *page)
 {
     enum { BINS = 64 };
-    static const draw_entry entries[] = {{DRAW_BAND, BAND, "95% of histograms, were it right"},
-                                         {DRAW_BAR, DATA, "rows"}};
+    static const draw_entry entries[] = {{DRAW_BAND, BAND, "95% by chance"}, {DRAW_BAR, DATA, "rows"}};
     const json_t *own = thi_value_at(page->report, "calibration.pit");
     double count[BINS], edge[BINS + 1], most = thi_number_at(own, "high");
     int bins = thi_numbers_at(own, "counts", BINS, count);
@@ -96,7 +95,7 @@ static void draw_pit(thi_page *page)
 static void draw_coverage(thi_page *page)
 {
     enum { LEVELS = 64 };
-    static const draw_entry entries[] = {{DRAW_BAND, BAND, "95% of curves, were it right"}, {DRAW_LINE, DATA, "rows"}};
+    static const draw_entry entries[] = {{DRAW_BAND, BAND, "95% by chance"}, {DRAW_LINE, DATA, "rows"}};
     const json_t *own = thi_value_at(page->report, "calibration.coverage");
     double level[LEVELS], inside[LEVELS], low[LEVELS], high[LEVELS], band = thi_number_at(own, "band");
     int n = thi_numbers_at(own, "level", LEVELS, level);
@@ -172,8 +171,7 @@ void thi_page_calibration(thi_page *page)
 static void draw_reliability(thi_page *page)
 {
     enum { BINS = 32 };
-    static const draw_entry entries[] = {{DRAW_WHISKER, BAND, "95% of rows, were it right"},
-                                         {DRAW_POINT, DATA, "rows"}};
+    static const draw_entry entries[] = {{DRAW_WHISKER, BAND, "95% by chance"}, {DRAW_POINT, DATA, "rows"}};
     const json_t *bins = thi_value_at(page->report, "classes.reliability.bins");
     double x[BINS], y[BINS], low[BINS], high[BINS];
     bool two = json_array_size(thi_value_at(page->report, "classes.labels")) == 2;
