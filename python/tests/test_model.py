@@ -172,3 +172,14 @@ def test_fork_after_fit(model, frame):
     if child == 0:
         os._exit(0 if np.array_equal(model.predict(frame).mean, expected) else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_report(model, frame, tmp_path):
+    page = tmp_path / "report.html"
+    report = model.report(frame, page, threads=1)
+    assert report["report"] == 1 and report["data"]["rows"] == 80 and len(report["lamps"]) == 6
+    assert report["scores"]["rmse"]["value"] == pytest.approx(model.score(frame).rmse)
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert "data" not in model.report()
+    with pytest.raises(thiele.ArgumentError, match="no 'z'"):
+        model.report(target="z")

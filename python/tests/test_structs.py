@@ -21,6 +21,7 @@ STRUCTS = {
     "thiele_prediction": c.Prediction,
     "thiele_scores": c.Scores,
     "thiele_update_options": c.UpdateOptions,
+    "thiele_report_options": c.ReportOptions,
     "thiele_likelihood_parameter": c.LikelihoodParameter,
     "thiele_likelihood_spec": c.LikelihoodSpec,
 }
