@@ -6,8 +6,9 @@
  * Leave-one-out by cavities. At the fixed point of the posterior each row has a site with precision -2 h and a pull of
  * g, the derivatives of E[log p(y | f)] under its marginal N(mu, v) (math.md section 1). Without it the marginal is
  *   v' = v/(1 + 2 h v),   mu' = mu - v' g,
- * which for Gaussian noise is exact leave-one-out at fixed parameters. The same rows have importance weights 1/p(y | f)
- * for f ~ N(mu, v), whose tail says how much a row weighs (pareto.h).
+ * which for Gaussian noise is exact leave-one-out at fixed parameters. With inducing inputs sites are of what those
+ * explain: v is the variance of that, and what they leave is added again. The same rows have importance weights 1/p(y |
+ * f) for f ~ N(mu, v), whose tail says how much a row weighs (pareto.h).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -32,14 +33,11 @@ static int by_size(const void *a, const void *b)
 /* --- conditioning ---------------------------------------------------------------------------------------------------
  */
 
-/* The noise variance of a Gaussian in the units of the model; NaN: there is no such number. */
+/* The noise variance of predictions of a Gaussian, units of the model; NaN: there is no such number. */
 static double noise_of(const thiele_model *model)
 {
-    const thi_predictor *p = model->latent;
-    if (model->lik == NULL || !thi_model_is_gaussian(model) || model->lik->parameters != 1) {
-        return NAN;
-    }
-    return p->noise > 0.0 ? p->noise : model->lik->value[0];
+    bool gaussian = model->lik != NULL && thi_model_is_gaussian(model) && model->lik->parameters == 1;
+    return gaussian ? model->lik->value[0] : NAN;
 }
 
 /* The square of the ratio of the largest to the smallest diagonal entry of a Cholesky factor: at most the condition
@@ -144,14 +142,27 @@ typedef struct cavities {
     int64_t n;
     const double *y, *offset;
     double *mu, *v, *E, *g, *h;
+    double *left, *prior; /* of each row: what the inducing inputs do not explain, and k(x, x) */
 } cavities;
 
 static bool has_cavities(const thiele_model *model)
 {
     bool plain = model->latents == 1 && model->components == 1 && model->encoder.targets == 1;
-    double tau = model->latent->tau;
-    return plain && model->lik != NULL && model->kept.rows.n >= 10 && !(tau > 0.0 && tau != 1.0) &&
+    return plain && is_sparse(model) && model->lik != NULL && model->kept.rows.n >= 10 &&
            model->latent->conditional == THI_CONDITIONAL_FULL && model->latent->mean_basis == NULL;
+}
+
+/* Predictions may count with another noise and a part of the variances; sites are those of the posterior itself. */
+static void to_posterior(const thiele_model *model, cavities *c)
+{
+    double noise = model->latent->noise, tau = thi_predictor_tau(model->latent);
+    for (int64_t i = 0; i < c->n; i++) {
+        c->v[i] /= tau;
+        if (noise > 0.0 && !isnan(noise_of(model))) {
+            c->g[i] = (c->y[i] - c->mu[i]) / noise;
+            c->h[i] = -0.5 / noise;
+        }
+    }
 }
 
 static thiele_status open_cavities(cavities *c, const thi_report *r)
@@ -168,9 +179,13 @@ static thiele_status open_cavities(cavities *c, const thi_report *r)
     THI_TRY(thi_alloc(r->ctx, &c->E, n, sizeof *c->E));
     THI_TRY(thi_alloc(r->ctx, &c->g, n, sizeof *c->g));
     THI_TRY(thi_alloc(r->ctx, &c->h, n, sizeof *c->h));
+    THI_TRY(thi_alloc(r->ctx, &c->left, n, sizeof *c->left));
+    THI_TRY(thi_alloc(r->ctx, &c->prior, n, sizeof *c->prior));
+    THI_TRY(residuals(model, r->ctx, c->n, rows->X, c->left, c->prior));
     THI_TRY(thi_model_marginals(model, r->ctx, c->n, rows->X, c->offset, c->mu, c->v, &clipped));
     const thi_asked asked = {.n = c->n, .y = c->y, .mu = c->mu, .v = c->v, .E = c->E, .g = c->g, .h = c->h};
     THI_TRY(thi_providers_expect(&providers, r->ctx, &asked));
+    to_posterior(model, c);
 out:
     thi_providers_close(&providers);
     return status;
@@ -183,6 +198,8 @@ static void close_cavities(cavities *c)
     thi_free(c->E);
     thi_free(c->g);
     thi_free(c->h);
+    thi_free(c->left);
+    thi_free(c->prior);
 }
 
 /* The largest k-hats, and how many are above the threshold. */
@@ -199,7 +216,8 @@ static thiele_status put_weights(thi_report *r, json_t *own, const cavities *c)
     for (int64_t i = 0; i < c->n; i++) {
         const thi_stream stream = {0, WEIGHTS, (uint64_t)i};
         for (int d = 0; d < DRAWS; d++) {
-            f[d] = c->mu[i] + sqrt(c->v[i]) * thi_normal_quantile(thi_random_uniform(stream, (uint64_t)d));
+            f[d] = c->mu[i] +
+                   sqrt(fmax(c->v[i] - c->left[i], 0.0)) * thi_normal_quantile(thi_random_uniform(stream, (uint64_t)d));
             y[d] = c->y[i];
         }
         lik->ops->log_density(lik, DRAWS, y, f, w);
@@ -234,12 +252,12 @@ static thiele_status put_cavities(thi_report *r, json_t *own, const cavities *c)
     THI_TRY(thi_alloc(r->ctx, &y, (size_t)c->n, sizeof *y));
     THI_TRY(thi_scorer_open(&scorer, r->ctx, r->model, c->n, false));
     for (int64_t i = 0; i < c->n; i++) {
-        double left = 1.0 + 2.0 * c->h[i] * c->v[i];
-        if (left > 0.0) {
-            double v = c->v[i] / left;
+        double known = fmax(c->v[i] - c->left[i], 0.0), rest = 1.0 + 2.0 * c->h[i] * known;
+        if (rest > 0.0) {
+            double v = known / rest;
             y[n] = c->y[i];
             c->E[n] = c->mu[i] - v * c->g[i]; /* E and h are not needed any more */
-            c->h[n++] = v;
+            c->h[n++] = (v + c->left[i]) * thi_predictor_tau(r->model->latent);
         }
     }
     if (n > 0) {
