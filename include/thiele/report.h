@@ -10,9 +10,10 @@ extern "C" {
 
 typedef struct thiele_report_options {
     size_t size;
-    const char *target;                    /* which of several; NULL: the first */
-    const char *command;                   /* shown on the page as what made it; NULL: nothing is */
-    const thiele_predict_options *predict; /* how rows are read and predicted (no quantiles, no draws); NULL: as usual */
+    const char *target;  /* which of several; NULL: the first */
+    const char *command; /* shown on the page as what made it; NULL: nothing is */
+    const thiele_predict_options
+        *predict; /* how rows are read and predicted (no quantiles, no draws); NULL: as usual */
 } thiele_report_options;
 
 #define THIELE_REPORT_OPTIONS_INIT                                                                                     \
