@@ -26,7 +26,7 @@ if(TARGET thiele AND THIELE_PYTHON)
     DEPENDS toy/option_row.sh ${CMAKE_SOURCE_DIR}/src/model/options.def ${CMAKE_SOURCE_DIR}/scripts/options
             ${CMAKE_SOURCE_DIR}/scripts/options_header.py)
   add_custom_target(toy_option DEPENDS ${toy}/include/thiele/fit_options.h)
-  add_executable(thiele_toy ${THIELE_CLI_SOURCES} $<TARGET_OBJECTS:thiele_draw> ${CMAKE_SOURCE_DIR}/src/model/options.c)
+  add_executable(thiele_toy ${THIELE_CLI_SOURCES} ${CMAKE_SOURCE_DIR}/src/model/options.c)
   target_compile_definitions(thiele_toy PRIVATE THI_OPTIONS="${toy}/src/model/options.def" _GNU_SOURCE)
   add_executable(option_program toy/option_program.c)
   foreach(name thiele_toy option_program)

@@ -13,6 +13,7 @@
 #include <thiele/options.h>
 #include <thiele/predictor.h>
 #include <thiele/ranks.h>
+#include <thiele/report.h>
 #include <thiele/status.h>
 #include <thiele/stream.h>
 #include <thiele/sums.h>

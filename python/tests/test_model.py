@@ -252,3 +252,14 @@ def test_weights_of_a_table(frame, tmp_path):
     again = thiele.Model.load(tmp_path / "m.thiele")
     np.testing.assert_array_equal(again.predict(frame).mean, weighted.predict(frame).mean)
     assert "w" not in weighted.inputs
+
+
+def test_report(model, frame, tmp_path):
+    page = tmp_path / "report.html"
+    report = model.report(frame, page, threads=1)
+    assert report["report"] == 1 and report["data"]["rows"] == 80 and len(report["lamps"]) == 6
+    assert report["scores"]["rmse"]["value"] == pytest.approx(model.score(frame).rmse)
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert "data" not in model.report()
+    with pytest.raises(thiele.ArgumentError, match="no 'z'"):
+        model.report(target="z")

@@ -22,6 +22,7 @@ STRUCTS = {
     "thiele_scores": c.Scores,
     "thiele_update_options": c.UpdateOptions,
     "thiele_sums_options": c.SumsOptions,
+    "thiele_report_options": c.ReportOptions,
     "thiele_likelihood_parameter": c.LikelihoodParameter,
     "thiele_likelihood_spec": c.LikelihoodSpec,
 }

@@ -7,9 +7,10 @@
 
 #include "cli.h"
 
-const cli_command *const cli_commands[] = {
-    &cmd_fit,  &cmd_update, &cmd_predict, &cmd_score,    &cmd_compare,  &cmd_sums,    &cmd_combine,    &cmd_cv,
-    &cmd_info, &cmd_plot,   &cmd_devices, &cmd_examples, &cmd_generate, &cmd_options, &cmd_completion, NULL};
+const cli_command *const cli_commands[] = {&cmd_fit,        &cmd_update,  &cmd_predict,  &cmd_score,    &cmd_compare,
+                                           &cmd_sums,       &cmd_combine, &cmd_cv,       &cmd_info,     &cmd_plot,
+                                           &cmd_report,     &cmd_devices, &cmd_examples, &cmd_generate, &cmd_options,
+                                           &cmd_completion, NULL};
 
 /*
  * A closed standard stream would hand its number to the next file that is opened, and messages would land in it. It is
@@ -28,9 +29,10 @@ static void keep_standard_streams(void)
 static const struct {
     const char *word, *command;
 } synonyms[] = {
-    {"train", "fit"},     {"learn", "fit"},        {"evaluate", "score"}, {"eval", "score"},        {"test", "score"},
-    {"show", "info"},     {"summary", "info"},     {"describe", "info"},  {"draw", "plot"},         {"picture", "plot"},
-    {"data", "generate"}, {"crossvalidate", "cv"}, {"demo", "examples"},  {"tutorial", "examples"},
+    {"train", "fit"},     {"learn", "fit"},        {"evaluate", "score"},  {"eval", "score"},
+    {"test", "score"},    {"show", "info"},        {"summary", "info"},    {"describe", "info"},
+    {"draw", "plot"},     {"picture", "plot"},     {"diagnose", "report"}, {"trust", "report"},
+    {"data", "generate"}, {"crossvalidate", "cv"}, {"demo", "examples"},   {"tutorial", "examples"},
 };
 
 /* NULL after a sentence; topics: the name may also be one that help knows. */

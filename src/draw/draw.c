@@ -67,20 +67,35 @@ static double place_y(const draw_panel *panel, double y)
 /* --- the picture ---------------------------------------------------------------------------------------------------
  */
 
-static void put_style(FILE *stream)
+void draw_style(FILE *stream)
 {
-    fprintf(stream, "<style>%s", style);
+    fputs(style, stream);
     for (int i = 0; i < DRAW_COLOURS; i++) {
         fprintf(stream, ".s%d{stroke:%s}.c%d{fill:%s}", i, colours[i].light, i, colours[i].light);
         if (strcmp(colours[i].dashes, "none") != 0) {
             fprintf(stream, ".l.s%d{stroke-dasharray:%s}", i, colours[i].dashes);
         }
     }
-    fprintf(stream, "@media(prefers-color-scheme:dark){%s", dark_style);
+    fprintf(stream, "@media screen and (prefers-color-scheme:dark){%s", dark_style);
     for (int i = 0; i < DRAW_COLOURS; i++) {
         fprintf(stream, ".s%d{stroke:%s}.c%d{fill:%s}", i, colours[i].dark, i, colours[i].dark);
     }
-    fputs("}</style>\n", stream);
+    fputs("}", stream);
+}
+
+void draw_begin_part(draw_picture *picture, FILE *stream, int number, double width, double height, const char *title,
+                     const char *description)
+{
+    enum { PANELS = 10 };
+    *picture = (draw_picture){.stream = stream, .width = width, .height = height, .panels = PANELS * number};
+    fprintf(stream,
+            "<svg viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\" "
+            "aria-labelledby=\"title%d description%d\">\n<title id=\"title%d\">",
+            width, height, width, height, number, number, number);
+    draw_put(stream, title, (int)strlen(title));
+    fprintf(stream, "</title>\n<desc id=\"description%d\">", number);
+    draw_put(stream, description, (int)strlen(description));
+    fputs("</desc>\n", stream);
 }
 
 void draw_begin(draw_picture *picture, FILE *stream, double width, double height, const char *title,
@@ -95,8 +110,9 @@ void draw_begin(draw_picture *picture, FILE *stream, double width, double height
     fputs("</title>\n<desc id=\"description\">", stream);
     draw_put(stream, description, (int)strlen(description));
     fputs("</desc>\n", stream);
-    put_style(stream);
-    fputs("<path class=\"f\" d=\"M0 0", stream);
+    fputs("<style>", stream);
+    draw_style(stream);
+    fputs("</style>\n<path class=\"f\" d=\"M0 0", stream);
     fprintf(stream, "H%.0fV%.0fH0z\"/>\n", width, height);
 }
 
@@ -444,4 +460,32 @@ void draw_bars(draw_picture *picture, const draw_panel *panel, int colour, int n
         }
     }
     end_path(picture);
+}
+
+void draw_cells(draw_picture *picture, const draw_panel *panel, int colour, int columns, int rows, const double *share)
+{
+    double width = (panel->x.to - panel->x.from) / columns, height = (panel->y.to - panel->y.from) / rows;
+    for (int shade = 1; shade <= DRAW_SHADES; shade++) {
+        bool any = false;
+        for (int i = 0; i < columns * rows; i++) {
+            if (!(share[i] > 0.0) || (int)ceil(fmin(share[i], 1.0) * DRAW_SHADES) != shade) {
+                continue;
+            }
+            if (!any) {
+                fprintf(picture->stream, "<path class=\"c%d\" fill-opacity=\"%.2f\" d=\"", colour % DRAW_COLOURS,
+                        (double)shade / DRAW_SHADES);
+                any = true;
+            }
+            double left = panel->x.from + width * (i % columns), low = panel->y.from + height * (i / columns);
+            put_point(picture, 'M', place_x(panel, left), place_y(panel, low + height));
+            fputc('H', picture->stream);
+            put_number(picture->stream, place_x(panel, left + width));
+            fputc('V', picture->stream);
+            put_number(picture->stream, place_y(panel, low));
+            fputc('H', picture->stream);
+            put_number(picture->stream, place_x(panel, left));
+            fputc('z', picture->stream);
+        }
+        fputs(any ? "\"/>\n" : "", picture->stream);
+    }
 }

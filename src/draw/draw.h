@@ -46,6 +46,13 @@ typedef struct draw_entry {
 void draw_begin(draw_picture *picture, FILE *stream, double width, double height, const char *title,
                 const char *description);
 void draw_end(draw_picture *picture);
+/*
+ * One of several pictures in a page of HTML, which has the style sheet once: without one, and with a number of its own
+ * for names. Less than ten panels.
+ */
+void draw_begin_part(draw_picture *picture, FILE *stream, int number, double width, double height, const char *title,
+                     const char *description);
+void draw_style(FILE *stream);
 
 /* Room for the labels of a y axis at the left of a panel of this height. */
 double draw_margin(const draw_axis *y, double height);
@@ -66,6 +73,11 @@ void draw_whiskers(draw_picture *picture, const draw_panel *panel, int colour, b
 /* A histogram: bar i goes from edge[i] to edge[i + 1] and from 0 to height[i]. */
 void draw_bars(draw_picture *picture, const draw_panel *panel, int colour, int n, const double *edge,
                const double *height);
+
+/* The panel in columns x rows cells, the lowest row first: the more of the colour the larger the share, from 0 (none)
+ * to 1, in DRAW_SHADES steps. */
+enum { DRAW_SHADES = 10 };
+void draw_cells(draw_picture *picture, const draw_panel *panel, int colour, int columns, int rows, const double *share);
 
 /* Text at (left, top); a title is larger. Folded to `width` where that is positive; returns the lines it took. */
 int draw_title(draw_picture *picture, double left, double top, double width, const char *text);

@@ -15,27 +15,20 @@ static const double WORK = 1e9;
 /* What one of a matrix product costs beside those. */
 static const double FLOP = 0.1;
 
-/* Rows that the model holds, encoded. */
-typedef struct held_rows {
-    int64_t n;
-    const double *X;
-    const char *what;
-} held_rows;
-
-static held_rows find_rows(const thiele_model *model)
+thi_held thi_find_held(const thiele_model *model)
 {
     const thi_predictor *p = model->latent;
     bool training = model->optimizer == NULL && model->blocks.blocks == 0;
     if (model->kept.rows.n > 0) {
-        return (held_rows){model->kept.rows.n, model->kept.rows.X, "kept rows"};
+        return (thi_held){model->kept.rows.n, model->kept.rows.X, "kept rows", true};
     }
     if (p->local != NULL) {
-        return (held_rows){p->local->partition.n, p->local->X, "training rows"};
+        return (thi_held){p->local->partition.n, p->local->X, "training rows", true};
     }
     if (p->mean_basis != NULL) {
-        return (held_rows){p->mean_n, p->mean_basis, "basis inputs"};
+        return (thi_held){p->mean_n, p->mean_basis, "basis inputs", false};
     }
-    return (held_rows){p->n, p->basis, training ? "training rows" : "inducing inputs"};
+    return (thi_held){p->n, p->basis, training ? "training rows" : "inducing inputs", training};
 }
 
 /* Predictions of some rows at a time. */
@@ -131,7 +124,7 @@ static void pair_of(const thi_shuffle *order, int64_t rows, int64_t k, int64_t *
 }
 
 /* The first rows of all pairs, with input i (-1: none) of the second. */
-static void place(probe *p, const held_rows *rows, const thi_shuffle *order, int i)
+static void place(probe *p, const thi_held *rows, const thi_shuffle *order, int i)
 {
     const thi_encoder *encoder = &p->model->encoder;
     const size_t D = (size_t)encoder->dims;
@@ -162,7 +155,7 @@ static double moved(const probe *p, const double *before, const double *after)
 thiele_status thi_relevance(const thiele_model *model, thiele_context *ctx, double *share, int64_t *pairs)
 {
     static const uint64_t seed = 19;
-    const held_rows rows = find_rows(model);
+    const thi_held rows = thi_find_held(model);
     const int inputs = model->encoder.inputs;
     double *before = NULL, *after = NULL;
     double sum = 0.0;
@@ -256,7 +249,7 @@ thiele_status thi_relevance_to_json(const thiele_model *model, thiele_context *c
     qsort(rank, inputs, sizeof *rank, compare);
     if (pairs > 0 &&
         json_object_set_new(json, "relevance",
-                            json_pack("{s:I, s:s, s:o}", "pairs", (json_int_t)pairs, "of", find_rows(model).what,
+                            json_pack("{s:I, s:s, s:o}", "pairs", (json_int_t)pairs, "of", thi_find_held(model).what,
                                       "inputs", list_inputs(&model->encoder, rank))) != 0) {
         status = thi_fail(ctx, THIELE_ERROR_MEMORY, "out of memory while the model was described");
     }

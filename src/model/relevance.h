@@ -6,6 +6,15 @@
 
 #include "model/model.h"
 
+/* Encoded inputs that the model holds, D x n, borrowed. training: they are rows of its table, not points among them. */
+typedef struct thi_held {
+    int64_t n;
+    const double *X;
+    const char *what;
+    bool training;
+} thi_held;
+thi_held thi_find_held(const thiele_model *model);
+
 /*
  * An input's relevance is its share of V_1 + ... + V_D, where
  *   V_i = 1/2 sum_o E (g_o(x) - g_o(x with input i of x'))^2 / s_o^2

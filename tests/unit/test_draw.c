@@ -159,6 +159,7 @@ static void marks_stand_where_axes_say(void **state)
     draw_dots(&d.picture, &panel, 2 + DRAW_COLOURS, 1, x, y);
     draw_whiskers(&d.picture, &panel, 3, false, 1, x + 1, y, high + 1);
     draw_bars(&d.picture, &panel, 4, 2, edge, count);
+    draw_cells(&d.picture, &panel, 5, 2, 1, count);
     end(&d);
     assert_drawn(&d, "<path class=\"l s0\" d=\"M100 150L200 100L300 50\"/>");
     assert_drawn(&d, "<path class=\"b c1\" d=\"M100 100L200 50L300 50L300 50L200 100L100 150z\"/>");
@@ -166,7 +167,25 @@ static void marks_stand_where_axes_say(void **state)
     assert_drawn(&d, "<path class=\"d s2\" d=\"M100 150h0\"/>");
     assert_drawn(&d, "<path class=\"w s3\" d=\"M200 150V50\"/>");
     assert_drawn(&d, "<path class=\"h c4\" d=\"M100 100V50H200V100z\"/>");
+    assert_drawn(&d, "<path class=\"c5\" fill-opacity=\"1.00\" d=\"M100 50H200V150H100z\"/>");
     assert_drawn(&d, "a &lt; b");
+    free(d.text);
+}
+
+/* Pictures of one page have names of their own, and no style sheet. */
+static void parts_of_a_page(void **state)
+{
+    (void)state;
+    drawing d = {0};
+    FILE *stream = open_memstream(&d.text, &d.length);
+    assert_non_null(stream);
+    draw_begin_part(&d.picture, stream, 7, 400.0, 200.0, "title", "words");
+    draw_open(&d.picture, &panel);
+    end(&d);
+    assert_drawn(&d, "aria-labelledby=\"title7 description7\"");
+    assert_drawn(&d, "<title id=\"title7\">title</title>");
+    assert_drawn(&d, "url(#panel70)");
+    assert_null(strstr(d.text, "<style>"));
     free(d.text);
 }
 
@@ -220,7 +239,7 @@ static void whole_pictures(void **state)
     assert_drawn(&d, "role=\"img\"");
     assert_drawn(&d, "<title id=\"title\">title</title>");
     assert_drawn(&d, "<desc id=\"description\">words</desc>");
-    assert_drawn(&d, "@media(prefers-color-scheme:dark)");
+    assert_drawn(&d, "@media screen and (prefers-color-scheme:dark)");
     assert_drawn(&d, "rows &amp; more");
     int depth = 0;
     for (const char *c = d.text; *c != '\0'; c++) {
@@ -241,6 +260,7 @@ int main(void)
         cmocka_unit_test(text_is_xml),
         cmocka_unit_test(folding_loses_nothing),
         cmocka_unit_test(marks_stand_where_axes_say),
+        cmocka_unit_test(parts_of_a_page),
         cmocka_unit_test(missing_numbers_leave_gaps),
         cmocka_unit_test(far_away),
         cmocka_unit_test(whole_pictures),

@@ -161,6 +161,15 @@ class SumsOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("unseen", c_int), ("drop_missing", c_int)]
 
 
+class ReportOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("target", c_char_p),
+        ("command", c_char_p),
+        ("predict", POINTER(PredictOptions)),
+    ]
+
+
 class LikelihoodParameter(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("initial", c_double), ("positive", c_int)]
 
@@ -250,6 +259,7 @@ _FUNCTIONS = {
     "thiele_model_predict_probabilities": (c_int, [_HANDLE, _HANDLE, c_int64, c_void_p, c_void_p]),
     "thiele_model_predict_joint": (c_int, [_HANDLE, _HANDLE, _HANDLE, POINTER(PredictOptions), c_void_p, c_void_p]),
     "thiele_model_score": (c_int, [_HANDLE, _HANDLE, _HANDLE, POINTER(PredictOptions), POINTER(Scores)]),
+    "thiele_model_report": (c_int, [_HANDLE, _HANDLE, _HANDLE, POINTER(ReportOptions), c_char_p, _TEXT_OUT]),
     "thiele_model_log_densities": (c_int, [_HANDLE, _HANDLE, _HANDLE, POINTER(PredictOptions), c_void_p]),
     "thiele_cross_validate": (c_int, [_HANDLE, _HANDLE, _HANDLE, c_int, POINTER(Scores), POINTER(Scores)]),
     "thiele_learner_open": (c_int, [_OUT, _HANDLE, _HANDLE, POINTER(UpdateOptions)]),

@@ -326,6 +326,44 @@ class Model:
             )
         return made[:, 0] if made.shape[1] == 1 else made
 
+    def report(
+        self,
+        table: Optional[TableLike] = None,
+        path: Union[str, os.PathLike[str], None] = None,
+        *,
+        target: Optional[str] = None,
+        unseen: str = "other",
+        drop_missing: bool = False,
+        threads: Optional[int] = None,
+    ) -> dict[str, Any]:
+        """
+        Whether to trust the model: all numbers of a report (docs/report.md lists them), and at path one page of HTML.
+        table: rows with the target that the model has not seen; None: about the model alone.
+        """
+        own = Table.of(table) if table is not None else None
+        predict = _predict_options(False, unseen, drop_missing)
+        options = c.ReportOptions(
+            size=ctypes.sizeof(c.ReportOptions),
+            target=target.encode() if target is not None else None,
+            predict=ctypes.pointer(predict),
+        )
+        text = ctypes.c_void_p()
+        with self._context(threads=threads) as context:
+            context.check(
+                lib.thiele_model_report(
+                    self._handle,
+                    context.handle,
+                    own._handle if own is not None else None,
+                    ctypes.byref(options),
+                    os.fsencode(path) if path is not None else None,
+                    ctypes.byref(text),
+                )
+            )
+        try:
+            return json.loads(ctypes.string_at(text.value or 0))
+        finally:
+            lib.thiele_free(text)
+
     def update(
         self,
         table: Union[TableLike, Iterator[TableLike]],
