@@ -118,7 +118,7 @@ status=$?
 last="thiele generate -n 100000000000, ended by a signal"
 expect_status 1
 check 'no file is left' test -z "$(ls endless* 2>/dev/null)"
-# --- the kernel: what the rows ask for, the same whoever says auto
+# --- the kernel: whichever suits the rows, the same whoever says auto
 awk 'BEGIN {srand(9); print "a,b,y"; for (i = 0; i < 300; i++) {a = 6 * rand() - 3; b = int(6 * rand())
     print a "," b "," 3 * a + 0.1 * (rand() - 0.5)}}' >line.csv
 run fit line.csv --target y -o k1.thiele
