@@ -246,6 +246,20 @@ static thiele_status not_a(thiele_context *ctx, const entry *e, const char *text
     return refuse(ctx, "`%s`: '%.64s' is not %s%s", e->option.name, text, what, free ? " or 'auto'" : "");
 }
 
+thiele_status thi_fit_option_no_word(thiele_context *ctx, const char *name, const char *text)
+{
+    const entry *e = find(name);
+    bool free = e->option.initial != NULL && strcmp(e->option.initial, AUTO) == 0;
+    char words[256] = "";
+    const char *word;
+    for (int i = 0; (word = thiele_fit_option_choice(&e->option, i)) != NULL; i++) {
+        bool last = !free && thiele_fit_option_choice(&e->option, i + 1) == NULL;
+        size_t length = strlen(words);
+        snprintf(words + length, sizeof words - length, "%s%s", i == 0 ? "" : last ? " or " : ", ", word);
+    }
+    return not_a(ctx, e, text, words);
+}
+
 static bool is_auto(const entry *e, const char *text)
 {
     return e->option.initial != NULL && strcmp(e->option.initial, AUTO) == 0 && strcmp(text, AUTO) == 0;

@@ -1,4 +1,5 @@
 /* What is fitted, from what the user said: likelihood, columns, rows, kernels. methods.c chooses the method. */
+#include "model/options.h"
 #include "model/specify.h"
 
 #include <math.h>
@@ -101,17 +102,13 @@ thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *tab
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a noise is a likelihood: give one of `noise` and `likelihood`");
     }
     if (!thi_is_auto(options->model.noise) && !thi_is_noise(options->model.noise)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "no noise '%s': it is auto, gaussian, student-t or heteroscedastic (`likelihood` has others)",
-                        options->model.noise);
+        return thi_fit_option_no_word(ctx, "noise", options->model.noise);
     }
     if (thi_effort(options->stopping.effort) == 0.0) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no effort '%s': it is low, normal or high",
-                        options->stopping.effort);
+        return thi_fit_option_no_word(ctx, "effort", options->stopping.effort);
     }
     if (thi_missing_of(options) < 0) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "`missing_inputs`: '%s' is none of mean, refuse and drop",
-                        options->columns.missing_inputs);
+        return thi_fit_option_no_word(ctx, "missing_inputs", options->columns.missing_inputs);
     }
     return check_settings_once(ctx, options);
 }

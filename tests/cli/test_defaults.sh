@@ -159,12 +159,12 @@ expect_done
 expect_out '^method +exact'
 run fit varied.csv --target y --noise cauchy -o no.thiele
 expect_status 2
-expect_err "no noise 'cauchy': it is auto, gaussian, student-t or heteroscedastic"
+expect_err "--noise: 'cauchy' is not gaussian, student-t, heteroscedastic or 'auto'"
 run fit varied.csv --target y --noise student-t --likelihood gaussian -o no.thiele
 expect_status 2
 expect_err 'give one of --noise and --likelihood'
 run fit varied.csv --target y --effort extreme -o no.thiele
 expect_status 2
-expect_err "no effort 'extreme': it is low, normal or high"
+expect_err "--effort: 'extreme' is not low, normal or high"
 
 finish
