@@ -49,7 +49,7 @@ static thiele_status cast(thi_choice *c, int column, unsigned char role)
         return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "column '%s' is listed twice among the %s", name, all[role]);
     }
     if (c->role[column] != ROLE_NONE) {
-        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "column '%s' is %s and cannot be %s as well", name,
+        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "column '%s' is already %s and cannot also be %s", name,
                         one[c->role[column]], one[role]);
     }
     c->role[column] = role;

@@ -184,13 +184,13 @@ static thiele_status say_left_out(thiele_context *ctx, verdict why, char *const 
     thiele_status status = list.status;
     if (status == THIELE_OK && why == DATES) {
         thi_log(ctx, THIELE_LOG_WARNING,
-                "%s %s dates that can be read in several ways (days and months in either order, years of two digits) "
-                "and %s left out: write them as 2024-01-31 to learn from them (or list the column with `categorical` "
-                "to take each for a category)",
+                "%s %s ambiguous dates (days and months in either order, or two-digit years) and %s left "
+                "out: write them as 2024-01-31 to learn from them (or list the column with `categorical` "
+                "to make each a category)",
                 list.data, count == 1 ? "holds" : "hold", count == 1 ? "was" : "were");
     } else if (status == THIELE_OK) {
         thi_log(ctx, THIELE_LOG_WARNING,
-                "%s %s text with a value of its own in nearly every row, or more than %d of them, and %s left out "
+                "%s %s text with a different value in nearly every row, or more than %d values, and %s left out "
                 "(list the column with `categorical` to keep up to %d values as categories)",
                 list.data, count == 1 ? "is" : "are", THI_LEVELS_MAX, count == 1 ? "was" : "were", THI_LEVELS_MAX);
     }
@@ -206,15 +206,17 @@ static void take_dates(const thi_choice *choice, int column, thi_dates dates)
     thi_date_write(dates.from, dates.form, from);
     choice->dates[column] = dates;
     if (dates.form == THI_TIME_OF_DAY) {
-        thi_log(choice->ctx, THIELE_LOG_WARNING,
-                "'%s' holds times of day and is taken as a number: days since midnight, so that 0.5 is noon (a daily "
-                "part: `kernel` 'matern52(ard) + periodic(dims=\"%s\", p=1)')",
-                name, name);
+        thi_log(
+            choice->ctx, THIELE_LOG_WARNING,
+            "'%s' holds times of day and is used as a number: days since midnight, so that 0.5 is noon (for a daily "
+            "pattern: `kernel` 'matern52(ard) + periodic(dims=\"%s\", p=1)')",
+            name, name);
     } else {
-        thi_log(choice->ctx, THIELE_LOG_WARNING,
-                "'%s' holds dates and is taken as a number: days since %s (a yearly part: `kernel` 'matern52(ard) + "
-                "periodic(dims=\"%s\", p=365.25)'; `categorical` makes each date a category)",
-                name, from, name);
+        thi_log(
+            choice->ctx, THIELE_LOG_WARNING,
+            "'%s' holds dates and is used as a number: days since %s (for a yearly pattern: `kernel` 'matern52(ard) + "
+            "periodic(dims=\"%s\", p=365.25)'; `categorical` makes each date a category)",
+            name, from, name);
     }
 }
 

@@ -103,8 +103,8 @@ static thiele_status add_level(thi_input *input, thiele_context *ctx, const thie
     }
     if (input->levels == most && most == THI_KEYS_MAX) {
         return thi_fail(ctx, THIELE_ERROR_DATA,
-                        "column '%s' has more than %d different values, too many for blocks: name a column of larger "
-                        "groups with `partition`",
+                        "column '%s' has more than %d different values, too many for blocks: name a column with larger "
+                        "groups in `partition`",
                         input->name, most);
     }
     if (input->levels == most) {
@@ -135,7 +135,7 @@ thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, i
     if (status == THIELE_OK && thi_has_decimal_comma(text, length)) {
         status = thi_fail(ctx, THIELE_ERROR_DATA,
                           "column '%s', row %lld: '%.*s' is not a number (decimal commas are not supported: write a "
-                          "point, or list an input of categories with `categorical`)",
+                          "point; or list columns of categories with `categorical`)",
                           table->name[column], thi_table_row_number(table, row - 1), (int)length, text);
     }
     thi_text_clear(&buffer);

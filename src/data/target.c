@@ -12,15 +12,15 @@
 static thiele_status check_rule(const thi_choice *c, const thi_column_options *options, const thi_target_rule *rule)
 {
     if (rule->labels && c->targets > 1) {
-        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' has one target column of classes, not %d",
+        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' takes one target column of classes, not %d",
                         rule->likelihood, c->targets);
     }
     if (!rule->labels && options->classes != NULL) {
-        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT,
-                        "likelihood '%s' has no use for classes: its targets are numbers", rule->likelihood);
+        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' does not take classes: its targets are numbers",
+                        rule->likelihood);
     }
     if (!rule->exposure && c->exposure >= 0) {
-        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' has no use for an exposure column",
+        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' does not take an exposure column",
                         rule->likelihood);
     }
     return THIELE_OK;
@@ -35,10 +35,11 @@ static thiele_status learn_target(thi_target *target, const thi_choice *c, int c
         THI_TRY(thi_learn_labels(target, c->ctx, c->table, column, options->classes, rule));
     } else if (thi_table_is_text(c->table, column)) {
         THI_TRY(thi_check_commas(c->ctx, c->table, column));
-        return thi_fail(c->ctx, THIELE_ERROR_DATA,
-                        "the target '%s' is text, and likelihood '%s' needs numbers; text can be a class: `likelihood` "
-                        "bernoulli for two labels, softmax for more",
-                        target->name, rule->likelihood);
+        return thi_fail(
+            c->ctx, THIELE_ERROR_DATA,
+            "the target '%s' is text, but likelihood '%s' needs numbers; for text as classes use `likelihood` "
+            "bernoulli (two labels) or softmax (more)",
+            target->name, rule->likelihood);
     }
 out:
     return status;
@@ -94,7 +95,7 @@ static thiele_status set_plain(thi_target *target, thiele_context *ctx, const th
     target->mean = spread->mean[p];
     target->variance = spread->square[p] / (double)spread->count[p];
     if (!isfinite(target->mean) || !isfinite(target->variance)) {
-        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s' has numbers too large to work with: change its unit",
+        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s' holds numbers too large to work with: change its unit",
                         target->name);
     }
     return THIELE_OK;

@@ -1,11 +1,11 @@
 /* What is fitted, from what the user said: likelihood, columns, rows, kernels. methods.c chooses the method. */
-#include "model/options.h"
 #include "model/specify.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "model/choose.h"
+#include "model/options.h"
 #include "model/units.h"
 
 /* --- lists of settings -----------------------------------------------------------------------------------------------
@@ -96,10 +96,11 @@ thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *tab
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a fit needs a table and the name of its target column (`target`)");
     }
     if (options->model.own != NULL && options->model.likelihood != NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a likelihood is given by text or as an object, not both");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "give a likelihood as text or as an object, not both");
     }
     if (!thi_is_auto(options->model.noise) && (options->model.own != NULL || options->model.likelihood != NULL)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a noise is a likelihood: give one of `noise` and `likelihood`");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "a noise is a likelihood: give only one of `noise` and `likelihood`");
     }
     if (!thi_is_auto(options->model.noise) && !thi_is_noise(options->model.noise)) {
         return thi_fit_option_no_word(ctx, "noise", options->model.noise);
@@ -265,15 +266,16 @@ static thiele_status open_stream(thi_fitting *f, const thiele_table *table)
     thi_reading how = reading_of(f);
     if (f->options->result.holdout > 0.0 || f->options->result.calibrate) {
         return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
-                        "%lld rows do not fit into the memory allowed, and are read in turns: none can be held out "
-                        "(score a part of them afterwards, or allow more with `memory`)",
+                        "%lld rows do not fit into the memory allowed and are read in portions: none can be held "
+                        "out (score some of them afterwards, or allow more with `memory`)",
                         (long long)table->rows);
     }
     if (f->each) {
-        return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
-                        "%lld rows do not fit into the memory allowed, and method '%s' fits each target by itself: use "
-                        "`method` variational, or allow more with `memory`",
-                        (long long)table->rows, f->model->method);
+        return thi_fail(
+            f->ctx, THIELE_ERROR_LIMIT,
+            "%lld rows do not fit into the memory allowed, and method '%s' fits each target separately: use "
+            "`method` variational, or allow more with `memory`",
+            (long long)table->rows, f->model->method);
     }
     f->streamed = true;
     return thi_table_stream_open(&f->stream, f->ctx, &f->model->encoder, table, &how);
@@ -327,7 +329,7 @@ static thiele_status check_own_rows(thi_fitting *f, const thiele_table *table)
         }
         if (!possible) {
             status = thi_fail(f->ctx, THIELE_ERROR_DATA,
-                              "column '%s', row %lld: %g: likelihood '%s' gives it no probability, whatever f is",
+                              "column '%s', row %lld: %g: likelihood '%s' gives it zero probability for every f",
                               target->name, (long long)thi_table_row_number(table, f->row[i]), y[0],
                               thiele_likelihood_name(lik));
         }
@@ -371,7 +373,7 @@ static thiele_status take_two_values(thi_fitting *f, const thiele_table *table, 
         thi_format_number(shown[1], fmax(value[0], value[1]));
         thi_log(f->ctx, THIELE_LOG_WARNING,
                 "the target '%s' has only the values %s and %s, and is fitted as two classes (likelihood bernoulli): "
-                "`likelihood` gaussian fits it as a number",
+                "use `likelihood` gaussian to fit it as a number",
                 table->name[column], shown[0], shown[1]);
     }
     return status;

@@ -205,7 +205,7 @@ expect_status 0
 run score s.thiele counts.csv --json
 expect_that "$out" 'd["error_rate"] < 0.3'
 run fit counts.csv --target k --inputs a,b --likelihood poisson --method pic --anytime --schedule 1,1,1 -o bad.thiele
-expect_refusal 2 'are for Gaussian noise and one target'
+expect_refusal 2 'need Gaussian noise and a single target'
 
 # --- a full disk: one sentence, and no model
 if [ -w /dev/full ]; then
@@ -238,7 +238,7 @@ for method in dtc fic pitc pic; do
     # shellcheck disable=SC2086
     run fit twice.csv $columns --method $method --blocks 5 --kernel 'matern52(ard)' -o f.thiele
     expect_status 0
-    expect_err 'noise ended at its floor'
+    expect_err 'noise ended at its lower limit'
     # shellcheck disable=SC2086
     run fit constant.csv $columns --method $method --blocks 5 -o f.thiele
     expect_status 0
@@ -303,7 +303,7 @@ expect_refusal 2 'has no chains'
 fit --method '0.5 fitc + 0.6 dtc'
 expect_refusal 2 'sum to 1.1 and must sum to 1'
 fit --method '0.5 fitc + 0.5 pic'
-expect_refusal 2 'pic predicts in another way'
+expect_refusal 2 'pic predicts differently'
 fit --method '0.5 fitc + 0.5 nonsense'
 expect_refusal 2 'nonsense'
 fit --method '0.5 nonsense + 0.5 fitc'

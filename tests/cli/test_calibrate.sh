@@ -87,7 +87,7 @@ expect_done
 
 # --- who is refused, in one sentence
 run fit train.csv --target count --inputs x --likelihood poisson --calibrate -o n.thiele
-expect_refusal 2 'calibrate is for numbers on a continuous scale and for labels without an order, not for the counts'
+expect_refusal 2 'calibrate works for continuous numbers and for unordered labels, not for the counts'
 run fit train.csv --target count --inputs x --likelihood ordinal --calibrate -o n.thiele
 expect_refusal 2 'not for the ordered labels'
 finish

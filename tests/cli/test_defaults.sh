@@ -9,9 +9,9 @@ awk 'BEGIN {print "x,id,when,k,y"; for (i = 0; i < 60; i++) printf "%g,p%d,2024-
 run fit two.csv --target y --iterations 5 -o two.thiele
 expect_status 0
 expect_err "^thiele: warning: the target 'y' has only the values 0 and 1, and is fitted as two classes .*--likelihood gaussian"
-expect_err "'when' holds dates and is taken as a number: days since 2024-01-01"
-expect_err "'id' is text with a value of its own in nearly every row"
-expect_err "1 column is the same in every row and left out: 'k'"
+expect_err "'when' holds dates and is used as a number: days since 2024-01-01"
+expect_err "'id' is text with a different value in nearly every row"
+expect_err "1 column is constant and left out: 'k'"
 check 'one line each' test "$(wc -l <"$err")" -eq 4
 expect_out 'bernoulli'
 run predict two.thiele two.csv
@@ -45,13 +45,13 @@ for target in name mostly; do
 done
 run fit texts.csv --target three --inputs x --likelihood gaussian -o no.thiele
 expect_status 1
-expect_err "the target 'three' is text, and likelihood 'gaussian' needs numbers"
+expect_err "the target 'three' is text, but likelihood 'gaussian' needs numbers"
 
 # Dates are numbers that the model knows how to read; a slice is given by dates too.
 awk 'BEGIN {print "when,x,y"; for (i = 0; i < 60; i++) printf "2024-%02d-%02d,%g,%g\n", i / 28 + 1, i % 28 + 1, i % 7, i / 10 + i % 7}' >dates.csv
 run fit dates.csv --target y --iterations 5 -o dates.thiele
 expect_status 0
-expect_err "'when' holds dates and is taken as a number: days since 2024-01-01 .*--kernel 'matern52\(ard\) \+ periodic\(dims=.when., p=365.25\)'"
+expect_err "'when' holds dates and is used as a number: days since 2024-01-01 .*--kernel 'matern52\(ard\) \+ periodic\(dims=.when., p=365.25\)'"
 expect_out 'inputs +when \(days since 2024-01-01\), x'
 run fit dates.csv --target y --iterations 2 --kernel 'matern52(ard) + periodic(dims="when", p=365.25)' -o seasons.thiele
 expect_status 0

@@ -105,7 +105,7 @@ exec 9>&-
 last="update while the model was replaced"
 wait $updating
 status=$?
-expect_refusal 1 'm.thiele was replaced by another program since it was read'
+expect_refusal 1 'm.thiele was replaced by another program after it was read'
 check "the other program's model should be there" cmp m.thiele new.thiele
 
 # --- kills: nothing but the model stays

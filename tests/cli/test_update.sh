@@ -153,7 +153,7 @@ run_from unseen.csv update base.thiele - -o bad.thiele --unseen error
 expect_refusal 1 "'moon'"
 run_from unseen.csv update base.thiele - -o bad.thiele
 expect_status 0
-expect_err "column 'site' has values that training never saw: they are taken as 'other'"
+expect_err "column 'site' has values that training never saw: they count as 'other'"
 run_from unseen.csv update base.thiele - -o bad.thiele --unseen zero
 expect_done
 
@@ -163,7 +163,7 @@ run update exact.thiele more.csv
 expect_refusal 1 "a model by method 'exact' cannot be updated" '--inducing M'
 run fit first.csv --target strength --ignore row --method pic --inducing 20 --iterations 3 -o pic.thiele
 run update pic.thiele more.csv --forget 500
-expect_refusal 1 "a model by method 'pic' keeps its rows and forgets none of them" 'pitc'
+expect_refusal 1 "a model by method 'pic' keeps all its rows and cannot forget any" 'pitc'
 printf 'x1,strength\n1,2\n' >columns.csv
 run update base.thiele columns.csv
 expect_refusal 1 "no column 'x2', 'site'"

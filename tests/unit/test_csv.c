@@ -225,7 +225,7 @@ static void test_refusals(void **state)
     assert_refused("a,b\n1,2\n3,\"x\n4,5\n", THIELE_ERROR_FORMAT,
                    "t.csv, line 3: a quote opens here and is never closed");
     assert_refused("a,\"b", THIELE_ERROR_FORMAT, "t.csv, line 1: a quote opens");
-    assert_refused("a,b\n1,\"x\"y\n", THIELE_ERROR_FORMAT, "t.csv, line 2: text behind a closing quote");
+    assert_refused("a,b\n1,\"x\"y\n", THIELE_ERROR_FORMAT, "t.csv, line 2: text after a closing quote");
     assert_refused("\xFF\xFE:", THIELE_ERROR_FORMAT, "UTF-16");
     thiele_table *table;
     assert_fails(ctx, thi_table_parse_csv(&table, ctx, "a,b\n1,2\n\0,3\n", 13, "t.csv", NULL), THIELE_ERROR_FORMAT,
@@ -240,8 +240,8 @@ static void test_not_a_number(void **state)
     double out[9];
     const int all[3] = {0, 1, 2};
     assert_fails(ctx, table->ops->numbers(table, ctx, 0, 3, &all[0], 1, out), THIELE_ERROR_DATA,
-                 "column 'age', row 2: 'n/a' is not a number (use `missing` n/a to treat it as missing; an input of "
-                 "categories is listed with `categorical` age)");
+                 "column 'age', row 2: 'n/a' is not a number (use `missing` n/a to treat it as missing; list columns "
+                 "of categories with `categorical` age)");
     assert_fails(ctx, table->ops->numbers(table, ctx, 1, 1, &all[1], 1, out), THIELE_ERROR_DATA,
                  "'a b' is not a number");
     assert_fails(ctx, table->ops->numbers(table, ctx, 2, 1, &all[2], 1, out), THIELE_ERROR_DATA, "6789...' is not");

@@ -113,7 +113,7 @@ static void test_drop_constant(void **state)
     json_decref(json);
     thi_encoder_clear(&encoder);
     thi_encoder_clear(&again);
-    assert_refused("a,b,y\n1,2,3\n1,2,4\n", options, THIELE_ERROR_DATA, "nothing is left");
+    assert_refused("a,b,y\n1,2,3\n1,2,4\n", options, THIELE_ERROR_DATA, "no inputs are left");
 }
 
 static void test_refusals(void **state)
@@ -141,8 +141,8 @@ static void test_refusals(void **state)
                    "column 'y', row 1: '1,25' is not a number (decimal commas");
     assert_refused("x,y\n1,5\n2,5\n", options, THIELE_ERROR_DATA, "the target 'y' is the same (5) in every row");
     assert_refused("x,y\n1,red\n2,blue\n", options, THIELE_ERROR_DATA,
-                   "the target 'y' is text, and likelihood 'gaussian' needs numbers; text can be a class: `likelihood` "
-                   "bernoulli for two labels, softmax for more");
+                   "the target 'y' is text, but likelihood 'gaussian' needs numbers; for text as classes use \"
+                   \"`likelihood` bernoulli (two labels) or softmax (more)");
     assert_refused("x,y\n1,1\n2,n/a\n3,2\n", options, THIELE_ERROR_DATA, "column 'y', row 2: 'n/a' is not a number");
     assert_refused("x,y\n1,1\n2,2\noops,3\n", options, THIELE_ERROR_DATA, "column 'x', row 3: 'oops' is not a number");
     assert_refused("x,y\n1,1\n,2\n3,3\n", options, THIELE_ERROR_DATA,
@@ -223,10 +223,10 @@ static void test_leave_out(void **state)
     assert_string_equal(encoder.input[0].name, "site");
     assert_string_equal(encoder.input[5].name, "n1");
     assert_int_equal(lines, 4 + 2);
-    assert_non_null(strstr(said[0], "'d1' holds dates and is taken as a number: days since 2024-01-01"));
-    assert_non_null(strstr(said[1], "'d2' holds dates and is taken as a number: days since 2024-02-01"));
-    assert_non_null(strstr(said[4], "'d3' holds dates that can be read in several ways"));
-    assert_non_null(strstr(said[5], "'name' is text with a value of its own in nearly every row"));
+    assert_non_null(strstr(said[0], "'d1' holds dates and is used as a number: days since 2024-01-01"));
+    assert_non_null(strstr(said[1], "'d2' holds dates and is used as a number: days since 2024-02-01"));
+    assert_non_null(strstr(said[4], "'d3' holds ambiguous dates"));
+    assert_non_null(strstr(said[5], "'name' is text with a different value in nearly every row"));
     assert_non_null(strstr(said[5], "`categorical`"));
     thi_encoder_clear(&encoder);
     options.categorical = "name,d1";
@@ -259,7 +259,7 @@ static void test_identifiers(void **state)
     thi_encoder encoder = learn(text, options);
     assert_dims(&encoder, "row site=n site=s site=w x");
     assert_int_equal(lines, 1);
-    assert_non_null(strstr(said[0], "'id' is text with a value of its own in nearly every row"));
+    assert_non_null(strstr(said[0], "'id' is text with a different value in nearly every row"));
     thi_encoder_clear(&encoder);
     ctx->log = NULL;
     options.categorical = "id";
@@ -405,10 +405,9 @@ static void test_unseen(void **state)
     double X[12];
     int64_t kept;
     assert_ok(ctx, thi_reader_open(&reader, ctx, &encoder, table, &(thi_reading){0}));
-    assert_fails(
-        ctx, thi_reader_read(&reader, ctx, 0, 3, X, NULL, NULL, NULL, &kept), THIELE_ERROR_DATA,
-        "column 'site', row 2: level 'west' was not seen in training (it knows: east, north, south; use `unseen` "
-        "zero to treat it as none of them)");
+    assert_fails(ctx, thi_reader_read(&reader, ctx, 0, 3, X, NULL, NULL, NULL, &kept), THIELE_ERROR_DATA,
+                 "column 'site', row 2: level 'west' was not seen in training (known: east, north, south; use `unseen` "
+                 "zero to treat it as none of them)");
     assert_fails(ctx, thi_reader_read(&reader, ctx, 2, 1, X, NULL, NULL, NULL, &kept), THIELE_ERROR_DATA,
                  "row 3: level 'sout'");
     thi_reader_close(&reader);

@@ -170,7 +170,7 @@ static void test_bad_lines(void **state)
     assert_null(table);
     expect_rows(feed, 1, 100, "8 10");
     assert_fails(ctx, thiele_feed_next(feed, ctx, 1, 100, 0.0, &table), THIELE_ERROR_FORMAT,
-                 "line 8: text behind a closing quote");
+                 "line 8: text after a closing quote");
     expect_rows(feed, 1, 100, "15");
     thiele_feed_close(feed);
     feed = open_feed(path, 0, 1, 0);

@@ -212,7 +212,7 @@ static void test_crash(void **state)
     }
     kill(child, SIGSEGV);
     assert_fails(ctx, table->ops->numbers(table, ctx, 0, 1, &column, 1, &value), THIELE_ERROR_FORMAT, "crashed on it");
-    assert_fails(ctx, table->ops->numbers(table, ctx, 0, 1, &column, 1, &value), THIELE_ERROR_IO, "any more");
+    assert_fails(ctx, table->ops->numbers(table, ctx, 0, 1, &column, 1, &value), THIELE_ERROR_IO, "no longer");
     thiele_table_destroy(table);
     assert_int_equal(find_child(), 0);
 }

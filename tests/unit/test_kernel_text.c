@@ -148,7 +148,7 @@ static void test_refused(void **state)
         {"constant(ard)", "kernel constant has no such parameter: it takes dims= and"},
         {"polynomial(x)", "it takes ard, degree=, dims= and, with '=value' (fixed) or '~value' (first guess), "
                           "lengthscale, variance, offset"},
-        {"se(variance=1, variance=2)", "position 16: this is said twice"},
+        {"se(variance=1, variance=2)", "position 16: this is given twice"},
         {"se(l=1, lengthscale~2)", "said twice"},
         {"se(ard, ard)", "said twice"},
         {"se(dims=1, dims=2)", "said twice"},
