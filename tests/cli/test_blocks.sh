@@ -48,13 +48,13 @@ expect_that "$out" 'd["model"]["bound"] < 0 and "approximate_log_evidence" not i
 fit --method pic --json
 expect_that "$out" 'd["model"]["approximate_log_evidence"] < 0 and "bound" not in d["model"]'
 fit --method dtc
-expect_out 'evidence +log marginal likelihood at least'
+expect_out 'evidence +log marginal likelihood, lower bound'
 fit --method pic --anytime
 expect_out 'approximate model \(not a bound\) -[0-9.]+, of the 2[0-9]{3} rows that were learned from'
 expect_out 'RMSE .* on rows held out of some blocks'
 fit --method fitc --anytime --schedule 1,1,0.7 --blocks 20
 expect_done
-expect_out 'estimated from the blocks that were seen'
+expect_out 'estimated from the blocks seen'
 fit --method fitc --anytime --optimizer gradient --blocks 20 --step-blocks 2 --epochs 5 --quiet
 expect_done
 fit --method pic --holdout 0.2 --anytime --json
@@ -69,7 +69,7 @@ expect_file steps.jsonl
 # --- blended across blocks, and what the file holds
 fit --method pic
 expect_out 'contains +3000 training rows of 2 inputs with their targets \([0-9.]+ kB\)'
-expect_out 'where blocks meet predictions jump by [0-9.e-]+ standard deviations \(median of [0-9]+ points'
+expect_out 'where blocks meet, predictions jump by [0-9.e-]+ standard deviations \(median of [0-9]+ points'
 run info m.thiele --json
 expect_that "$out" 'd["training_rows"]["rows"] == 3000 and d["training_rows"]["targets"] and d["blocks"]["jumps"]["points"] > 0'
 expect_that "$out" 'd["file_bytes"] > d["training_rows"]["bytes"] == 8 * 3 * 3000'

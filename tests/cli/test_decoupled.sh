@@ -110,7 +110,7 @@ expect_that "$out" 'd["rmse"] < 0.15 and d["nlpd"] < 0'
 run fit gaussian.csv --target y --method decoupled --mean-inducing 60 --inducing 0 -o m.thiele
 expect_done
 run info m.thiele
-expect_out '^ +for predictions, which take the variances of f times [0-9.e-]+; the bound has noise [0-9.]+$'
+expect_out '^ +for predictions, which scale the variances of f by [0-9.e-]+; the noise in the bound is [0-9.]+$'
 run score m.thiele gaussian.test.csv --json
 expect_that "$out" 'd["rmse"] < 0.15 and d["nlpd"] < 0'
 run update m.thiele gaussian.test.csv -o no.thiele

@@ -88,7 +88,7 @@ writer=$!
 run_at=$SECONDS
 run fit silent --target y --deadline 0.5 -o silent.thiele
 expect_status 1
-expect_err 'the deadline came while the table was read: nothing was saved'
+expect_err 'the deadline came while the table was being read: nothing was saved'
 check 'the deadline is kept' test $((SECONDS - run_at)) -lt 5
 for command in 'fit silent --target y -o silent.thiele' 'cv silent --target y' 'predict two.thiele silent' \
     'score two.thiele silent'; do

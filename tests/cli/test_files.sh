@@ -81,7 +81,7 @@ for _ in $(seq 100); do
     [ -s waited ] && break
     sleep 0.1
 done
-check "the second one should say that it waits" grep -q '^thiele: waiting until another update of m.thiele ends$' waited
+check "the second one should say that it waits" grep -q '^thiele: waiting for another update of m.thiele to end$' waited
 kill -HUP $following
 wait $following
 status=$?

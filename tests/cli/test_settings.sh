@@ -27,9 +27,9 @@ expect_no_file bad.thiele
 
 # --- kernels with an origin say so
 fit --kernel 'linear + se'
-expect_out 'linear and polynomial kernels: of each input less its mean'
+expect_out 'linear and polynomial kernels see each input minus its mean'
 fit --kernel 'linear + se' --raw
-check "raw inputs are as they are" sh -c "! grep -q 'less its mean' '$out'"
+check "raw inputs are as they are" sh -c "! grep -q 'minus its mean' '$out'"
 run options --json
 expect_out 'minus their'
 

@@ -14,7 +14,7 @@ cp base.thiele kept.thiele
 run update base.thiele more.csv -o file.thiele
 expect_done
 expect_out '^stream  *5000 rows learned since the fit$'
-expect_out '5000 rows, each before it was learned: RMSE [0-9.]+, NLPD [0-9.]+'
+expect_out '5000 rows, each predicted before it was learned: RMSE [0-9.]+, NLPD [0-9.]+'
 expect_out '^learned  *5000 rows in '
 check "the model itself should stay" cmp base.thiele kept.thiele
 run_from more.csv update base.thiele - -o stdin.thiele --json
@@ -168,7 +168,7 @@ printf 'x1,strength\n1,2\n' >columns.csv
 run update base.thiele columns.csv
 expect_refusal 1 "no column 'x2', 'site'"
 run update base.thiele more.csv -o -
-expect_refusal 2 'not standard input or output'
+expect_refusal 2 'a model needs a file'
 run update base.thiele
 expect_refusal 2 'DATA'
 run_from /dev/null update base.thiele - -o none.thiele

@@ -123,7 +123,7 @@ static void test_choice(void **state)
     options.target = "b";
     options.inputs = "a,c";
     assert_refused(text, options, &poisson, THIELE_ERROR_ARGUMENT,
-                   "column 'c' is the exposure and cannot be an input as well");
+                   "column 'c' is already the exposure and cannot also be an input");
 }
 
 static void test_numbers_refused(void **state)
