@@ -128,7 +128,7 @@ static void test_refusals(void **state)
     options.inputs = "x,z";
     assert_refused(small, options, THIELE_ERROR_COLUMN, "no column 'z'");
     options.inputs = "x,y";
-    assert_refused(small, options, THIELE_ERROR_ARGUMENT, "'y' is a target and cannot be an input as well");
+    assert_refused(small, options, THIELE_ERROR_ARGUMENT, "'y' is already a target and cannot also be an input");
     options.inputs = "x,2";
     assert_refused(small, options, THIELE_ERROR_ARGUMENT, "'x' is listed twice");
     options.inputs = "x";

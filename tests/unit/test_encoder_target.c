@@ -115,11 +115,11 @@ static void test_choice(void **state)
     assert_refused(text, options_for(" , "), NULL, THIELE_ERROR_ARGUMENT, "no target column was named");
     thi_column_options options = options_for("b,c");
     options.inputs = "a,c";
-    assert_refused(text, options, NULL, THIELE_ERROR_ARGUMENT, "column 'c' is a target and cannot be an input as well");
+    assert_refused(text, options, NULL, THIELE_ERROR_ARGUMENT, "column 'c' is already a target and cannot also be an input");
     options.inputs = NULL;
     options.exposure = "c";
     assert_refused(text, options, &poisson, THIELE_ERROR_ARGUMENT,
-                   "column 'c' is a target and cannot be the exposure as well");
+                   "column 'c' is already a target and cannot also be the exposure");
     options.target = "b";
     options.inputs = "a,c";
     assert_refused(text, options, &poisson, THIELE_ERROR_ARGUMENT,
