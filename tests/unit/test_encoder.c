@@ -141,8 +141,8 @@ static void test_refusals(void **state)
                    "column 'y', row 1: '1,25' is not a number (decimal commas");
     assert_refused("x,y\n1,5\n2,5\n", options, THIELE_ERROR_DATA, "the target 'y' is the same (5) in every row");
     assert_refused("x,y\n1,red\n2,blue\n", options, THIELE_ERROR_DATA,
-                   "the target 'y' is text, but likelihood 'gaussian' needs numbers; for text as classes use \"
-                   \"`likelihood` bernoulli (two labels) or softmax (more)");
+                   "the target 'y' is text, but likelihood 'gaussian' needs numbers; for text as classes use "
+                   "`likelihood` bernoulli (two labels) or softmax (more)");
     assert_refused("x,y\n1,1\n2,n/a\n3,2\n", options, THIELE_ERROR_DATA, "column 'y', row 2: 'n/a' is not a number");
     assert_refused("x,y\n1,1\n2,2\noops,3\n", options, THIELE_ERROR_DATA, "column 'x', row 3: 'oops' is not a number");
     assert_refused("x,y\n1,1\n,2\n3,3\n", options, THIELE_ERROR_DATA,
