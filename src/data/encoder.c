@@ -132,11 +132,11 @@ out:
     return status;
 }
 
-/* How many dimensions an input has in the pass over the rows, which has no others and no indicators of missing values.
- */
+/* How many dimensions an input has in the pass over the rows: no indicators of missing values, and others only where
+ * there were too many levels. */
 static int read_width(const thi_input *input)
 {
-    return input->levels > 0 ? input->levels : 1;
+    return input->levels > 0 ? input->levels + input->others : 1;
 }
 
 /* --- constant columns -------------------------------------------------------------------------------------------- */
@@ -233,6 +233,7 @@ static void set_levels(thiele_context *ctx, const thi_column_spread *spread, int
                        const thi_column_options *options)
 {
     const int levels = input->levels;
+    const int pooled = input->rare;
     const int64_t below = rare_below(options, spread->count[from]);
     int64_t most = 0;
     int rare = 0;
@@ -251,8 +252,8 @@ static void set_levels(thiele_context *ctx, const thi_column_spread *spread, int
         }
     }
     input->one_scale = options->one_scale;
-    input->others = rare > 0 || options->one_scale;
-    input->rare = rare;
+    input->others = rare + pooled > 0 || options->one_scale;
+    input->rare = rare + pooled;
     if (rare > 0) {
         say_others(ctx, input, rare, below);
     }

@@ -274,7 +274,7 @@ awk 'BEGIN { print "id,half,x,y"; for (i = 1; i <= 12000; i++) print i "," (i > 
 run fit many.csv --target y --ignore id --partition half --inducing 10 --iterations 1 --memory 250M --threads 1 -o m.thiele
 expect_refusal 1 "the largest block by column 'half' has 6000 rows" '--memory'
 run fit many.csv --target y --partition id -o m.thiele
-expect_refusal 1 "column 'id' has more than 10000 different values, too many for blocks"
+expect_refusal 1 "column 'id' has more than 10000 different values, too many for blocks or categories"
 run fit train.csv --target strength --ignore row --partition site --method fitc -o m.thiele
 expect_refusal 2 'a partition is for pitc and pic'
 

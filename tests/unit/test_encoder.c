@@ -141,8 +141,8 @@ static void test_refusals(void **state)
                    "column 'y', row 1: '1,25' is not a number (decimal commas");
     assert_refused("x,y\n1,5\n2,5\n", options, THIELE_ERROR_DATA, "the target 'y' is the same (5) in every row");
     assert_refused("x,y\n1,red\n2,blue\n", options, THIELE_ERROR_DATA,
-                   "the target 'y' is text, but likelihood 'gaussian' needs numbers; for text as classes use "
-                   "`likelihood` bernoulli (two labels) or softmax (more)");
+                   "the target 'y' is text, but likelihood 'gaussian' needs numbers, without units such as "
+                   "$ or %; for text as classes use `likelihood` bernoulli (two labels) or softmax (more)");
     assert_refused("x,y\n1,1\n2,n/a\n3,2\n", options, THIELE_ERROR_DATA, "column 'y', row 2: 'n/a' is not a number");
     assert_refused("x,y\n1,1\n2,2\noops,3\n", options, THIELE_ERROR_DATA, "column 'x', row 3: 'oops' is not a number");
     assert_refused("x,y\n1,1\n,2\n3,3\n", options, THIELE_ERROR_DATA,
@@ -177,9 +177,6 @@ static void test_levels_limit(void **state)
         assert_true(strcmp(encoder.input[0].level[l - 1], encoder.input[0].level[l]) < 0);
     }
     thi_encoder_clear(&encoder);
-    thi_text_add(&text, "p,1\n");
-    assert_refused(text.data, options, THIELE_ERROR_DATA,
-                   "column 'name' is text with more than 100 different values: leave it out with `ignore` name");
     thi_text_clear(&text);
 }
 
@@ -246,6 +243,41 @@ static void test_leave_out(void **state)
     thi_text_clear(&text);
     options = options_for("y");
     assert_refused("when,y\n1/2/24,1\n3/4/24,2\n", options, THIELE_ERROR_DATA, "no input columns are left");
+}
+
+/* Of more levels than there may be the most frequent are kept, of equal ones the first; the others go together. */
+static void test_too_many_levels(void **state)
+{
+    (void)state;
+    enum { MORE = 7, LEVELS = THI_LEVELS_MAX + MORE };
+    thi_text text;
+    thi_text_init(&text, ctx);
+    thi_text_add(&text, "shop,x,y\n");
+    for (int i = 0; i < 3 * LEVELS; i++) {
+        thi_text_add(&text, "s%03d,%d,%d\n", i % LEVELS, i, i % 5);
+    }
+    thi_text_add(&text, "s%03d,1,2\n", LEVELS - 1);
+    thi_column_options options = options_for("y");
+    ctx->log = keep_line;
+    lines = 0;
+    thi_encoder encoder = learn(text.data, options);
+    assert_dims(&encoder, "x");
+    assert_int_equal(lines, 1);
+    assert_non_null(strstr(said[0], "'shop' is text with more than 100 different values and was left out"));
+    thi_encoder_clear(&encoder);
+    options.categorical = "shop";
+    lines = 0;
+    encoder = learn(text.data, options);
+    const thi_input *shop = &encoder.input[0];
+    assert_int_equal(lines, 1);
+    assert_non_null(strstr(said[0], "'shop' has 107 different values: the 100 most frequent"));
+    assert_true(shop->levels == THI_LEVELS_MAX && shop->others && shop->rare == MORE);
+    assert_string_equal(shop->level[THI_LEVELS_MAX - 2], "s098");
+    assert_string_equal(shop->level[THI_LEVELS_MAX - 1], "s106");
+    assert_int_equal(encoder.dims, THI_LEVELS_MAX + 2);
+    thi_encoder_clear(&encoder);
+    ctx->log = NULL;
+    thi_text_clear(&text);
 }
 
 /* A text with a value for every row is an identifier in a table of six rows too; of five rows it may be categories. */
@@ -598,15 +630,25 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),          cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_drop_constant),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_leave_out),      cmocka_unit_test(test_identifiers),
-        cmocka_unit_test(test_two_values),     cmocka_unit_test(test_levels_limit),
-        cmocka_unit_test(test_drop_missing),   cmocka_unit_test(test_moments),
-        cmocka_unit_test(test_new_table),      cmocka_unit_test(test_unseen),
-        cmocka_unit_test(test_numeric_levels), cmocka_unit_test(test_row),
-        cmocka_unit_test(test_selection),      cmocka_unit_test(test_json),
-        cmocka_unit_test(test_bad_json),       cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_small),
+        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_drop_constant),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_leave_out),
+        cmocka_unit_test(test_identifiers),
+        cmocka_unit_test(test_two_values),
+        cmocka_unit_test(test_levels_limit),
+        cmocka_unit_test(test_too_many_levels),
+        cmocka_unit_test(test_drop_missing),
+        cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_new_table),
+        cmocka_unit_test(test_unseen),
+        cmocka_unit_test(test_numeric_levels),
+        cmocka_unit_test(test_row),
+        cmocka_unit_test(test_selection),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_bad_json),
+        cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
