@@ -379,6 +379,20 @@ static thiele_status take_two_values(thi_fitting *f, const thiele_table *table, 
     return status;
 }
 
+/* A target that looks like counts stays a number: others do too. */
+static thiele_status mention_counts(thi_fitting *f, const thiele_table *table, int column)
+{
+    bool counts;
+    thiele_status status = thi_has_counts(f->ctx, table, column, &counts);
+    if (status == THIELE_OK && counts) {
+        thi_log(f->ctx, THIELE_LOG_WARNING,
+                "the target '%s' holds whole numbers from 0 up and is fitted as a number: for counts use `likelihood` "
+                "poisson or negative-binomial",
+                table->name[column]);
+    }
+    return status;
+}
+
 /* A target of texts. */
 static thiele_status take_labels(thi_fitting *f, const thiele_table *table, int column, const char **text)
 {
@@ -409,6 +423,9 @@ static thiele_status default_likelihood(thi_fitting *f, const thiele_table *tabl
     thi_watch watch = thi_driver_watch(f->driver, thi_table_source(table));
     thiele_status status = take_two_values(f, table, column, text);
     status = status == THIELE_OK ? take_labels(f, table, column, text) : status;
+    if (status == THIELE_OK && strcmp(*text, "gaussian") == 0) {
+        status = mention_counts(f, table, column);
+    }
     thi_watch_end(f->ctx, watch);
     return status;
 }

@@ -115,7 +115,8 @@ static void test_choice(void **state)
     assert_refused(text, options_for(" , "), NULL, THIELE_ERROR_ARGUMENT, "no target column was named");
     thi_column_options options = options_for("b,c");
     options.inputs = "a,c";
-    assert_refused(text, options, NULL, THIELE_ERROR_ARGUMENT, "column 'c' is already a target and cannot also be an input");
+    assert_refused(text, options, NULL, THIELE_ERROR_ARGUMENT,
+                   "column 'c' is already a target and cannot also be an input");
     options.inputs = NULL;
     options.exposure = "c";
     assert_refused(text, options, &poisson, THIELE_ERROR_ARGUMENT,
@@ -136,8 +137,8 @@ static void test_numbers_refused(void **state)
     assert_refused("x,u,v\n1,1,7\n2,2,inf\n3,3,7\n", options_for("u,v"), NULL, THIELE_ERROR_DATA,
                    "column 'v', row 2: the value is infinite");
     assert_refused("x,u,v\n1,1,a\n2,2,b\n3,3,7\n", options_for("u,v"), &poisson, THIELE_ERROR_DATA,
-                   "the target 'v' is text, but likelihood 'poisson' needs numbers; for text as classes use "
-                   "`likelihood` bernoulli (two labels) or softmax (more)");
+                   "the target 'v' is text, but likelihood 'poisson' needs numbers, without units such as "
+                   "$ or %; for text as classes use `likelihood` bernoulli (two labels) or softmax (more)");
     assert_refused("x,y\n1,1e200\n2,-1e200\n3,1e200\n", options_for("y"), &(thi_target_rule){.likelihood = "own"},
                    THIELE_ERROR_DATA, "column 'y' holds numbers too large to work with");
     thi_column_options options = options_for("y");
