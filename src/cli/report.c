@@ -310,6 +310,14 @@ static void print_holdout(const json_t *json)
     }
 }
 
+/* Whether any rows were predicted that the model had not learned. */
+static bool is_scored(const json_t *json)
+{
+    return count_of(json_object_get(json, "loo"), "rows") > 0 ||
+           count_of(json_array_get(json_object_get(json, "holdout"), 0), "rows") > 0 ||
+           json_is_object(json_object_get(json, "stream"));
+}
+
 /* What there was in the residuals that the model's law does not know. */
 static void print_tails(const json_t *json)
 {
@@ -542,8 +550,11 @@ static void report_one(const json_t *json)
                    : "%s (%lld iterations on all rows, %lld evaluations in all phases)",
             stop_words(text_of(json, "stop"), json_object_get(json, "sampling") != NULL), count_of(json, "iterations"),
             count_of(json, "evaluations"));
-    print_summary("one left out", json_object_get(json, "loo"));
+    print_summary("leave-one-out", json_object_get(json, "loo"));
     print_holdout(json);
+    if (!is_scored(json)) {
+        cli_row("how good", "not measured: score other rows (thiele score), or fit with --holdout 0.2");
+    }
     print_worst(json_object_get(json, "worst"));
     print_tails(json);
     print_calibration(json);

@@ -184,7 +184,8 @@ thiele_status thi_choice_name(const thi_choice *choice, int column, char **out)
 {
     const char *name = choice->table->name[column];
     if (!thi_is_utf8(name, strlen(name))) {
-        return thi_fail(choice->ctx, THIELE_ERROR_DATA, "the name of column %d is not UTF-8: convert the file first",
+        return thi_fail(choice->ctx, THIELE_ERROR_DATA,
+                        "the name of column %d is not UTF-8: convert the file, as with iconv -f latin1 -t utf-8",
                         column + 1);
     }
     return thi_strdup(choice->ctx, out, name);

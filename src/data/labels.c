@@ -49,9 +49,10 @@ static thiele_status insert_label(const labelling *s, int64_t row, int place, co
                                                     : "so many texts cannot be classes");
     }
     if (!thi_is_utf8(text, length)) {
-        return thi_fail(s->ctx, THIELE_ERROR_DATA,
-                        "column '%s', row %lld: the text is not UTF-8: convert the file first", target->name,
-                        thi_table_row_number(s->table, row));
+        return thi_fail(
+            s->ctx, THIELE_ERROR_DATA,
+            "column '%s', row %lld: the text is not UTF-8: convert the file, as with iconv -f latin1 -t utf-8",
+            target->name, thi_table_row_number(s->table, row));
     }
     thiele_status status = thi_strndup(s->ctx, &copy, text, length);
     if (status != THIELE_OK) {

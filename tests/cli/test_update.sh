@@ -129,7 +129,7 @@ expect_clean
 # Lines that are no rows: those before are learned and saved.
 sed '1001s/.*/1,2,3/' more.csv >ragged.csv
 run_from ragged.csv update base.thiele - -o bad.thiele
-expect_refusal 1 'standard input, row 1000 \(line 1001\): 3 fields where 5 are expected' '999 rows before it are learned and saved to bad.thiele'
+expect_refusal 1 'standard input, row 1000 \(line 1001\): 3 fields, but 5 are expected' '999 rows before it are learned and saved to bad.thiele'
 run info bad.thiele
 expect_out '^stream  *999 rows'
 sed -e '1001s/^[^,]*,[^,]*/nothing,nothing/' -e '1501s/^[^,]*,[^,]*/1e999,1e999/' -e '2001s/.*/"/' more.csv >text.csv

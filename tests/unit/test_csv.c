@@ -216,12 +216,11 @@ static void test_refusals(void **state)
     assert_refused("\n \r\n\t\n", THIELE_ERROR_DATA, "t.csv is empty");
     assert_refused("\xEF\xBB\xBF", THIELE_ERROR_DATA, "t.csv is empty");
     assert_refused("a,b\n", THIELE_ERROR_DATA, "t.csv has a header and no rows");
-    assert_refused("a,b,c\n1,2,3\n\n1,2\n", THIELE_ERROR_FORMAT,
-                   "t.csv, row 2 (line 4): 2 fields where 3 are expected");
-    assert_refused("a,b\n1,\"x\ny\"\n1,2,3\n", THIELE_ERROR_FORMAT, "row 2 (line 4): 3 fields where 2 are expected");
-    assert_refused("a\n1,2\n", THIELE_ERROR_FORMAT, "row 1 (line 2): 2 fields where 1 is expected");
+    assert_refused("a,b,c\n1,2,3\n\n1,2\n", THIELE_ERROR_FORMAT, "t.csv, row 2 (line 4): 2 fields, but 3 are expected");
+    assert_refused("a,b\n1,\"x\ny\"\n1,2,3\n", THIELE_ERROR_FORMAT, "row 2 (line 4): 3 fields, but 2 are expected");
+    assert_refused("a\n1,2\n", THIELE_ERROR_FORMAT, "row 1 (line 2): 2 fields, but 1 is expected");
     assert_refused("a,b\n1,2\n1,2,\n", THIELE_ERROR_FORMAT, "row 2 (line 3): 3 fields");
-    assert_refused("a,b\n1\n", THIELE_ERROR_FORMAT, "1 field where 2 are expected");
+    assert_refused("a,b\n1\n", THIELE_ERROR_FORMAT, "1 field, but 2 are expected");
     assert_refused("a,b\n1,2\n3,\"x\n4,5\n", THIELE_ERROR_FORMAT,
                    "t.csv, line 3: a quote opens here and is never closed");
     assert_refused("a,\"b", THIELE_ERROR_FORMAT, "t.csv, line 1: a quote opens");
