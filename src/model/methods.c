@@ -23,7 +23,7 @@ static const struct {
     {THI_TAKES_BATCHES, "batches"},
     {THI_TAKES_OPTIMIZER, "choice of optimiser"},
     {THI_TAKES_EPOCHS, "epochs"},
-    {THI_TAKES_RATE, "steps of a given length"},
+    {THI_TAKES_RATE, "rate"},
     {THI_TAKES_EXPECTATION, "expectations to compute"},
     {THI_TAKES_BLOCKS, "blocks"},
     {THI_TAKES_SNAPSHOT, "snapshots"},

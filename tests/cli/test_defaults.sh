@@ -162,7 +162,7 @@ expect_status 2
 expect_err "--noise: 'cauchy' is not gaussian, student-t, heteroscedastic or 'auto'"
 run fit varied.csv --target y --noise student-t --likelihood gaussian -o no.thiele
 expect_status 2
-expect_err 'give one of --noise and --likelihood'
+expect_err 'give only one of --noise and --likelihood'
 run fit varied.csv --target y --effort extreme -o no.thiele
 expect_status 2
 expect_err "--effort: 'extreme' is not low, normal or high"

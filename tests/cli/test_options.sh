@@ -81,7 +81,7 @@ expect_refusal 2 "^thiele: --inducing: '1e3' is not a whole number or 'auto'"
 run fit data.csv --target strength --anytime --method exact
 expect_refusal 2
 run fit data.csv --target strength --noise gaussian --likelihood gaussian
-expect_refusal 2 'one of --noise and --likelihood'
+expect_refusal 2 'only one of --noise and --likelihood'
 
 # Pages that explain methods, likelihoods and kernels have all of them.
 python3 - options.json "$SOURCE" >"$out" 2>"$err" <<'PY'

@@ -117,6 +117,6 @@ expect_refusal 2 "target 'ok': there is no likelihood 'bernouli'"
 run fit t.csv --target height,ok --likelihood 'gaussian; bernoulli' --inputs a,b --share-kernel -o no.thiele
 expect_refusal 2 "cannot share a kernel"
 run fit t.csv --target height,ok --likelihood 'gaussian; bernoulli' --inputs a,ok -o no.thiele
-expect_refusal 2 "'ok' is a target and cannot be an input"
+expect_refusal 2 "'ok' is already a target and cannot also be an input"
 check "nothing was saved" test ! -e no.thiele
 finish
