@@ -105,7 +105,7 @@ THIELE_API double thiele_model_stretch(const thiele_model *model, int target, do
 typedef enum thiele_unseen {
     THIELE_UNSEEN_OTHER = 0, /* count it as the column's 'other', with a warning; an error if it has none */
     THIELE_UNSEEN_ZERO,      /* the same without a warning; none of the levels (all zeros) if it has none */
-    THIELE_UNSEEN_ERROR
+    THIELE_UNSEEN_ERROR      /* an error */
 } thiele_unseen;
 
 typedef struct thiele_predict_options {

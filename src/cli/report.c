@@ -511,12 +511,20 @@ static void print_sampling(const json_t *sampling)
     }
 }
 
-/* What the fit took, and what speaks for it. */
+/* What the fit took, and what speaks for it: "by ..., ...", folded between words. */
 static void print_choice(const json_t *json, const char *field)
 {
-    const char *why = json_string_value(json_object_get(json, field));
-    if (why != NULL) {
-        cli_row(NULL, "chosen %s", why);
+    enum { ROOM = 65 };
+    const char *why = json_string_value(json_object_get(json, field)), *before = "chosen ";
+    while (why != NULL && *why != '\0') {
+        size_t length = strlen(why), room = ROOM - strlen(before);
+        for (size_t cut = room; length > room && cut > 0; cut--) {
+            length = why[cut] == ' ' ? cut : length;
+            room = why[cut] == ' ' ? length : room;
+        }
+        cli_row(NULL, "%s%.*s", before, (int)length, why);
+        why += length + strspn(why + length, " ");
+        before = "";
     }
 }
 

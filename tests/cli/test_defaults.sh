@@ -146,7 +146,8 @@ awk 'BEGIN {srand(3); print "x,y"; for (i = 0; i < 240; i++) {x = i / 24; u = sq
 run fit varied.csv --target y -o varied.thiele
 expect_done
 expect_out '^likelihood +heteroscedastic'
-expect_out 'chosen by predictions of 240 rows .*gaussian -[0-9]'
+expect_out 'chosen by predictions of 240 rows'
+expect_out '^ +.*gaussian -[0-9]'
 run info varied.thiele --json
 expect_out '"noise_why": "by predictions of 240 rows'
 expect_out '"kernel_why": "by the evidence of 240 rows'
