@@ -54,10 +54,8 @@ static bool in_range(const cli_option *option, const char *text, double value)
     if ((option->min == 0 && option->max == 0) || (value >= option->min && value <= option->max)) {
         return true;
     }
-    const thiele_option *fit = cli_fit_option(option);
-    const char *unit = fit != NULL ? fit->unit : "";
-    cli_misuse("--%s: %s is out of range (%s to %s%s%s)", option->name, text, cli_exact(option->min, low),
-               cli_exact(option->max, high), *unit != '\0' ? " " : "", unit);
+    cli_misuse("--%s: %s is out of range (%s to %s)", option->name, text, cli_exact(option->min, low),
+               cli_exact(option->max, high));
     return false;
 }
 

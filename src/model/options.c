@@ -279,7 +279,8 @@ static thiele_status out_of_range(thiele_context *ctx, const thiele_option *o, c
     char low[THI_NUMBER_MAX], high[THI_NUMBER_MAX];
     thi_format_number(low, o->low);
     thi_format_number(high, o->high);
-    return refuse(ctx, "`%s`: %.64s is out of range (%s to %s)", o->name, text, low, high);
+    return refuse(ctx, "`%s`: %.64s is out of range (%s to %s%s%s)", o->name, text, low, high,
+                  o->unit[0] != '\0' ? ", in " : "", o->unit);
 }
 
 static thiele_status set_number(void *at, const entry *e, thiele_context *ctx, const char *text)

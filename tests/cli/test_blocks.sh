@@ -309,7 +309,7 @@ expect_refusal 2 'nonsense'
 fit --method '0.5 nonsense + 0.5 fitc'
 expect_refusal 2 'nonsense'
 fit --method fitc --anytime --step-blocks 0
-expect_refusal 2 '--step-blocks: 0 is out of range \(1 to 8\)'
+expect_refusal 2 '--step-blocks: 0 is out of range \(1 to 8, in blocks\)'
 fit --method fitc --anytime --step-blocks 9
 expect_refusal 2 '--step-blocks: 9 is out of range'
 fit --method fitc --blocks 0
