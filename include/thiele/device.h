@@ -1,7 +1,7 @@
 /*
- * Devices that can work on large matrices: always the processor, and any CUDA cards where libthiele-cuda
- * of the same version is installed. It is loaded when first needed; docs/cuda.md says more. A
- * context uses one device (thiele_context_options, `device`).
+ * Devices that can work on large matrices: always the processor, and any CUDA cards where libthiele-cuda of the same
+ * version is installed. It is loaded when first needed; docs/cuda.md says more. A context uses one device
+ * (thiele_context_options, `device`).
  */
 #ifndef THIELE_DEVICE_H
 #define THIELE_DEVICE_H

@@ -57,9 +57,8 @@ THIELE_API void thiele_kernel_set(thiele_kernel *kernel, const double *log_theta
  * Matrices are column-major; inputs are dims x n, one row of data per column.
  *
  * matrix: K (n x n2, leading dimension n) = k(X, X2); X2 == NULL means K(X, X).
- * adjoint: for the scalar F = sum_ij Kbar_ij K_ij, with Kbar n x n2: theta_bar += dF/d log theta, and X2_bar (dims x
- * n2)
- * += dF/dX2 unless it is NULL. With X2 == NULL (Kbar then symmetric), X2_bar is dF/dX through both arguments.
+ * adjoint: for the scalar F = sum_ij Kbar_ij K_ij, with Kbar n x n2, adds dF/d log theta to theta_bar and, unless it is
+ * NULL, dF/dX2 to X2_bar (dims x n2). With X2 == NULL (Kbar then symmetric), X2_bar is dF/dX through both arguments.
  * Cost: O(n n2 dims), by tiles, on the context's threads; the same bits on any number of them.
  */
 THIELE_API thiele_status thiele_kernel_matrix(const thiele_kernel *kernel, thiele_context *ctx, int64_t n,

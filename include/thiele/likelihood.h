@@ -80,10 +80,10 @@ typedef struct thiele_likelihood_spec {
     /* Optional, or NULL: E[y | f] and Var[y | f], one per output. */
     void (*moments)(const double *f, const double *phi, double *mean, double *variance, void *user);
     /*
-     * The values of y, for all outputs. Predictions that the spec does not define (moments, quantiles,
-     * samples, class probabilities) come from sums or integrals of exp(log_density) over these values; a single
-     * output is evaluated with the others set to NaN. A density that does not add up to 1 is divided by its
-     * sum. Densities over reals must not have atoms (probability at single values), which would be missed.
+     * The values of y, for all outputs. Predictions that the spec does not define (moments, quantiles, samples, class
+     * probabilities) come from sums or integrals of exp(log_density) over these values; a single output is evaluated
+     * with the others set to NaN. A density that does not add up to 1 is divided by its sum. Densities over reals must
+     * not have atoms (probability at single values), which would be missed.
      */
     thiele_support support;
     int classes; /* for THIELE_SUPPORT_CLASS */
@@ -103,10 +103,9 @@ typedef struct thiele_likelihood_spec {
     void (*coefficients)(const double *y, const double *parameters, thiele_likelihood_coefficients *out, void *user);
     void (*log_phi)(const double *y, const double *parameters, const double *r, double *out, void *user);
     /*
-     * Optional, from version 2 on: the log densities of n points in one call, out_i = log p(y_i | f_i), where y is P
-     * x n and f is Q x n, one point per column. The points come from several rows, with many draws of f
-     * for each, side by side with the same y. With it, log_density may be NULL; if both are given they must
-     * agree.
+     * Optional, from version 2 on: the log densities of n points in one call, out_i = log p(y_i | f_i), where y is P x
+     * n and f is Q x n, one point per column. The points come from several rows, with many draws of f for each, side by
+     * side with the same y. With it, log_density may be NULL; if both are given they must agree.
      */
     void (*log_densities)(int64_t n, const double *y, const double *f, const double *phi, double *out, void *user);
 } thiele_likelihood_spec;

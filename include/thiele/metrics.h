@@ -16,15 +16,13 @@ typedef struct thiele_scores {
     int64_t rows;
     double rmse; /* root of the mean squared error, in the units of the target */
     double mae;  /* mean absolute error */
-    double
-        smse; /* mean squared error over the population variance of the test targets: 1 is no better than their mean */
+    double smse; /* mean squared error over the test targets' population variance: 1 is no better than their mean */
     double nlpd; /* mean of -log p(y), nats: lower is better */
     double msll; /* nlpd minus that of a Gaussian with the training targets' mean and variance: below 0 is better */
     double crps; /* continuous ranked probability score, in the units of the target; for ordered classes, in steps */
-    double
-        coverage50; /* fraction of targets inside the central 50%, 90%, 95% interval: should be near 0.5, 0.9, 0.95 */
-    double coverage90;
-    double coverage95;
+    double coverage50; /* fraction of targets inside the central 50% interval: should be near 0.5 */
+    double coverage90; /* of the 90% interval */
+    double coverage95; /* of the 95% interval */
     double error_rate; /* class targets: the fraction whose most probable class is wrong */
     double nlp;        /* class targets: mean of -log p(class), nats */
     double brier;      /* class targets: mean of the Brier score, from 0 to 2 */

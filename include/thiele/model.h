@@ -69,8 +69,7 @@ THIELE_API thiele_status thiele_model_attach(thiele_model *model, thiele_context
                                              const thiele_likelihood *likelihood);
 /* The missing-value tokens of the training table, for opening others; NULL: none. Borrowed. */
 THIELE_API const char *thiele_model_missing(const thiele_model *model);
-/* Input columns as named in the table, followed by that of a partition. Borrowed; NULL when out of range.
- */
+/* Input columns as named in the table, followed by that of a partition. Borrowed; NULL out of range. */
 THIELE_API int thiele_model_inputs(const thiele_model *model);
 THIELE_API const char *thiele_model_input_name(const thiele_model *model, int index);
 /* Learned parameters in the units of the data. name is borrowed. Error: ARGUMENT when out of range. */
@@ -86,8 +85,8 @@ THIELE_API const thiele_scores *thiele_model_holdout(const thiele_model *model);
 
 /*
  * How a model was calibrated (docs/guide.md has the guarantee). Predictions of observations, their quantiles,
- * variances, draws, class probabilities and scores are calibrated; latent functions, means and
- * the scores of the fit itself (leave-one-out, held-out) are not.
+ * variances, draws, class probabilities and scores are calibrated; latent functions, means and the scores of the fit
+ * itself (leave-one-out, held-out) are not.
  */
 typedef struct thiele_calibration {
     int64_t rows;       /* rows it was learned from; 0: the model is not calibrated */
@@ -160,9 +159,9 @@ THIELE_API thiele_status thiele_model_predict_file(const thiele_model *model, th
                                                    const char *path);
 /*
  * n rows given as numbers: x is row-major, one value per input column in the model's order, in the units of the data; a
- * categorical column takes the index of its level (from 0, levels in the order of the description), and so does that
- * of a partition, which comes last (-1: an unseen value). mean and variance: outputs x n; variance may be
- * NULL. Error: UNSUPPORTED for a class target (thiele_model_predict_probabilities) unless latent.
+ * categorical column takes the index of its level (from 0, levels in the order of the description), and so does that of
+ * a partition, which comes last (-1: an unseen value). mean and variance: outputs x n; variance may be NULL. Error:
+ * UNSUPPORTED for a class target (thiele_model_predict_probabilities) unless latent.
  */
 THIELE_API thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_context *ctx, int64_t n,
                                                    const double *x, int latent, double *mean, double *variance);

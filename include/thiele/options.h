@@ -46,8 +46,7 @@ THIELE_API int thiele_fit_option_groups(void);
 THIELE_API const thiele_option_group *thiele_fit_option_group_at(int index);
 /* An option by its name or an alias, with dashes or underscores; NULL: none. */
 THIELE_API const thiele_option *thiele_fit_option_find(const char *name);
-/* Words that an option takes, besides "auto" if that is its default: the index-th (from 0), or NULL after the last.
- */
+/* Words that an option takes, besides "auto" if that is its default: the index-th, or NULL after the last. */
 THIELE_API const char *thiele_fit_option_choice(const thiele_option *option, int index);
 /* Aliases of options, and options that no longer do anything: the index-th, or NULL. name: whose, or NULL. */
 THIELE_API const char *thiele_fit_option_alias(int index, const char **name);

@@ -38,13 +38,12 @@ THIELE_API int thiele_predictor_outputs(const thiele_predictor *predictor);
 /*
  * Mean and, unless variance is NULL, variance of each output at x, in the units of the data. x: one number per input
  * column in the model's order (thiele_model_input_name), in the units of the data; a categorical column takes the index
- * of its level, or -1 for an unseen value, a column of dates the days since the model's first, and one
- * with gaps in training may be NaN. The results are those of thiele_model_predict_rows but for
- * rounding: variances agree to 1e-9 of the function's prior variance. Without variance, a Gaussian target or
- * latent function takes a tenth of the time. Nothing is allocated, except for pic, for decoupled bases
- * with length-scales of their own, and once for an expectation that needs more quadrature nodes than any
- * before. Errors: ARGUMENT (missing, infinite, no such level), UNSUPPORTED for a class target unless its latent
- * functions are predicted.
+ * of its level, or -1 for an unseen value, a column of dates the days since the model's first, and one with gaps in
+ * training may be NaN. The results are those of thiele_model_predict_rows but for rounding: variances agree to 1e-9 of
+ * the function's prior variance. Without variance, a Gaussian target or latent function takes a tenth of the time.
+ * Nothing is allocated, except for pic, for decoupled bases with length-scales of their own, and once for an
+ * expectation that needs more quadrature nodes than any before. Errors: ARGUMENT (missing, infinite, no such level),
+ * UNSUPPORTED for a class target unless its latent functions are predicted.
  */
 THIELE_API thiele_status thiele_predictor_row(thiele_predictor *predictor, const double *x, double *mean,
                                               double *variance);

@@ -19,8 +19,7 @@ typedef struct thiele_feed thiele_feed;
 typedef struct thiele_feed_options {
     size_t size;
     int follow;   /* 1: at the end of the file, wait for it to grow; 0: stop there */
-    int skip_bad; /* 1: lines that are not rows are left out and counted, and records do not span lines; 0: error
-                   */
+    int skip_bad; /* 1: lines that are not rows are left out and counted, records cannot span lines; 0: error */
     int64_t skip; /* leave out this many rows at the beginning */
 } thiele_feed_options;
 
@@ -35,11 +34,10 @@ THIELE_API thiele_status thiele_feed_open(thiele_feed **out, thiele_context *ctx
                                           const thiele_feed_options *options);
 THIELE_API void thiele_feed_close(thiele_feed *feed);
 /*
- * The next rows as a table (to be destroyed by the caller): as soon as there are `most` of them; after `seconds`,
- * or a signal, those that have come, if at least `least`; at the end, the rest. *table is NULL if there are
- * fewer, and at the end (thiele_feed_ended). Rows and lines in messages are counted from the beginning of the
- * feed. Errors: IO (also for a file that became shorter), FORMAT (a bad line: the next call skips it),
- * DATA (no header, no rows), MEMORY.
+ * The next rows as a table (to be destroyed by the caller): as soon as there are `most` of them; after `seconds`, or a
+ * signal, those that have come, if at least `least`; at the end, the rest. *table is NULL if there are fewer, and at
+ * the end (thiele_feed_ended). Rows and lines in messages are counted from the beginning of the feed. Errors: IO (also
+ * for a file that became shorter), FORMAT (a bad line: the next call skips it), DATA (no header, no rows), MEMORY.
  */
 THIELE_API thiele_status thiele_feed_next(thiele_feed *feed, thiele_context *ctx, int64_t least, int64_t most,
                                           double seconds, thiele_table **table);
@@ -72,11 +70,11 @@ typedef struct thiele_update_options {
 #define THIELE_UPDATE_OPTIONS_INIT THIELE_OPTIONS_INIT(thiele_update_options)
 
 /*
- * Opens a model to learn further rows: one by a method that can be updated (docs/methods.md lists them; augmented
- * only with inducing inputs). The scaling of columns stays as it is. Hyperparameters and bases are also
- * learned now and then, from the last rows, unless frozen; those of blocks, of mixtures and of basis functions with
- * length-scales of their own stay as they are. The model is copied; options may be NULL. Errors: UNSUPPORTED (another
- * kind of model: the message says what to fit instead), ARGUMENT, MEMORY.
+ * Opens a model to learn further rows: one by a method that can be updated (docs/methods.md lists them; augmented only
+ * with inducing inputs). The scaling of columns stays as it is. Hyperparameters and bases are also learned now and
+ * then, from the last rows, unless frozen; those of blocks, of mixtures and of basis functions with length-scales of
+ * their own stay as they are. The model is copied; options may be NULL. Errors: UNSUPPORTED (another kind of model: the
+ * message says what to fit instead), ARGUMENT, MEMORY.
  */
 THIELE_API thiele_status thiele_learner_open(thiele_learner **out, thiele_context *ctx, const thiele_model *model,
                                              const thiele_update_options *options);

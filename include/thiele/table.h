@@ -40,10 +40,9 @@ typedef struct thiele_table_options {
  *
  * The HDF5 library is not safe for threads, and a damaged file can crash it or keep it busy for ever. Each HDF5 table
  * is therefore read in a child process (fork, no exec) that lives until the table is destroyed: no call here enters the
- * HDF5 library in the caller's process, whatever its other threads do, and a crash is a message. As with any table,
- * one thread at a time uses it; several tables may be used at once. If another thread of the program is
- * inside its own copy of the HDF5 library during this call, the child may hang: cancel, or open the table
- * first.
+ * HDF5 library in the caller's process, whatever its other threads do, and a crash is a message. As with any table, one
+ * thread at a time uses it; several tables may be used at once. If another thread of the program is inside its own copy
+ * of the HDF5 library during this call, the child may hang: cancel, or open the table first.
  *
  * While a table is read the progress callback is called in phase "read" (within 0.1 s) and may ask to stop.
  *
@@ -87,8 +86,7 @@ THIELE_API thiele_status thiele_table_from_columns(thiele_table **out, thiele_co
  */
 THIELE_API thiele_status thiele_table_generate(thiele_table **out, thiele_context *ctx, int64_t rows, uint64_t seed);
 
-/* The rows of another table listed in `rows` (from 0), in that order. The other table is borrowed and must live longer.
- */
+/* The rows of another table listed in `rows` (from 0), in that order. That table is borrowed and must live longer. */
 THIELE_API thiele_status thiele_table_select(thiele_table **out, thiele_context *ctx, const thiele_table *table,
                                              const int64_t *rows, int64_t count);
 
@@ -105,8 +103,8 @@ THIELE_API const char *thiele_table_column_name(const thiele_table *table, int c
 THIELE_API thiele_status thiele_table_find_column(const thiele_table *table, thiele_context *ctx, const char *name,
                                                   int *column);
 /*
- * Text of one cell as in the file (numbers as the shortest text that reads back the same); "" if
- * missing. Written to buffer with a terminating zero, cut at capacity.
+ * Text of one cell as in the file (numbers as the shortest text that reads back the same); "" if missing. Written to
+ * buffer with a terminating zero, cut at capacity.
  */
 THIELE_API thiele_status thiele_table_cell(const thiele_table *table, thiele_context *ctx, int64_t row, int column,
                                            char *buffer, size_t capacity);
