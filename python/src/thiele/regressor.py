@@ -61,7 +61,7 @@ class GPRegressor(RegressorMixin, GPEstimator):
         count = values.shape[1]
         names = [self._name_beside_inputs("y" if count == 1 else f"y{i + 1}") for i in range(count)]
         if self.likelihood == "auto" and self.noise == "auto" and len(np.unique(values)) <= 2:
-            instead["likelihood"] = "gaussian"  # two values are no labels here
+            instead["likelihood"] = "gaussian"  # two values are not labels here
         self._learn(self._table(X, dict(zip(names, values.T))), names, **instead)
         self._keep(X, values)
         return self
