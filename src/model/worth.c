@@ -136,12 +136,12 @@ static void report_parameter(const thi_fitting *f, int i)
     }
     if (h->ceiling != 0.0 && h->value > h->ceiling - NEAR) {
         thi_log(f->ctx, THIELE_LOG_WARNING,
-                "%s ended at its ceiling, %.4g: the rows only say that it is large; set it, or give it a prior",
+                "%s ended at its upper limit, %.4g: the rows say only that it is large; set it, or give it a prior",
                 h->name, thi_units_value(f, i));
     } else if (strncmp(h->name, "noise", 5) == 0 && thi_hyper_number(h) < 2.0 * h->floor) {
         thi_log(
             f->ctx, THIELE_LOG_WARNING,
-            "%s ended at its floor, %.4g: the targets seem to be free of noise; where they are not, set it, or give "
+            "%s ended at its lower limit, %.4g: the targets seem to be free of noise; if they are not, set it, or give "
             "it a prior",
             h->name, thi_units_value(f, i));
     }
@@ -154,9 +154,8 @@ void thi_report_limits(const thi_fitting *f)
     }
     if (f->result.stop == THIELE_STOP_ITERATIONS && f->options->stopping.iterations == 0 &&
         f->options->stopping.epochs == 0 && !f->options->blocks.schedule && !f->method->limited) {
-        thi_log(
-            f->ctx, THIELE_LOG_WARNING,
-            "the fit ended at its own limit of steps and not at an optimum: a deadline lets it go on for as long as "
-            "you like, and iterations or epochs say how far");
+        thi_log(f->ctx, THIELE_LOG_WARNING,
+                "the fit ended at its step limit and not at an optimum: give it a longer "
+                "deadline, or more iterations or epochs");
     }
 }
