@@ -50,7 +50,7 @@ bool thi_has_many_scales(const thi_fitting *f);
 /*
  * Whether it is, for f->kernels, by predictions of a third of `all` after learning from the others; winner: then the
  * values that `rows` have taught it. labels: of numbers that stand for them only the squares that they are off by
- * count. Nothing where inputs or rows are few.
+ * count. Nothing where inputs or rows are few. Where f->tied is set before, only which one is asked.
  */
 thiele_status thi_choose_scales(thi_fitting *f, bool labels, const thi_rows *all, const thi_rows *rows,
                                 thi_named *winner);

@@ -14,10 +14,12 @@
 
 enum { ROWS = 1500, MORE = 2 /* times those that kernels are compared on, or not worth it */ };
 /*
- * Variances of f beside those of its columns, each so many times the one before, while that gains a share of the loss.
- * Classes that do not overlap gain without end, less and less, from functions that are harder and harder to find.
+ * Variances of f beside those of its columns, each so many times the one before, the largest that gains a share of the
+ * loss on the one before. Classes that do not overlap gain without end, less and less, from functions that are harder
+ * and harder to find. FIRST is taken where there is no time to try any: as numbers, labels vary by about one, and f
+ * that varies by so little cannot be sure of any class.
  */
-enum { SCALES = 7 };
+enum { SCALES = 7, FIRST = 2 };
 static const double TIMES = 4.0, GAIN = 0.1;
 
 /* Several classes whose likelihood does not take long to try scales with, or two of many inputs. */
@@ -114,6 +116,8 @@ static thiele_status regress(thi_fitting *f, const thi_source *source, int64_t c
     f->spec.lik = gaussian;
     f->shared_kernel = several;
     if (several) {
+        /* More length-scales than rows say nothing, and finding them takes the time of all else. */
+        f->tied = f->model->encoder.dims > rows.n;
         THI_TRY(thi_compare_kernels(f, &rows, winner));
         /* Half of what is left is for the scale of f. */
         thi_budget_restore(f->driver, deadline);
@@ -148,24 +152,61 @@ static thiele_status scale_to(thi_fitting *f, const double *column, double log_s
     return thi_hypers_apply(&f->hypers, f->ctx, &f->spec);
 }
 
+/* Scales that are tried: rows that learn and those that they predict. */
+typedef struct trial {
+    thi_fitting *f;
+    const double *column;
+    const thi_rows *train, *others;
+} trial;
+
+/* f at the k-th scale; *score: how it predicts. */
+static thiele_status try_scale(const trial *t, int k, double *score)
+{
+    thiele_status status = scale_to(t->f, t->column, k * log(TIMES));
+    return status == THIELE_OK
+               ? thi_judge_objective(t->f->ctx, &t->f->spec, &thi_objective_dense, t->train, t->others, score)
+               : status;
+}
+
+static bool is_worth(double score, double less)
+{
+    return isfinite(score) && (!isfinite(less) || score > less + GAIN * fabs(less));
+}
+
+/* From FIRST up (by = 1) or down while the larger of two scales is worth it, or is not; best: what `*at` scores. */
+static thiele_status walk(const trial *t, int by, int *at, double *best)
+{
+    double score;
+    thiele_status status = THIELE_OK;
+    for (int k = *at + by; k >= 0 && k < SCALES && !thi_driver_stopped(t->f->driver); k += by) {
+        THI_TRY(try_scale(t, k, &score));
+        if (by > 0 ? !is_worth(score, *best) : is_worth(*best, score)) {
+            break;
+        }
+        *at = k;
+        *best = score;
+    }
+out:
+    return status;
+}
+
 /* That by which `train` predicts the others best. */
 static thiele_status scale(thi_fitting *f, const thi_rows *train, const thi_rows *others)
 {
-    double *column = NULL, best = -INFINITY, at = 0.0, score;
+    double *column = NULL, best;
+    int at = FIRST;
     thiele_status status;
     THI_TRY(thi_alloc(f->ctx, &column, (size_t)f->hypers.count, sizeof *column));
     thi_hypers_keep(&f->hypers, column);
-    for (int k = 0; k < SCALES && !thi_driver_stopped(f->driver); k++) {
-        double log_scale = k * log(TIMES);
-        THI_TRY(scale_to(f, column, log_scale));
-        THI_TRY(thi_judge_objective(f->ctx, &f->spec, &thi_objective_dense, train, others, &score));
-        if (isfinite(best) && !(score > best + GAIN * fabs(best))) {
-            break;
+    const trial t = {f, column, train, others};
+    if (!thi_driver_stopped(f->driver)) {
+        THI_TRY(try_scale(&t, FIRST, &best));
+        THI_TRY(walk(&t, 1, &at, &best));
+        if (at == FIRST) {
+            THI_TRY(walk(&t, -1, &at, &best));
         }
-        at = log_scale;
-        best = score;
     }
-    THI_TRY(scale_to(f, column, at));
+    THI_TRY(scale_to(f, column, at * log(TIMES)));
 out:
     thi_free(column);
     return status;

@@ -141,20 +141,20 @@ static bool is_better(int64_t n, const losses *apart, const losses *other)
                                       gain_in_errors(n, apart->squares, other->squares) > -1.0));
 }
 
-static thiele_status compare(thi_fitting *f, bool labels, const thi_rows *all, way *best)
+static thiele_status compare(thi_fitting *f, bool labels, const thi_rows *all, way first, way *best)
 {
     int64_t n = all->n / EVERY;
     losses lost[WAYS];
     double *numbers = NULL;
     thi_rows train = {0};
     thiele_status status;
-    *best = APART;
+    *best = first;
     THI_TRY(thi_alloc(f->ctx, &numbers, (size_t)(2 * n * WAYS), sizeof *numbers));
     THI_TRY(take_others(f->ctx, all, &train));
-    for (way how = APART; how < WAYS; how++) {
+    for (way how = first; how < WAYS; how++) {
         lost[how] = (losses){.squares = numbers + 2 * how * n, .density = numbers + (2 * how + 1) * n};
         THI_TRY(try_way(f, labels, how, &train, all, &lost[how]));
-        *best = lost[how].sum < lost[*best].sum && is_better(n, &lost[APART], &lost[how]) ? how : *best;
+        *best = lost[how].sum < lost[*best].sum && is_better(n, &lost[first], &lost[how]) ? how : *best;
     }
 out:
     thi_rows_free(&train);
@@ -177,23 +177,24 @@ static thiele_status say(thi_fitting *f, int64_t rows, way how)
 thiele_status thi_choose_scales(thi_fitting *f, bool labels, const thi_rows *all, const thi_rows *rows,
                                 thi_named *winner)
 {
-    way best = APART;
+    const way first = f->tied ? IN_DEVIATIONS : APART;
+    way best = first;
     thi_named tied = {0};
     thiele_status status = THIELE_OK;
     if (!thi_has_many_scales(f) || all->n < LEAST || thi_driver_stopped(f->driver)) {
         return THIELE_OK;
     }
-    THI_TRY(compare(f, labels, all, &best));
-    if (best != APART) {
+    THI_TRY(compare(f, labels, all, first, &best));
+    if (best != first) {
         status = learn(f, best, rows, &tied);
     }
     if (status == THIELE_ERROR_NUMERIC) {
         thi_recover(f->ctx);
-        best = APART;
+        best = first;
         status = THIELE_OK;
     }
     THI_TRY(status);
-    if (best != APART) {
+    if (best != first) {
         THI_TRY(thi_named_copy(winner, f->ctx, &tied));
         THI_TRY(say(f, all->n, best));
     }

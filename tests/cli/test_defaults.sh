@@ -141,6 +141,13 @@ expect_out 'matern52.lengthscale\[a\]'
 run score ring.thiele ring.csv
 expect_out '^error rate +0(\.0[0-4]|  )'
 
+# More inputs than rows have one length-scale together: those of their own would say nothing.
+awk 'BEGIN {srand(6); for (d = 0; d < 90; d++) printf "x%d,", d; print "c"; for (i = 0; i < 80; i++) {s = 0
+    for (d = 0; d < 90; d++) {v = rand(); s += d < 3 ? v : 0; printf "%.4f,", v}; print (s < 1.2 ? "low" : s < 1.8 ? "middle" : "high")}}' >wide.csv
+run fit wide.csv --target c --raw -o wide.thiele
+expect_done
+check 'one length-scale' test "$(sed -nE 's/.*(matern|se)[0-9]*\.lengthscale\[x[0-9]+\] +([0-9.e+-]+).*/\2/p' "$out" | sort -u | wc -l)" -eq 1
+
 # The noise is what the rows say: Gaussian unless another kind surely predicts better; and what was asked for.
 awk 'BEGIN {srand(3); print "x,y"; for (i = 0; i < 240; i++) {x = i / 24; u = sqrt(-2 * log(1 - rand())) * cos(6.28318530718 * rand()); printf "%.4f,%.6f\n", x, sin(x) + (x < 5 ? 0.02 : 0.6) * u}}' >varied.csv
 run fit varied.csv --target y -o varied.thiele
