@@ -48,6 +48,15 @@ check "weights of two should leave the function" awk -F, '
     NR == FNR { mean[FNR] = $1; next } FNR > 1 && ($1 - mean[FNR]) ^ 2 > 1e-4 { bad = 1 } END { exit bad }
 ' plain-p.csv twos-p.csv
 
+# --- weights that sum to 1 leave each category what it is, as do those far beyond the number of rows
+for weight in 0.01666667 1e100; do
+    sed "s/,[0-9]*\$/,$weight/; 1s/,$weight\$/,w/" weighted.csv >all.csv
+    run fit all.csv --target y --weights w --method exact --kernel se -o all.thiele
+    expect_status 0
+    run info all.thiele
+    expect_out 'site (2 levels)'
+done
+
 # --- refused
 for bad in -1 nan inf ''; do
     sed "4s/,[^,]*\$/,$bad/" weighted.csv >bad.csv
