@@ -53,7 +53,7 @@ static thiele_status call_sink(void *arg, thi_predict_pass *p, int passes)
     status = call->sink(passes > 1 ? &all : call->block, call->user);
     return status == THIELE_OK || p->ctx->message[0] != '\0'
                ? status
-               : thi_fail(p->ctx, status, "the receiver of the predictions stopped them at table row %lld: %s",
+               : thi_fail(p->ctx, status, "the receiver of the predictions stopped at table row %lld: %s",
                           p->kept > 0 ? (long long)thi_table_row_number(p->reader.table, p->row[0]) : 0LL,
                           thiele_status_meaning(status));
 }
@@ -104,21 +104,21 @@ out:
 static thiele_status check_joint(const thiele_model *model, thiele_context *ctx, const thiele_predict_options *options)
 {
     if (options->drop_missing) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a joint prediction is of all rows: it can leave none out");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a joint prediction covers all rows: none can be left out");
     }
     if (options->blend && model->latent->local != NULL) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "blended predictions are mixtures of what several blocks say of each row by itself, which "
-                        "have no joint distribution");
+                        "blended predictions mix those of several blocks row by row, and have "
+                        "no joint distribution");
     }
     if (model->latents > 1) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "a joint prediction is of one function; this model has %d latent functions", model->latents);
+                        "a joint prediction needs a single latent function; this model has %d", model->latents);
     }
     if (!options->latent && !thi_model_is_gaussian(model)) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "observations that are not Gaussian have no joint covariance to write: ask for the latent "
-                        "function (`latent`)");
+                        "observations that are not Gaussian have no joint covariance: predict the latent function "
+                        "instead (`latent`)");
     }
     return THIELE_OK;
 }
