@@ -81,7 +81,7 @@ expect_status 1
 expect_err "'dtc' knows no weights of rows"
 run fit weighted.csv --target y --weights y -o bad.thiele
 expect_status 2
-expect_err "column 'y' is a target and cannot be the weights"
+expect_err "column 'y' is already a target and cannot also be the weights"
 
 # --- updates count rows once
 run fit weighted.csv --target y --weights w --method collapsed --kernel se -o c.thiele
