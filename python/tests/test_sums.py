@@ -55,6 +55,10 @@ def test_refusals(data, model):
         thiele.combine(model, [])
     with pytest.raises(thiele.FormatError, match="not sums"):
         thiele.combine(model, [b"hello"])
+    for parts in (model.sums(data), ["hello"]):
+        with pytest.raises(TypeError, match="parts come in a list"):
+            thiele.combine(model, parts)
+    assert thiele.add_sums(model, [bytearray(model.sums(data))]) == model.sums(data)
     other = thiele.fit(part(data, slice(0, 300)), target="y", method="collapsed", inducing=20, iterations=2)
     with pytest.raises(thiele.DataError, match="another model"):
         thiele.combine(other, [model.sums(data)])

@@ -33,26 +33,6 @@ static uint64_t mark_file(const char *path)
     return hash;
 }
 
-/* Parts that are the same to the last bit are one part twice: its rows would count twice, and nobody would notice. */
-static int refuse_twins(cli_settings *settings)
-{
-    int count = settings->operands;
-    uint64_t *mark = cli_own(settings, (size_t)count * sizeof *mark);
-    if (mark == NULL) {
-        return CLI_FAILED;
-    }
-    for (int i = 1; i < count; i++) {
-        mark[i] = mark_file(settings->operand[i]);
-        for (int j = 1; j < i && mark[i] != 0; j++) {
-            if (mark[i] == mark[j]) {
-                return cli_fail("%s and %s hold the same rows: leave one of them out", settings->operand[j],
-                                settings->operand[i]);
-            }
-        }
-    }
-    return CLI_DONE;
-}
-
 static bool is_sums(const char *path)
 {
     static const char ending[] = ".sums";
@@ -76,13 +56,42 @@ static void print_outcome(const cli_settings *settings, const thiele_sums *sums)
     cli_row("saved to", "%s", settings->output);
 }
 
-static thiele_status combine(cli_settings *settings, const thiele_model *model, thiele_sums **sums)
+/*
+ * Parts that are the same to the last bit are one part twice: its rows would count twice, and nobody would notice. Only
+ * parts without rows may be alike. *refused: it has been said why.
+ */
+static thiele_status add_parts(thiele_sums *sums, cli_settings *settings, bool *refused)
+{
+    int count = settings->operands;
+    uint64_t *mark = cli_own(settings, (size_t)count * sizeof *mark);
+    thiele_status status = THIELE_OK;
+    *refused = mark == NULL;
+    for (int i = 1; i < count && !*refused && status == THIELE_OK; i++) {
+        int64_t before = thiele_sums_rows(sums);
+        mark[i] = mark_file(settings->operand[i]);
+        status = thiele_sums_load(sums, settings->ctx, settings->operand[i]);
+        if (thiele_sums_rows(sums) == before) {
+            mark[i] = 0;
+        }
+        for (int j = 1; j < i && mark[i] != 0 && !*refused; j++) {
+            if (mark[i] == mark[j]) {
+                *refused = true;
+                cli_fail("%s and %s hold the same rows: leave one of them out", settings->operand[j],
+                         settings->operand[i]);
+            }
+        }
+    }
+    return status;
+}
+
+static thiele_status combine(cli_settings *settings, const thiele_model *model, thiele_sums **sums, bool *refused)
 {
     thiele_model *conditioned = NULL;
     thiele_status status;
     CLI_TRY(thiele_sums_open(sums, settings->ctx, model));
-    for (int i = 1; i < settings->operands; i++) {
-        CLI_TRY(thiele_sums_load(*sums, settings->ctx, settings->operand[i]));
+    CLI_TRY(add_parts(*sums, settings, refused));
+    if (*refused) {
+        goto out;
     }
     if (is_sums(settings->output)) {
         CLI_TRY(thiele_sums_save(*sums, settings->ctx, settings->output));
@@ -101,6 +110,7 @@ static int run(cli_settings *settings)
     thiele_model *model = NULL;
     thiele_sums *sums = NULL;
     thiele_status status;
+    bool refused = false;
     if (settings->output == NULL || strcmp(settings->output, "-") == 0) {
         return cli_misuse("combine needs -o OUT, the file to write");
     }
@@ -110,14 +120,13 @@ static int run(cli_settings *settings)
         const char *const part[] = {settings->operand[i], NULL};
         result = cli_check_output(settings->output, part);
     }
-    result = result == CLI_DONE ? refuse_twins(settings) : result;
     if (result != CLI_DONE) {
         return result;
     }
     CLI_TRY(cli_load_model(&model, settings, settings->operand[0]));
-    CLI_TRY(combine(settings, model, &sums));
+    CLI_TRY(combine(settings, model, &sums, &refused));
 out:
-    result = cli_finish(settings, status);
+    result = refused ? CLI_FAILED : cli_finish(settings, status);
     thiele_sums_close(sums);
     thiele_model_destroy(model);
     return result;

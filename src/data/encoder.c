@@ -208,44 +208,45 @@ static thiele_status set_numeric(thi_encoder *encoder, thiele_context *ctx, cons
     return status;
 }
 
-/* How many rows have a level. */
-static int64_t rows_of(const thi_column_spread *spread, int dim)
+/* Of how many rows a level is, by weights: a fraction where they are small. Rounding is forgiven. */
+static double rows_of(const thi_column_spread *spread, int dim)
 {
-    return llround(spread->mean[dim] * spread->mass[dim]);
+    return spread->mean[dim] * spread->mass[dim] * (1 + 1e-9);
 }
 
 /* Fewer rows than this make a level rare. */
-static int64_t rare_below(const thi_column_options *options, int64_t rows)
+static double rare_below(const thi_column_options *options, double rows)
 {
-    enum { FEW = 5, SHARE = 100 };
-    return options->rare != THI_RARE_AUTO ? options->rare : rows / SHARE < FEW ? (rows + SHARE - 1) / SHARE : FEW;
+    const double few = 5, share = 0.01;
+    return options->rare != THI_RARE_AUTO ? (double)options->rare : fmin(share * rows, few);
 }
 
-static void say_others(thiele_context *ctx, const thi_input *input, int rare, int64_t below)
+static void say_others(thiele_context *ctx, const thi_input *input, int rare, double below)
 {
     thi_log(ctx, THIELE_LOG_WARNING,
-            "'%s': %d value%s with fewer than %lld rows %s pooled as 'other', as are new values that are "
+            "'%s': %d value%s with fewer than %g rows %s pooled as 'other', as are new values that are "
             "not among the %d that remain (`rare_levels` 0 keeps all)",
-            input->name, rare, rare == 1 ? "" : "s", (long long)below, rare == 1 ? "is" : "are", input->levels);
+            input->name, rare, rare == 1 ? "" : "s", ceil(below), rare == 1 ? "is" : "are", input->levels);
 }
 
-/* Levels that stand only in rows left out are none; rare ones go together unless all are. */
+/* Levels that stand only in rows left out are none, however little others weigh; rare ones go together unless all are.
+ */
 static void set_levels(thiele_context *ctx, const thi_column_spread *spread, int from, thi_input *input,
                        const thi_column_options *options)
 {
     const int levels = input->levels;
     const int pooled = input->rare;
-    const int64_t below = rare_below(options, llround(spread->mass[from]));
-    int64_t most = 0;
+    const double below = rare_below(options, spread->mass[from]);
+    double most = 0;
     int rare = 0;
     for (int l = 0; l < levels; l++) {
-        most = rows_of(spread, from + l) > most ? rows_of(spread, from + l) : most;
+        most = fmax(rows_of(spread, from + l), most);
     }
     input->levels = 0;
     for (int l = 0; l < levels; l++) {
-        const int64_t rows = rows_of(spread, from + l);
-        const bool own = rows > 0 && (rows >= below || most < below);
-        rare += rows > 0 && !own;
+        const bool there = spread->high[from + l] > 0;
+        const bool own = there && (rows_of(spread, from + l) >= below || most < below);
+        rare += there && !own;
         if (own) {
             input->level[input->levels++] = input->level[l];
         } else {

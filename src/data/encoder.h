@@ -19,7 +19,9 @@ void thi_encode_missing(const thi_encoder *encoder, const thi_input *input, doub
 /* --- reader.c ------------------------------------------------------------------------------------------------------
  */
 
-/* Error: DATA; the weight in this column and row is missing, negative or infinite. */
+/* 0, or between 1e-12 and 1e12: beyond, sums of rows lose those that are light. */
+bool thi_is_weight(double value);
+/* Error: DATA; the weight in this column and row is missing or none. */
 thiele_status thi_weight_refused(thiele_context *ctx, const thiele_table *table, int64_t row, int column, double value);
 
 /* --- choose.c: which columns are what ---------------------------------------------------------------------------- */

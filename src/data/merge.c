@@ -120,7 +120,7 @@ static thiele_status add_row(search *s, thi_text *buffer, int64_t row, const dou
     int words = s->numbers - 1 + 2 * s->texts;
     uint64_t *word = s->word + s->keys * words, hash = 0;
     double weight = number[s->numbers - 1];
-    if (!(weight >= 0.0 && isfinite(weight))) {
+    if (!thi_is_weight(weight)) {
         return thi_weight_refused(s->ctx, s->table, row, s->number[s->numbers - 1], weight);
     }
     if (weight == 0.0) {

@@ -368,16 +368,31 @@ static thiele_status encode_exposure(const thi_reader *reader, thiele_context *c
     return THIELE_OK;
 }
 
+bool thi_is_weight(double value)
+{
+    return value == 0.0 || (value >= 1e-12 && value <= 1e12);
+}
+
 thiele_status thi_weight_refused(thiele_context *ctx, const thiele_table *table, int64_t row, int column, double value)
 {
     char shown[THI_NUMBER_MAX];
     thi_format_number(shown, value);
-    return isnan(value) ? thi_fail(ctx, THIELE_ERROR_DATA,
-                                   "column '%s', row %lld: no weight (fill it in; a weight of 0 leaves a row out)",
-                                   table->name[column], thi_table_row_number(table, row))
-                        : thi_fail(ctx, THIELE_ERROR_DATA,
-                                   "column '%s', row %lld: %s: a weight must be a finite number and not negative",
-                                   table->name[column], thi_table_row_number(table, row), shown);
+    const char *name = table->name[column];
+    const long long number = thi_table_row_number(table, row);
+    if (isnan(value)) {
+        return thi_fail(ctx, THIELE_ERROR_DATA,
+                        "column '%s', row %lld: no weight (fill it in; a weight of 0 leaves a row out)", name, number);
+    }
+    if (value > 0.0 && isfinite(value)) {
+        return thi_fail(
+            ctx, THIELE_ERROR_DATA,
+            "column '%s', row %lld: %s: a weight must be 0 or between 1e-12 and 1e12 (divide all of them by "
+            "the same number)",
+            name, number, shown);
+    }
+    return thi_fail(ctx, THIELE_ERROR_DATA,
+                    "column '%s', row %lld: %s: a weight must be a finite number and not negative", name, number,
+                    shown);
 }
 
 /* What stands beside the inputs of a row. */
@@ -390,8 +405,7 @@ static thiele_status encode_weight(const thi_reader *reader, thiele_context *ctx
 {
     *weight = value;
     *fate = value == 0.0 ? ROW_DROPPED : *fate;
-    return value >= 0.0 && isfinite(value) ? THIELE_OK
-                                           : thi_weight_refused(ctx, reader->table, row, reader->weights, value);
+    return thi_is_weight(value) ? THIELE_OK : thi_weight_refused(ctx, reader->table, row, reader->weights, value);
 }
 
 static thiele_status encode_table_row(const thi_reader *reader, thiele_context *ctx, int64_t row, const double *number,

@@ -166,7 +166,8 @@ static void guess_group(thi_hypers *hypers, const thi_latents *latents, int grou
     }
 }
 
-static void guess_phi(thi_hypers *hypers, const thi_spec *spec, double spread)
+/* noise_spread: the variance of y as one of a row of weight 1. */
+static void guess_phi(thi_hypers *hypers, const thi_spec *spec, double spread, double noise_spread)
 {
     thi_hyper *phi = hypers->hyper + hypers->first[hypers->groups];
     for (int i = 0; i < spec->lik->parameters; i++) {
@@ -178,8 +179,8 @@ static void guess_phi(thi_hypers *hypers, const thi_spec *spec, double spread)
     }
     if (hypers->noise >= 0) {
         thi_hyper *noise = &hypers->hyper[hypers->noise];
-        guess(noise, 0.1 * spread);
-        noise->floor = noise->fixed ? 0.0 : NOISE_FLOOR * spread;
+        guess(noise, 0.1 * noise_spread);
+        noise->floor = noise->fixed ? 0.0 : NOISE_FLOOR * noise_spread;
     }
 }
 
@@ -223,6 +224,8 @@ thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thi
     double *distance = NULL;
     double *mean = NULL;
     double *variance;
+    /* A row of weight w has a w-th of the noise: that of all of them is as much larger as they are heavy. */
+    const double heavy = thi_rows_count(rows) / (double)rows->n;
     double middle;
     bool common;
     thiele_status status;
@@ -245,7 +248,8 @@ thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thi
             hypers->hyper[constant].ceiling = mean[g] + MEAN_ABOVE * sqrt(fmax(variance[g], 1.0));
         }
     }
-    guess_phi(hypers, spec, *spread);
+    guess_phi(hypers, spec, *spread, *spread * heavy);
+    *spread *= heavy;
 out:
     thi_free(distance);
     thi_free(mean);

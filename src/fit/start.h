@@ -7,9 +7,9 @@
 /*
  * Sets every hyperparameter that the user did not give: length-scales to the median distance between rows over the
  * kernel's columns, periods to a third of their range, variances to that of the likelihood's guesses of f (of y, for
- * Gaussian noise) shared among the summands, the noise to a tenth of it (with a floor under it), the mean to the
+ * Gaussian noise) shared among the summands, the noise to a tenth of *spread (with a floor under it), the mean to the
  * average of the guesses. At most 512 rows are looked at for distances. *spread: the variance of y, of the first
- * target.
+ * target, times the mean weight of the rows: what Gaussian noise is measured by.
  */
 thiele_status thi_start_guess(thi_hypers *hypers, thiele_context *ctx, const thi_spec *spec, const thi_rows *rows,
                               double *spread);

@@ -248,8 +248,9 @@ thiele_status thi_choose_noise(thi_fitting *f)
     const thi_source *source = thi_fitting_source(f, &f->rows, &memory);
     int64_t count = thi_least(affordable(f), source->n);
     thiele_status status = THIELE_OK;
-    if (!f->open_noise || f->hypers.noise < 0 || !thi_has_choice(f) || !thi_method_is_open(f) || f->streamed ||
-        count < LEAST) {
+    /* Powers of densities lack constants that differ between kinds of noise: with weights nothing can be compared. */
+    if (!f->open_noise || f->rows.weight != NULL || f->hypers.noise < 0 || !thi_has_choice(f) ||
+        !thi_method_is_open(f) || f->streamed || count < LEAST) {
         return THIELE_OK;
     }
     double deadline = thi_budget_lend(f->driver, THI_SHARE_NOISE);

@@ -285,7 +285,8 @@ out:
 static thiele_status settle(thi_fitting *f)
 {
     enum { FEW = 100 };
-    static const double NEXT_TO_NOTHING = 1e-6; /* of the targets' variance, 1 */
+    static const double NEXT_TO_NOTHING = 1e-6;                        /* of the targets' variance, 1 */
+    const double heavy = thi_rows_count(&f->rows) / (double)f->rows.n; /* noise is that of a row of weight 1 */
     thi_rows few = f->rows;
     thiele_status status;
     f->method = &thi_method_exact;
@@ -294,7 +295,7 @@ static thiele_status settle(thi_fitting *f)
     for (int i = 0; i < f->hypers.count; i++) {
         thi_hyper *h = &f->hypers.hyper[i];
         bool signal = strstr(h->name, "variance") != NULL;
-        h->value = signal ? log(NEXT_TO_NOTHING) : i == f->hypers.noise ? 0.0 : h->value;
+        h->value = signal ? log(NEXT_TO_NOTHING) : i == f->hypers.noise ? log(heavy) : h->value;
     }
     THI_TRY(thi_hypers_apply(&f->hypers, f->ctx, &f->spec));
     few.n = thi_least(few.n, FEW);

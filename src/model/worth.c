@@ -102,6 +102,17 @@ static thiele_status sample_rows(thi_fitting *f, thi_rows *out)
                              THI_SAMPLE_JUDGE, out);
 }
 
+/*
+ * Scores are of rows of weight 1, whose noise is as much larger as the rows of the fit are heavy on average, so that
+ * the constant's is too: what that costs it, in nats per row.
+ */
+static double cost_of_weights(const thi_fitting *f, const thi_rows *rows)
+{
+    const thi_rows *weighted = f->streamed ? rows : &f->rows;
+    double heavy = thi_rows_count(weighted) / (double)weighted->n;
+    return f->model->lik->ops->standardise ? 0.5 * (log(heavy) + 1.0 / heavy - 1.0) : 0.0;
+}
+
 thiele_status thi_is_worse_than_constant(thi_fitting *f, bool *worse)
 {
     const thiele_model *model = f->model;
@@ -115,6 +126,7 @@ thiele_status thi_is_worse_than_constant(thi_fitting *f, bool *worse)
     THI_TRY(thi_alloc(f->ctx, &scores, (size_t)targets, sizeof *scores));
     THI_TRY(sample_rows(f, &rows));
     THI_TRY(thi_model_score_rows(model, f->ctx, &rows, THI_SCORE_LOSSES, scores));
+    margin += cost_of_weights(f, &rows);
     for (int p = 0; p < targets; p++) {
         *worse = *worse || excess_of(model, &rows, p, &scores[p]) > margin;
     }

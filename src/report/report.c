@@ -30,7 +30,7 @@ static thiele_status find_target(thi_report *r, const thiele_model *model, const
         p++;
     }
     if (p == targets) {
-        return thi_fail(r->ctx, THIELE_ERROR_ARGUMENT, "the model predicts '%s' and no '%s'",
+        return thi_fail(r->ctx, THIELE_ERROR_ARGUMENT, "the model predicts '%s', not '%s'",
                         thiele_model_target(model, 0), name);
     }
     r->model = model->parts > 0 ? model->part[p] : model;

@@ -104,7 +104,7 @@ check "many rows make no large page" test "$(wc -c <many.html)" -lt 200000
 
 # What is wrong is one sentence, and nothing is written.
 run report exact.thiele part1.csv --target nothing -o bad.html
-expect_refusal 2 "predicts 'y' and no 'nothing'"
+expect_refusal 2 "predicts 'y', not 'nothing'"
 run report exact.thiele part1.csv -o part1.csv
 expect_refusal 2 'part1.csv'
 cut -d, -f1-3 part1.csv >inputs.csv

@@ -42,6 +42,16 @@ expect_out '3000'
 run score whole.thiele all.csv
 expect_done
 
+# Parts without rows are no part twice.
+sed 's/[^,]*$//; 1s/.*//' all.csv | sed "1s/.*/$(head -1 all.csv)/" | head -4 >none.csv
+for part in 1 2; do
+    run sums model.thiele none.csv --drop-missing -o none$part.sums
+    expect_done
+done
+run combine model.thiele none1.sums whole.sums none2.sums -o with-none.thiele
+expect_done
+check "parts without rows should change nothing" cmp whole.thiele with-none.thiele
+
 # What cannot be.
 run sums model.thiele all.csv
 expect_refusal 2 'needs -o'

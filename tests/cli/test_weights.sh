@@ -48,6 +48,21 @@ check "weights of two should leave the function" awk -F, '
     NR == FNR { mean[FNR] = $1; next } FNR > 1 && ($1 - mean[FNR]) ^ 2 > 1e-4 { bad = 1 } END { exit bad }
 ' plain-p.csv twos-p.csv
 
+# --- weights that sum to 1 leave each category what it is, as do those far beyond the number of rows
+for weight in 0.01666667 1e6; do
+    sed "s/,[0-9]*\$/,$weight/; 1s/,$weight\$/,w/" weighted.csv >all.csv
+    run fit all.csv --target y --weights w --method exact --kernel se -o all.thiele
+    expect_status 0
+    run info all.thiele
+    expect_out 'site \(2 levels\)'
+    run predict all.thiele plain.csv --latent -o all-p.csv
+    check "equal weights of $weight should leave the function" awk -F, '
+        NR == FNR { mean[FNR] = $1; next } FNR > 1 && ($1 - mean[FNR]) ^ 2 > 1e-4 { bad = 1 } END { exit bad }
+    ' plain-p.csv all-p.csv
+done
+run fit all.csv --target y --weights w -o all.thiele
+expect_out 'likelihood *gaussian'
+
 # --- refused
 for bad in -1 nan inf ''; do
     sed "4s/,[^,]*\$/,$bad/" weighted.csv >bad.csv
@@ -55,12 +70,18 @@ for bad in -1 nan inf ''; do
     expect_status 1
     expect_err "column 'w', row 3"
 done
+for bad in 1e300 1e-300; do
+    sed "4s/,[^,]*\$/,$bad/" weighted.csv >bad.csv
+    run fit bad.csv --target y --weights w -o bad.thiele
+    expect_status 1
+    expect_err "a weight must be 0 or between 1e-12 and 1e12"
+done
 run fit weighted.csv --target y --weights w --method dtc -o bad.thiele
 expect_status 1
 expect_err "'dtc' knows no weights of rows"
 run fit weighted.csv --target y --weights y -o bad.thiele
 expect_status 2
-expect_err "column 'y' is a target and cannot be the weights"
+expect_err "column 'y' is already a target and cannot also be the weights"
 
 # --- updates count rows once
 run fit weighted.csv --target y --weights w --method collapsed --kernel se -o c.thiele

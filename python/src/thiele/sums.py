@@ -23,6 +23,9 @@ class _Sums:
         context.check(lib.thiele_sums_open(ctypes.byref(self.handle), context.handle, model._handle))
 
     def unpack(self, part: bytes) -> None:
+        if not isinstance(part, (bytes, bytearray, memoryview)):
+            raise TypeError(f"a part is the bytes of Model.sums, not {type(part).__name__}; parts come in a list")
+        part = bytes(part)
         self.context.check(lib.thiele_sums_unpack(self.handle, self.context.handle, part, len(part)))
 
     def pack(self) -> bytes:
