@@ -169,7 +169,7 @@ def _call_moments(own: Optional[Likelihood], f: Any, phi: Any, mean: Any, varian
 
 def _array(pointer: Any, shape: tuple[int, ...]) -> Any:
     count = math.prod(shape)
-    memory = (ctypes.c_double * count).from_address(ctypes.addressof(pointer.contents))
+    memory: Any = (ctypes.c_double * count).from_address(ctypes.addressof(pointer.contents))
     array = np.frombuffer(memory, dtype=np.float64)
     return array if len(shape) == 1 else array.reshape(shape)
 
