@@ -4,7 +4,7 @@ side_by_side.py [--write]: a regression and a classification, each in thiele, sc
 programs of bench/side_by_side, each in the environment that has the peer (bench/setup-peers), one thread, in a process
 of its own. Prints lines of code, seconds of processor from the data to predictions, and the negative log predictive
 density of held-out rows. --write puts docs/side-by-side.md together from the programs and these figures, which takes
-all four. Usage, with the package on the path:
+all four. Usage, with the package on the path (absolute, as PYTHONPATH has it):
     bench/side_by_side.py [--write]
 """
 
