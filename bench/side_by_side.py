@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
 side_by_side.py [--write]: a regression and a classification, each in thiele, scikit-learn, GPyTorch and GPflow: the
-programs of bench/side_by_side, each in the environment that has the peer (bench/setup-peers), one thread, in a process
+programs of bench/side_by_side, each in the environment that has the peer (bench/setup-peers), in a process
 of its own. Prints lines of code, seconds of processor from the data to predictions, and the negative log predictive
 density of held-out rows. --write puts docs/side-by-side.md together from the programs and these figures, which takes
 all four. Usage, with the package on the path (absolute, as PYTHONPATH has it):
@@ -153,8 +153,8 @@ def page(tables):
     parts = [
         "# Side by side\n",
         "A regression and a classification in four libraries. Each program is what its library's introduction would "
-        "have one write; a test runs all of them.\nLines count code without empty ones. Seconds are those of one "
-        "processor from the data to predictions, without imports, in one run. GPyTorch takes the 200 steps of\nAdam "
+        "have one write; a test runs all of them.\nLines count code without empty ones. Seconds are those of "
+        "processors, all threads added up, from the data to predictions, without imports, in one run. GPyTorch takes the 200 steps of\nAdam "
         "that its program says, which do not reach the end in the regression; the others stop by themselves. NLPD is "
         "the mean negative log predictive density of\nthe held-out rows, lower being better. Written by "
         "`bench/side_by_side.py --write`.\n",
