@@ -154,7 +154,8 @@ def page(tables):
         "# Side by side\n",
         "A regression and a classification in four libraries. Each program is what its library's introduction would "
         "have one write; a test runs all of them.\nLines count code without empty ones. Seconds are those of "
-        "processors, all threads added up, from the data to predictions, without imports, in one run. GPyTorch takes the 200 steps of\nAdam "
+        "processors, all threads added up, from the data to predictions, without imports, in one run. GPyTorch takes "
+        "the 200 steps of\nAdam "
         "that its program says, which do not reach the end in the regression; the others stop by themselves. NLPD is "
         "the mean negative log predictive density of\nthe held-out rows, lower being better. Written by "
         "`bench/side_by_side.py --write`.\n",
