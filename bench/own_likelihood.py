@@ -26,6 +26,10 @@ def student_t(y, f, nu, scale):
     return constant - 0.5 * (nu + 1.0) * np.log1p(r * r / nu)
 
 
+def moments(f, nu, scale):
+    return f, scale**2 * nu / (nu - 2.0) if nu > 2.0 else np.inf
+
+
 def compiled():
     """The same by numba, where it is there."""
     try:
@@ -74,6 +78,7 @@ def main():
     table = {"x": x, "y": np.sin(2.0 * x) + 0.2 * random.standard_t(4, given.rows)}
     first = {"nu": 4.0, "scale": 0.3}
     kinds = {"built in": "student-t(nu~4, scale~0.3)", "NumPy": thiele.Likelihood(student_t, first)}
+    kinds["NumPy, moments given"] = thiele.Likelihood(student_t, first, moments=moments)
     numba = compiled()
     if numba is not None:
         kinds["numba"] = thiele.Likelihood(numba, first, name="student")

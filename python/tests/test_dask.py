@@ -67,7 +67,7 @@ def test_frames(data, want):
 
 def test_refusals(data):
     x, y = data
-    with pytest.raises(thiele.ArgumentError, match="X is no Dask collection"):
+    with pytest.raises(thiele.ArgumentError, match="X is not a Dask collection"):
         regressor().fit(x, y)
     with pytest.raises(thiele.ArgumentError, match="says nothing"):
         regressor(sample=1).fit(da.from_array(x), da.from_array(y))

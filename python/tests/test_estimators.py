@@ -149,12 +149,16 @@ def test_partial_fit_after_an_exact_fit(rows):
     np.testing.assert_array_equal(model.predict(x), whole.predict(x))
 
 
-@pytest.mark.parametrize("options", [{"method": "exact"}, {"method": "variational", "inducing": 12}, {"likelihood": "student-t"}])
+@pytest.mark.parametrize(
+    "options", [{"method": "exact"}, {"method": "variational", "inducing": 12}, {"likelihood": "student-t"}]
+)
 def test_weights_are_repeated_rows(rows, options):
     x, y = rows[0][:40], rows[1][:40]
     weights = np.arange(40) % 4
     order = np.random.default_rng(3).permutation(weights.sum())
-    kernel = {"kernel": "se", "iterations": 5, "epochs": 5} if "inducing" in options else {"kernel": "se", "iterations": 5}
+    kernel = (
+        {"kernel": "se", "iterations": 5, "epochs": 5} if "inducing" in options else {"kernel": "se", "iterations": 5}
+    )
     weighted = GPRegressor(**options, **kernel).fit(x, y, sample_weight=weights)
     repeated = GPRegressor(**options, **kernel).fit(np.repeat(x, weights, axis=0)[order], np.repeat(y, weights)[order])
     np.testing.assert_array_equal(weighted.predict(x), repeated.predict(x))
@@ -166,7 +170,10 @@ def test_rows_without_weight_are_gone(rows):
     x, y = rows
     keep = np.arange(80) % 3 > 0
     labels = np.where(y > 0, "high", "low")
-    for made, target in ((GPRegressor(kernel="se", iterations=5), y), (GPClassifier(kernel="se", iterations=5), labels)):
+    for made, target in (
+        (GPRegressor(kernel="se", iterations=5), y),
+        (GPClassifier(kernel="se", iterations=5), labels),
+    ):
         weighted = clone(made).fit(x, target, sample_weight=keep.astype(float))
         fewer = clone(made).fit(x[keep], target[keep])
         np.testing.assert_array_equal(weighted.predict(x), fewer.predict(x))
@@ -198,7 +205,10 @@ def test_weights_of_frames_and_of_rows_that_come_later(frame):
 
 def test_weights_that_cannot_be(rows):
     x, y = rows
-    for weights, message in ((np.full(80, -1.0), "sample_weight.*row 1.*not negative"), (np.zeros(80), "all weights are zero")):
+    for weights, message in (
+        (np.full(80, -1.0), "sample_weight.*row 1.*not negative"),
+        (np.zeros(80), "all weights are zero"),
+    ):
         with pytest.raises(thiele.DataError, match=message):
             GPRegressor(kernel="se").fit(x, y, sample_weight=weights)
     with pytest.raises(ValueError, match="79 sample weights for 80 rows"):

@@ -17,6 +17,10 @@ def student_t(y, f, scale):
     return constant - math.log(scale) - 2.5 * np.log1p(((y - f) / scale) ** 2 / 4.0)
 
 
+def student_t_moments(f, scale):
+    return f, 2.0 * scale**2
+
+
 ROWS = 25
 OWN = Likelihood(student_t, {"scale": 0.3})
 
@@ -61,12 +65,54 @@ def test_files_and_pickles(model, table, tmp_path):
     np.testing.assert_array_equal(again.predict(table).mean, expected)
 
 
-def test_errors_come_through(table):
+def test_moments(model, table, tmp_path):
+    """What the user says of mean and variance is what integrals over y give, without asking logp."""
+    few = {"x": table["x"][:3]}
+    expected = model.predict(few)
+    model.save(tmp_path / "m.thiele")
+    own = pickle.loads(pickle.dumps(Likelihood(student_t, {"scale": 0.3}, moments=student_t_moments)))
+    made = thiele.Model.load(tmp_path / "m.thiele", own).predict(few)
+    np.testing.assert_allclose(made.mean, expected.mean, atol=1e-6)
+    np.testing.assert_allclose(made.variance, expected.variance, rtol=1e-4)
+
+    def unasked(y, f, scale):
+        raise AssertionError("the density was asked for")
+
+    own = Likelihood(unasked, {"scale": 0.3}, name="student_t", moments=student_t_moments)
+    again = thiele.Model.load(tmp_path / "m.thiele", own).predict(few)
+    np.testing.assert_array_equal(again.mean, made.mean)
+    np.testing.assert_array_equal(again.variance, made.variance)
+
+
+def test_moments_of_several_outputs(tmp_path):
+    """Two outputs of one function; the second is it times -2."""
+
+    def pair(y, f):
+        ahead = np.stack([f, -2.0 * f], axis=1)
+        squares = np.where(np.isnan(y), 0.0, (y - ahead) ** 2 / 0.02)
+        return -squares.sum(axis=1) - 0.5 * np.log(0.02 * np.pi) * (~np.isnan(y)).sum(axis=1)
+
+    x = np.linspace(-2.0, 2.0, 20)
+    table = {"x": x, "a": np.sin(x), "b": -2.0 * np.sin(x)}
+    own = Likelihood(pair, outputs=2, moments=lambda f: ((f, -2.0 * f), (0.01, 0.01)))
+    model = thiele.fit(table, ["a", "b"], likelihood=own, kernel="se(lengthscale=1)", iterations=2, raw=True)
+    made = model.predict(table)
+    np.testing.assert_allclose(made.mean[:, 1], -2.0 * made.mean[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(made.variance[:, 1] - 0.01, 4.0 * (made.variance[:, 0] - 0.01), rtol=1e-6, atol=1e-9)
+
+
+def test_errors_come_through(model, table, tmp_path):
     def broken(y, f):
         raise ZeroDivisionError("mine")
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         thiele.fit(table, "y", likelihood=Likelihood(broken), kernel="se")
+    model.save(tmp_path / "m.thiele")
+    own = Likelihood(student_t, {"scale": 0.3}, moments=lambda f, scale: f)
+    with pytest.raises(TypeError):
+        thiele.Model.load(tmp_path / "m.thiele", own).predict(table)
+    with pytest.raises(thiele.ArgumentError, match="moments is neither"):
+        Likelihood(student_t, {"scale": 1.0}, moments="mean")
     with pytest.raises(thiele.ArgumentError, match="support"):
         Likelihood(student_t, {"scale": 1.0}, support="complex")
     with pytest.raises(thiele.ArgumentError, match="'shift' is no parameter"):

@@ -177,6 +177,7 @@ class LikelihoodParameter(ctypes.Structure):
 LIKELIHOOD_VERSION = 2
 _NUMBERS = POINTER(c_double)
 LogDensities = CFUNCTYPE(None, c_int64, _NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS, c_void_p)
+Moments = CFUNCTYPE(None, _NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS, c_void_p)
 
 
 class LikelihoodSpec(ctypes.Structure):
@@ -189,7 +190,7 @@ class LikelihoodSpec(ctypes.Structure):
         ("parameters", c_int),
         ("parameter", POINTER(LikelihoodParameter)),
         ("log_density", c_void_p),
-        ("moments", c_void_p),
+        ("moments", Moments),
         ("support", c_int),
         ("classes", c_int),
         ("user", c_void_p),

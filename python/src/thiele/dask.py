@@ -115,7 +115,8 @@ def _pieces(X: Any, y: Any) -> list[tuple[Any, Any]]:
     for name, given in (("X", X), ("y", y)):
         if not hasattr(given, "to_delayed"):
             raise ArgumentError(
-                f"{name} is no Dask collection: thiele.GPRegressor fits tables in memory, dask.array.from_array makes one"
+                f"{name} is not a Dask collection: thiele.GPRegressor fits tables in memory, "
+                "dask.array.from_array makes one"
             )
     here, there = _known_lengths(X), _known_lengths(y)
     if here is not None and there is not None and here != there and sum(here) == sum(there):
@@ -166,4 +167,4 @@ def _predict(local: _LocalRegressor, X: Any, return_std: bool) -> Array:
     if len(X) == 0:
         return np.empty((2 if return_std else 1, 0))
     made = local.predict(X, return_std=return_std)
-    return np.stack(made) if return_std else made[None, :]
+    return np.stack(made) if isinstance(made, tuple) else made[None, :]
