@@ -113,8 +113,8 @@ static thiele_status add_level(thi_input *input, thiele_context *ctx, const thie
                         input->name, most, input->name);
     }
     if (!thi_is_utf8(text, length)) {
-        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: the text is not UTF-8: convert the file first",
-                        input->name, thi_table_row_number(table, row));
+        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %s: the text is not UTF-8: convert the file first",
+                        input->name, THI_ROW(table, row));
     }
     return thi_level_insert(input, ctx, place, text, length);
 }
@@ -134,9 +134,9 @@ thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, i
     }
     if (status == THIELE_OK && thi_has_decimal_comma(text, length)) {
         status = thi_fail(ctx, THIELE_ERROR_DATA,
-                          "column '%s', row %lld: '%.*s' is not a number (decimal commas are not supported: write a "
+                          "column '%s', row %s: '%.*s' is not a number (decimal commas are not supported: write a "
                           "point, or list an input of categories with `categorical`)",
-                          table->name[column], thi_table_row_number(table, row - 1), (int)length, text);
+                          table->name[column], THI_ROW(table, row - 1), (int)length, text);
     }
     thi_text_clear(&buffer);
     return status;

@@ -32,9 +32,8 @@ static thiele_status refuse_far(const thiele_learner *l, thiele_context *ctx, co
 {
     const thi_target *target = &l->model->encoder.target[k % l->rows.outputs];
     return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "column '%s', row %lld: %g is too far from the targets that the model was fitted to", target->name,
-                    (long long)thi_table_row_number(table, l->row[k / l->rows.outputs]),
-                    target->center + target->scale * l->rows.y[k]);
+                    "column '%s', row %s: %g is too far from the targets that the model was fitted to", target->name,
+                    THI_ROW(table, l->row[k / l->rows.outputs]), target->center + target->scale * l->rows.y[k]);
 }
 
 /* Row by row: what a row is refused for must not keep the others out. Those before the first error are there. */
@@ -124,9 +123,9 @@ static thiele_status check_marginals(thiele_learner *l, thiele_context *ctx, con
     for (int64_t i = 0; i < l->rows.n * Q * l->model->components; i++) {
         if (!isfinite(l->mu[i]) || !isfinite(l->v[i])) {
             return thi_fail(ctx, THIELE_ERROR_NUMERIC,
-                            "row %lld: its inputs are so far out that the prediction overflows; correct them or leave "
+                            "row %s: its inputs are so far out that the prediction overflows; correct them or leave "
                             "the row out",
-                            thi_table_row_number(table, l->row[i / Q % l->rows.n]));
+                            THI_ROW(table, l->row[i / Q % l->rows.n]));
         }
     }
     return THIELE_OK;

@@ -8,7 +8,6 @@
 #include "fit/blocks.h"
 #include "model/sums_bytes.h"
 
-
 /* --- which models ------------------------------------------------------------------------------------------------- */
 
 static thiele_status form_of(thiele_context *ctx, const thiele_model *model, thi_blocks_form *form)
@@ -170,7 +169,8 @@ static thiele_status open_adding(adding *a, thiele_context *ctx, const thiele_ta
     thi_reading how = thi_model_reading(sums->model, true, options->unseen, options->drop_missing != 0);
     thiele_status status;
     THI_TRY(thi_reader_open(&a->reader, ctx, encoder, table, &how));
-    THI_TRY(thi_rows_alloc(&a->rows, ctx, THI_ONLINE_TALLY_BATCH, encoder->dims, encoder->targets, (thi_aside){.offset = true}));
+    THI_TRY(thi_rows_alloc(&a->rows, ctx, THI_ONLINE_TALLY_BATCH, encoder->dims, encoder->targets,
+                           (thi_aside){.offset = true}));
     THI_TRY(thi_alloc(ctx, &a->row, THI_ONLINE_TALLY_BATCH, sizeof *a->row));
     THI_TRY(open_tallies(&a->tally, ctx, sums));
 out:
@@ -209,8 +209,8 @@ static thiele_status add_latent(adding *a, thiele_context *ctx, int j)
     }
     return status == THIELE_ERROR_DATA
                ? thi_fail(ctx, status, "row %lld of %s: its inputs or its target are too far out for this model",
-                          (long long)thi_table_row_number(a->reader.table, a->row[bad]),
-                          thi_table_source(a->reader.table))
+                          thi_table_row_number(a->reader.table, a->row[bad]),
+                          thi_table_row_source(a->reader.table, a->row[bad]))
                : status;
 }
 
