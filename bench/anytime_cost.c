@@ -73,7 +73,7 @@ static void make_table(bench *b)
 {
     int64_t n = block_counts[SIZES - 1] * ROWS;
     thi_rows all;
-    check(b->ctx, thi_rows_alloc(&all, b->ctx, n, D, 1, false));
+    check(b->ctx, thi_rows_alloc(&all, b->ctx, n, D, 1, (thi_aside){0}));
     for (int64_t i = 0; i < n * D; i++) {
         all.X[i] = 3.5 * (thi_random_uniform((thi_stream){1, THI_RANDOM_DEMO, 0}, (uint64_t)i) - 0.5);
     }
@@ -89,7 +89,7 @@ static void make_table(bench *b)
         thi_source_of_rows(&b->source[k], &b->rows[k]);
         check(b->ctx, thi_partition_random(&b->partition[k], b->ctx, b->rows[k].n, block_counts[k]));
     }
-    check(b->ctx, thi_rows_alloc(&b->buffer, b->ctx, THI_SPARSE_LANES * ROWS, D, 1, false));
+    check(b->ctx, thi_rows_alloc(&b->buffer, b->ctx, THI_SPARSE_LANES * ROWS, D, 1, (thi_aside){0}));
 }
 
 static void make_model(bench *b)

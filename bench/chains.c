@@ -60,7 +60,7 @@ static void read_rows(thiele_context *ctx, const char *path, thi_rows *rows)
     check(ctx, thiele_table_open(&table, ctx, path, NULL));
     int64_t n = thiele_table_rows(table);
     int columns = thiele_table_columns(table), dims = columns - 1, *column;
-    check(ctx, thi_rows_alloc(rows, ctx, n, dims, 1, false));
+    check(ctx, thi_rows_alloc(rows, ctx, n, dims, 1, (thi_aside){0}));
     check(ctx, thi_alloc(ctx, &column, (size_t)columns, sizeof *column));
     for (int i = 0; i < columns; i++) {
         column[i] = i;

@@ -192,7 +192,7 @@ static void open_peer(peer *p, const request *r)
         exit(1);
     }
     open_model(p, r);
-    check(p->ctx, thi_rows_alloc(&p->rows, p->ctx, r->N, r->D, 1, false));
+    check(p->ctx, thi_rows_alloc(&p->rows, p->ctx, r->N, r->D, 1, (thi_aside){0}));
     take(file, 3, r->D * r->N, p->rows.X);
     take(file, 4, r->N, p->rows.y);
     if (file == NULL) {

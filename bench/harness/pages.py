@@ -220,7 +220,8 @@ def default_page(machine, lines, out):
     rules = [f"- {'PASS' if holds else 'FAIL'}: {text}" for text, holds in
              default_rules.verdicts(groups, default.expected())]
     beside = ("Beside the best of its rivals by table, the constant and lightgbm-early left out: means over the splits "
-              "that both have, the median over splits of the distance in NLPD, and thiele's own intervals and seconds.")
+              "that both have, the median over splits of the distance in NLPD, and thiele's own intervals and seconds (of "
+              "the clock or, where that is less, of the processor).")
     parts = [part for what in default_rules.FIGURES
              for part in (f"## {default_rules.TITLES[what]}", table(*default_rules.matrix(groups, what)))]
     means = f"Below: means over splits, as many as were measured: {default_rules.splits_text(groups)}."

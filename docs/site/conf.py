@@ -19,7 +19,7 @@ myst_update_mathjax = False
 html_math_renderer = "formulas"
 exclude_patterns = ["site", "man"]
 nitpicky = True
-nitpick_ignore_regex = [("c:identifier", r"(u?int\d+_t|size_t|FILE)")]
+nitpick_ignore_regex = [("c:identifier", r"(u?int\d+_t|size_t|ptrdiff_t|FILE)")]
 smartquotes = False  # code and options are quoted as they are typed
 highlight_language = "text"
 

@@ -1,8 +1,8 @@
 /*
  * A context carries what a computation needs from its surroundings: the number of threads, the random seed, a memory
  * limit, where messages go, and the sentence that explains the last error. One thread uses a context at a time.
- * Objects made with a context may outlive it. After a fork parent and child may both go on with their copies. Each
- * thread has some 20 MB of addresses reserved for its matrix products, touched only as far as they are used.
+ * Objects made with a context may outlive it. After a fork, parent and child may both use their copies. Each
+ * thread reserves some 20 MB of address space for its matrix products, and touches only what it uses.
  */
 #ifndef THIELE_CONTEXT_H
 #define THIELE_CONTEXT_H
@@ -30,14 +30,14 @@ typedef struct thiele_progress {
                             "blocks", "steps", "rate", "sweeps", "end", "burn-in", "sample", "predict", "stream" */
     int64_t done;        /* evaluations, steps or rows so far */
     int64_t total;       /* out of at most this many; 0 when not known */
-    double value;        /* the objective: the best so far or, of noisy steps, a running average. NaN: there is none */
+    double value;        /* the objective: the best so far or, for noisy steps, a running average. NaN: none */
     double seconds;      /* since the work began */
-    double seconds_left; /* estimate; NaN when there is none */
-    /* Of a step of a variational method, NaN otherwise: the two parts of its bound, E[log p(y | f)] and the divergence
-     * of q from the prior; the length of the step; rows worked on in a second. */
+    double seconds_left; /* estimate; NaN when unknown */
+    /* For a step of a variational method, otherwise NaN: the two parts of its bound, E[log p(y | f)] and the
+     * divergence of q from the prior; the step length; rows per second. */
     double expected, divergence, step, rows_per_second;
-    /* Root mean square error on rows that are held out, in the units of the data; of a stream the recent prequential
-     * error (of labels: the error rate). NaN: there are none. */
+    /* Root mean squared error on held-out rows, in the units of the data; for a stream, the recent prequential
+     * error (for labels, the error rate). NaN: none. */
     double held_out;
 } thiele_progress;
 
@@ -47,14 +47,14 @@ typedef int (*thiele_progress_fn)(const thiele_progress *progress, void *user);
 typedef struct thiele_context_options {
     size_t size;         /* sizeof(thiele_context_options), set by the INIT macro */
     int threads;         /* 0: one per processor available to the process */
-    uint64_t seed;       /* of every random draw; default 0 */
+    uint64_t seed;       /* for every random draw; default 0 */
     size_t memory_limit; /* bytes the library may hold at once; 0: nine tenths of the machine's memory */
     thiele_log_fn log;   /* NULL: silent */
     void *log_user;
     thiele_progress_fn progress; /* NULL: none */
     void *progress_user;
-    /* Where large matrices are worked on: NULL or "auto": a card where there is one and it is quicker; "cpu"; "cuda",
-     * or "cuda:1" for the second card (device.h). Read by thiele_context_create. */
+    /* Where large matrices are computed: NULL or "auto" (a card where one is present and faster), "cpu", "cuda", or
+     * "cuda:1" for the second card (device.h). Read by thiele_context_create. */
     const char *device;
     /* Processes that fit together with this one (ranks.h), copied by thiele_context_create; NULL: there is one. */
     const thiele_ranks *ranks;
@@ -63,8 +63,8 @@ typedef struct thiele_context_options {
 #define THIELE_CONTEXT_OPTIONS_INIT THIELE_OPTIONS_INIT(thiele_context_options)
 
 /*
- * options may be NULL for the defaults. Errors: ARGUMENT (negative threads, a device that is none of the words, no
- * INIT macro, or an option of a newer header), MEMORY; *out is then NULL and thiele_context_message(NULL) still gives a
+ * options may be NULL for the defaults. Errors: ARGUMENT (negative threads, an unknown device, no INIT macro,
+ * or an option from a newer header), MEMORY; *out is then NULL and thiele_context_message(NULL) still gives a
  * sentence.
  */
 THIELE_API thiele_status thiele_context_create(thiele_context **out, const thiele_context_options *options);

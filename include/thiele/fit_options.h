@@ -26,13 +26,13 @@ typedef struct thiele_columns_options {
     const char *inputs;
     /* Columns that are not inputs. Default: none. */
     const char *ignore;
-    /* Columns whose numbers are names of categories. Default: columns of text. */
+    /* Columns of numbers that name categories. Default: columns of text. */
     const char *categorical;
     /* A length-scale for each level of a category. Default: one for all levels of a column. */
     int64_t level_scales;
     /*
-     * Levels of a category with fewer rows are taken together as one, other; 0: none. Default: auto (5, at most a
-     * hundredth of all rows). -1 stands for 0.
+     * Pool levels of a category that have fewer rows than this as other; 0: none. Default: auto (5, at most a hundredth
+     * of all rows). -1 stands for 0.
      */
     int64_t rare_levels;
     /* Labels of a class target in their order, such as low,mid,high. Default: those in the table, sorted. */
@@ -40,15 +40,15 @@ typedef struct thiele_columns_options {
     /* Column of exposures (time, area, people) that multiply the rates of counts. Default: none. */
     const char *exposure;
     /*
-     * For pitc and pic: column each value of which is a block of rows (site, patient). Default: blocks are rows near
-     * each other.
+     * For pitc and pic: column whose values define the blocks of rows (site, patient). Default: blocks group nearby
+     * rows.
      */
     const char *partition;
     /*
-     * Rows that lack inputs: mean (the column's mean stands there, with an indicator), refuse, or drop. Default: mean.
+     * What to do with missing inputs: mean (use the column's mean, with an indicator), refuse, or drop. Default: mean.
      */
     const char *missing_inputs;
-    /* Leave out rows with missing values, of inputs or targets. Default: rows without a target are refused. */
+    /* Leave out rows with missing inputs or targets. Default: rows without a target are refused. */
     int64_t drop_missing;
     /* Do not standardise inputs and target. */
     int64_t raw;
@@ -67,18 +67,18 @@ typedef struct thiele_model_options {
      * (gaussian; bernoulli or softmax for labels).
      */
     const char *likelihood;
-    /* A likelihood object in place of a text; it is copied. Default: none. */
+    /* A likelihood object instead of text; it is copied. Default: none. */
     const thiele_likelihood *own;
     /*
-     * Noise of a target that is a number: gaussian, student-t (some rows are far off) or heteroscedastic (more noise
-     * here than there). Default: auto (what the rows ask for).
+     * Noise of a target that is a number: gaussian, student-t (with outliers) or heteroscedastic (varying with the
+     * inputs). Default: auto (whichever suits the rows).
      */
     const char *noise;
     /* How the expectation of log p(y | f) is computed. Default: auto (the best that the likelihood offers). */
     const char *expectation;
     /*
-     * How the posterior is found; sums of block methods weigh them, as in '0.3 fitc + 0.7 dtc'. Default: auto (what
-     * suits table and likelihood).
+     * How the posterior is found; block methods can be mixed, as in '0.3 fitc + 0.7 dtc'. Default: auto (what suits
+     * table and likelihood).
      */
     const char *method;
     int64_t reserved[19]; /* zeros */
@@ -102,18 +102,16 @@ typedef struct thiele_prior_options {
     int64_t reserved[19]; /* zeros */
 } thiele_prior_options;
 
-/* Inducing inputs. For methods with a posterior over the values of the functions at inducing inputs. */
+/* Inducing inputs. For methods whose posterior is over function values at inducing inputs. */
 typedef struct thiele_inducing_options {
-    /* A small model that is updated fast: inducing inputs alone, where auto would keep all rows. */
+    /* A small model with fast updates: only inducing inputs, where auto would keep all rows. */
     int64_t compact;
     /*
-     * Number of inducing inputs; 0, of decoupled alone: none. Default: auto (500, fewer with several latent functions).
-     * -1 stands for 0.
+     * Number of inducing inputs; 0: none (decoupled only). Default: auto (500, fewer with several latent functions). -1
+     * stands for 0.
      */
     int64_t inducing;
-    /*
-     * Where inducing inputs come from: kmeans, random, greedy, or a table file that has them. Default: auto (kmeans).
-     */
+    /* Where inducing inputs come from: kmeans, random, greedy, or a table file. Default: auto (kmeans). */
     const char *inducing_from;
     /* Keep inducing inputs fixed. Default: they are learned. */
     int64_t fix_inducing;
@@ -121,46 +119,43 @@ typedef struct thiele_inducing_options {
     const char *posterior;
     /* Lower bound on the entropy of a mixture. Default: auto (pairwise). */
     const char *entropy;
-    /*
-     * A diagonal posterior in the values of the functions themselves, not in whitened coordinates. Default: whitened
-     * coordinates.
-     */
+    /* A diagonal posterior over function values instead of whitened coordinates. Default: whitened coordinates. */
     int64_t plain;
     int64_t reserved[17]; /* zeros */
 } thiele_inducing_options;
 
 /* Optimiser. How hyperparameters and posterior are learned. */
 typedef struct thiele_optimiser_options {
-    /* How the bound is raised; gradient is for blocks alone. Default: auto (what suits method and posterior). */
+    /* How the bound is maximised; gradient is for blocks only. Default: auto (what suits method and posterior). */
     const char *optimiser;
-    /* Rows per step. Default: auto (all of up to 4096 rows, else 1024). */
+    /* Rows per step. Default: auto (all rows up to 4096, else 1024). */
     int64_t batch;
     /* Step length of adam, adadelta or momentum. Default: auto (adam 0.01, adadelta 1, momentum 0.001). */
     double rate;
-    /* Further random starting points. Default: none. */
+    /* Additional random starting points. Default: none. */
     int64_t restarts;
     int64_t reserved[20]; /* zeros */
 } thiele_optimiser_options;
 
 /* Stopping. When a fit ends, and how much work it may take. */
 typedef struct thiele_stopping_options {
-    /* Stop then and keep the best model found. In seconds. Default: none. */
+    /* Stop after this time and keep the best model found. In seconds. Default: none. */
     double deadline;
-    /* How much work is worth it where no deadline decides. Default: normal. */
+    /* How much work to do where no deadline decides. Default: normal. */
     const char *effort;
     /* Maximum optimiser iterations; 0 keeps the first guesses. Default: auto (200, lbfgs 500). -1 stands for 0. */
     int64_t iterations;
-    /* Maximum passes over the rows; an evaluation of all rows is one. Default: auto (by method). */
+    /* Maximum passes over the rows; an evaluation on all rows counts as one. Default: auto (by method). */
     int64_t epochs;
-    /* Stop when less than this is gained. In nats per row. Default: auto (1e-5). */
+    /* Stop when the gain falls below this. In nats per row. Default: auto (1e-5). */
     double tolerance;
     int64_t reserved[19]; /* zeros */
 } thiele_stopping_options;
 
 /*
  * Sampling. For the methods that draw from the posterior at the learned parameters. At most 256 of the draws, evenly
- * spaced, are kept in the model, and predictions are mixtures over them. With a deadline three tenths of the time go to
- * learning the parameters. thiele info says how well the chains mixed.
+ * spaced, are kept in the model, and predictions are mixtures over them. With a deadline, three tenths of the time go
+ * to learning the parameters. thiele info says how well the chains mixed.
  */
 typedef struct thiele_sampling_options {
     /* Independent chains. Default: auto (4). */
@@ -169,7 +164,7 @@ typedef struct thiele_sampling_options {
     int64_t draws;
     /* Steps before the first draw. Default: auto (half as many as follow). -1 stands for 0. */
     int64_t burn_in;
-    /* Steps from draw to draw. Default: auto (1). */
+    /* Steps between draws. Default: auto (1). */
     int64_t thin;
     /* Step length of hmc and mh. Default: auto (found during burn-in). */
     double step;
@@ -182,12 +177,12 @@ typedef struct thiele_sampling_options {
 typedef struct thiele_blocks_options {
     /* Number of blocks of rows. Default: auto (some 500 rows each). */
     int64_t blocks;
-    /* Steps on single blocks, with a complete model after each. */
+    /* Learn block by block, with a complete model after each step. */
     int64_t anytime;
     /* Blocks per step of an anytime fit. Default: auto (some 2,000 rows). */
     int64_t step_blocks;
     /*
-     * Steps rho/(1 + tau rho t)^kappa towards what a few blocks say of all rows. Default: the posterior is that of the
+     * Steps of rho/(1 + tau rho t)^kappa towards the estimate from a few blocks. Default: the posterior is that of the
      * blocks so far.
      */
     const char *schedule;
@@ -206,7 +201,7 @@ typedef struct thiele_decoupled_options {
     int64_t growth;
     /* Form of the decoupled bases. Default: auto (orthogonal). */
     const char *decoupled;
-    /* Basis functions with length-scales of their own, which are learned. */
+    /* Learn separate length-scales for each basis function. */
     int64_t own_scales;
     int64_t reserved[20]; /* zeros */
 } thiele_decoupled_options;
@@ -218,19 +213,19 @@ typedef struct thiele_result_options {
      * none.
      */
     double holdout;
-    /* Correct intervals, or the probabilities of labels, by rows that were left or held out. */
+    /* Correct intervals or label probabilities by rows left or held out. */
     int64_t calibrate;
     /*
-     * Rows that the model of a sparse method keeps, for streams and updates to learn its parameters from; 0: none.
-     * Default: auto (4096, fewer of many columns, none if compact). -1 stands for 0.
+     * Rows that a sparse model keeps, from which streams and updates learn its parameters; 0: none. Default: auto
+     * (4096, fewer with many columns, none if compact). -1 stands for 0.
      */
     int64_t keep;
     /*
-     * Time between snapshots: the model is saved while it is fitted, for others to read. In seconds. Default: auto (at
-     * the end only).
+     * Time between snapshots, which save the model while it is being fitted. In seconds. Default: auto (at the end
+     * only).
      */
     double snapshot;
-    /* Where snapshots go, each second unless snapshot says otherwise. Default: none. */
+    /* Where snapshots are saved, every second unless snapshot says otherwise. Default: none. */
     const char *snapshot_file;
     int64_t reserved[19]; /* zeros */
 } thiele_result_options;

@@ -1,8 +1,8 @@
 /*
  * Covariance functions. A kernel is made from text,
  *   matern52(ard) + linear*periodic(p=7, dims=1)
- * a sum of products of the kernels below, each with its arguments in parentheses: `ard` (a length-scale per column;
- * without it one for all), `dims` (columns, 1-based: dims=2, dims=[1,3], dims=2:5, or names where the caller gives
+ * a sum of products of the kernels below, each with its arguments in parentheses: `ard` (one length-scale per column
+ * instead of one for all), `dims` (columns, 1-based: dims=2, dims=[1,3], dims=2:5, or names where the caller gives
  * them), and values: `name=value` fixes a parameter, `name~value` gives its first guess.
  *
  *   with r^2 = sum_d (x_d - x'_d)^2 / lengthscale_d^2 and s2 the variance:
@@ -34,13 +34,13 @@ typedef struct thiele_kernel thiele_kernel;
 
 /*
  * Parses a kernel over `dims` input columns; names (one per column) may be NULL. Error: ARGUMENT, with the position and
- * what was expected there.
+ * what is expected there.
  */
 THIELE_API thiele_status thiele_kernel_parse(thiele_kernel **out, thiele_context *ctx, const char *text, int dims,
                                              const char *const *names);
 THIELE_API void thiele_kernel_destroy(thiele_kernel *kernel);
 
-/* The kernel as text that parses back to the same kernel, values included when with_values is not zero. To be freed by
+/* The kernel as text that parses back to the same kernel, with its values if with_values is not zero. Free it with
  * thiele_free. */
 THIELE_API thiele_status thiele_kernel_print(const thiele_kernel *kernel, thiele_context *ctx, int with_values,
                                              char **text);
@@ -54,12 +54,11 @@ THIELE_API void thiele_kernel_get(const thiele_kernel *kernel, double *log_theta
 THIELE_API void thiele_kernel_set(thiele_kernel *kernel, const double *log_theta);
 
 /*
- * Matrices are column-major; a table of inputs is dims x n, one row of data a column.
+ * Matrices are column-major; inputs are dims x n, one row of data per column.
  *
  * matrix: K (n x n2, leading dimension n) = k(X, X2); X2 == NULL means K(X, X).
- * adjoint: for the scalar F = sum_ij Kbar_ij K_ij, with Kbar n x n2: theta_bar += dF/d log theta, and X2_bar (dims x
- * n2)
- * += dF/dX2 unless it is NULL. With X2 == NULL (Kbar then symmetric), X2_bar is dF/dX through both arguments.
+ * adjoint: for the scalar F = sum_ij Kbar_ij K_ij, with Kbar n x n2, adds dF/d log theta to theta_bar and, unless it is
+ * NULL, dF/dX2 to X2_bar (dims x n2). With X2 == NULL (Kbar then symmetric), X2_bar is dF/dX through both arguments.
  * Cost: O(n n2 dims), by tiles, on the context's threads; the same bits on any number of them.
  */
 THIELE_API thiele_status thiele_kernel_matrix(const thiele_kernel *kernel, thiele_context *ctx, int64_t n,

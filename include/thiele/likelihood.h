@@ -1,5 +1,5 @@
 /*
- * Likelihoods: how observations y depend on the latent functions f. Built-in ones are made from text; your own takes
+ * Likelihoods: how observations y depend on the latent functions f. Built-in ones are made from text; your own needs
  * one C function.
  *
  *   gaussian(noise)            y = f + e, e ~ N(0, noise)
@@ -37,10 +37,10 @@ extern "C" {
 
 typedef struct thiele_likelihood thiele_likelihood;
 
-/* Plug-ins carry this number. Those of version 1 are taken too; one made for another is refused. */
+/* Plug-ins carry this number. Those of version 1 are accepted too, others refused. */
 #define THIELE_LIKELIHOOD_VERSION 2
 
-/* The values that an output takes. */
+/* The values an output can take. */
 typedef enum thiele_support {
     THIELE_SUPPORT_REAL,
     THIELE_SUPPORT_POSITIVE, /* y > 0 */
@@ -57,17 +57,17 @@ typedef struct thiele_likelihood_parameter {
     int positive; /* 1: positive, learned as a log */
 } thiele_likelihood_parameter;
 
-/* Of an augmentation: log p(y | f) = log_c + g f + log phi(r), r = alpha - beta f + gamma f^2, or their part of one
- * latent. */
+/* An augmentation: log p(y | f) = log_c + g f + log phi(r), r = alpha - beta f + gamma f^2, or one latent's share
+ * of it. */
 typedef struct thiele_likelihood_coefficients {
     double log_c, g, alpha, beta, gamma;
 } thiele_likelihood_coefficients;
 
 /*
  * Your own likelihood. Only log_density is needed (or log_densities, or an augmentation, below); it must be safe to
- * call from several threads. It returns log p(y | f), minus infinity where y is impossible, never NaN. Rows whose
- * outputs are all missing do not reach it; of several outputs some may be NaN, which it leaves out. phi holds the
- * values of the parameters in their order.
+ * call from several threads. It returns log p(y | f), minus infinity where y is impossible, never NaN. It never
+ * sees rows whose outputs are all missing; of several outputs some may be NaN, and it leaves those out. phi
+ * holds the parameters' values in order.
  */
 typedef struct thiele_likelihood_spec {
     size_t size;
@@ -80,33 +80,32 @@ typedef struct thiele_likelihood_spec {
     /* Optional, or NULL: E[y | f] and Var[y | f], one per output. */
     void (*moments)(const double *f, const double *phi, double *mean, double *variance, void *user);
     /*
-     * What y is, for all outputs. What is predicted and not said here (moments, quantiles, samples, class
-     * probabilities) comes from sums or integrals of exp(log_density) over these values, an output by itself being what
-     * is left when the others are NaN. A density that does not add up to 1 is used as if it were divided by its sum.
-     * Densities over reals must have no atoms (a share of the probability at one value): those would not be seen.
+     * The values of y, for all outputs. Predictions that the spec does not define (moments, quantiles, samples, class
+     * probabilities) come from sums or integrals of exp(log_density) over these values; a single output is evaluated
+     * with the others set to NaN. A density that does not add up to 1 is divided by its sum. Densities over reals must
+     * not have atoms (probability at single values), which would be missed.
      */
     thiele_support support;
-    int classes; /* of THIELE_SUPPORT_CLASS */
+    int classes; /* for THIELE_SUPPORT_CLASS */
     void *user;
     /*
      * Optional, both or neither: an augmentation, from which the conjugate method and the Gibbs sampler follow. It
      * writes the density with a function phi of r = alpha - beta f + gamma f^2 >= 0,
      *     log p(y | f) = log_c + g f + log phi(r).
-     * With Q latents out has Q entries (all zeros before the call), and log_c, g f and r are the sums of theirs: what
-     * belongs to no latent may stand in the first. Here phi(0) = 1 and phi is completely monotone (its derivatives
-     * alternate in sign): the Laplace transform of a positive variable omega. log_phi gives the log of phi, any branch
-     * of it, at the complex number r[0] + i r[1], r[0] >= 0; the log so that it does not underflow where r is large.
-     * The law of omega should have a density. phi may depend on y. With these log_density may be NULL; the density must
-     * then add up to 1. thiele_likelihood_try finds most functions that are no such thing. A spec of an earlier header,
-     * which ends before these, stays valid. At most 64 latents and 64 parameters.
+     * With Q latents, out has Q entries (all zeros before the call), and log_c, g f and r are their sums: terms that
+     * belong to no latent may go into the first. Here phi(0) = 1 and phi is completely monotone (its derivatives
+     * alternate in sign): the Laplace transform of a positive variable omega. log_phi returns the log of phi, in any
+     * branch, at the complex number r[0] + i r[1], r[0] >= 0; the log does not underflow where r is large.
+     * The law of omega should have a density. phi may depend on y. With these, log_density may be NULL; the density
+     * must then add up to 1. thiele_likelihood_try detects most functions that break these rules. A spec from an
+     * earlier header, which ends before these, stays valid. At most 64 latents and 64 parameters.
      */
     void (*coefficients)(const double *y, const double *parameters, thiele_likelihood_coefficients *out, void *user);
     void (*log_phi)(const double *y, const double *parameters, const double *r, double *out, void *user);
     /*
      * Optional, from version 2 on: the log densities of n points in one call, out_i = log p(y_i | f_i), where y is P x
-     * n and f is Q x n, one point a column. The points are those of several rows and of many draws of f for each,
-     * which stand next to each other with the same y. With it log_density may be NULL; where both are given they must
-     * agree.
+     * n and f is Q x n, one point per column. The points come from several rows, with many draws of f for each, side by
+     * side with the same y. With it, log_density may be NULL; if both are given they must agree.
      */
     void (*log_densities)(int64_t n, const double *y, const double *f, const double *phi, double *out, void *user);
 } thiele_likelihood_spec;
@@ -134,31 +133,31 @@ typedef const thiele_likelihood_spec *(*thiele_likelihood_plugin_fn)(void);
 
 /*
  * From text: a name with its parameters in parentheses, `=` fixed, `~` first guess. outputs: the number of target
- * columns; classes: of a class target (0 otherwise). Errors: ARGUMENT (no such likelihood or parameter, a value outside
- * its range, another number of outputs), MEMORY.
+ * columns; classes: that of a class target (otherwise 0). Errors: ARGUMENT (no such likelihood or parameter, a value
+ * outside its range, another number of outputs), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_parse(thiele_likelihood **out, thiele_context *ctx, const char *text,
                                                  int outputs, int classes);
 /*
- * From your own function. The spec is borrowed and must outlive the likelihood. Errors: FORMAT (made for another
- * version of this header), ARGUMENT (no name or density, half an augmentation, counts, support or parameters that make
- * no sense), MEMORY.
+ * From your own function. The spec is borrowed and must outlive the likelihood. Errors: FORMAT (made for
+ * another version of this header), ARGUMENT (no name or density, half an augmentation, invalid counts, support or
+ * parameters), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_custom(thiele_likelihood **out, thiele_context *ctx,
                                                   const thiele_likelihood_spec *spec);
 /*
  * From a plug-in: the path of a shared library, which may be followed by parameters in parentheses as above. A path
- * without a slash means the current folder. It is loaded in a child process first. Errors: IO (no such file, or no
- * process could be started), FORMAT (it cannot be loaded, crashes or hangs while it is, is no likelihood, or was made
- * for another version), ARGUMENT (as for your own function, or wrong parameters), MEMORY.
+ * without a slash means the current folder. It is first loaded in a child process. Errors: IO (no such file, or no
+ * process could be started), FORMAT (it cannot be loaded, crashes or hangs while loading, is not a likelihood, or was
+ * made for another version), ARGUMENT (as for your own function, or wrong parameters), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_load(thiele_likelihood **out, thiele_context *ctx, const char *path);
 /*
  * Evaluates the density of n rows (y is P x n) at a few values of f in a child process, so that a plug-in that crashes,
- * hangs or returns NaN gives an error and not the end of the program. A few rows are enough. Errors: NUMERIC (it did
- * one of these: the sentence says which, and for which y and f), ARGUMENT (an augmentation whose phi is not 1 at 0, or
- * grows, or is seen not to be completely monotone, or that is not the log_density or, where there is none, does not
- * add up to 1 over all y: the sentence says which), IO (no process could be started), MEMORY.
+ * hangs or returns NaN causes an error instead of ending the program. A few rows are enough. Errors: NUMERIC (it
+ * did one of these: the message says which, and for which y and f), ARGUMENT (an augmentation whose phi is not 1 at 0,
+ * or grows, or is found not to be completely monotone, or that differs from log_density or, without one, does not
+ * add up to 1 over all y: the message says which), IO (no process could be started), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_try(const thiele_likelihood *likelihood, thiele_context *ctx, int64_t n,
                                                const double *y);
@@ -179,11 +178,11 @@ THIELE_API void thiele_likelihood_log_density(const thiele_likelihood *likelihoo
 
 /*
  * (E, g, h): E_i = E[log p(y_i | f)], g = dE/dmu, h = dE/dv (Q x n each) under f ~ N(mu_i, diag v_i); mu and v are Q x
- * n. method: NULL for the best there is, or "closed", "augmented" (a lower bound of E, by auxiliary variables),
+ * n. method: NULL for the best available, or "closed", "augmented" (a lower bound of E, by auxiliary variables),
  * "quadrature:20", "mc:500", "qmc:512". dphi (parameters x n; in log phi for positive ones) may be NULL. Random draws
  * depend on the context's seed and the row. Errors: ARGUMENT (method unknown or not offered), NUMERIC (the density is
- * NaN, or E, g or h not finite: a density of zero within reach of the marginal, an overflow, a marginal that is no
- * Gaussian; the sentence has y, f, mu and v), MEMORY.
+ * NaN, or E, g or h not finite: a density of zero within reach of the marginal, an overflow, a marginal that is not
+ * a Gaussian; the message has y, f, mu and v), MEMORY.
  */
 THIELE_API thiele_status thiele_likelihood_expect(const thiele_likelihood *likelihood, thiele_context *ctx,
                                                   const char *method, int64_t n, const double *y, const double *mu,

@@ -18,10 +18,10 @@ typedef struct thiele_model thiele_model;
 
 /* Why a fit ended. None of them is an error. */
 typedef enum thiele_stop {
-    THIELE_STOP_CONVERGED = 0, /* no further progress to be had */
+    THIELE_STOP_CONVERGED = 0, /* no further progress */
     THIELE_STOP_ITERATIONS,    /* the iteration limit */
     THIELE_STOP_DEADLINE,      /* the deadline */
-    THIELE_STOP_CANCELLED,     /* the progress callback asked for it */
+    THIELE_STOP_CANCELLED,     /* the progress callback requested it */
     THIELE_STOP_FIXED          /* there was nothing to learn */
 } thiele_stop;
 
@@ -29,7 +29,7 @@ typedef enum thiele_stop {
  * Fits a model. Errors: ARGUMENT (unknown kernel, method, parameter), COLUMN, DATA (missing or infinite values, a
  * constant column, text where numbers are needed, too few rows, equal rows with different targets), LIMIT (too many
  * rows for the method: the message says what it would take), NUMERIC, MEMORY. A progress callback that asks to stop
- * ends the search, not the fit: the best model so far is made.
+ * ends the search, not the fit: the result is the best model so far.
  */
 THIELE_API thiele_status thiele_model_fit(thiele_model **out, thiele_context *ctx, const thiele_table *table,
                                           const thiele_fit_options *options);
@@ -37,21 +37,22 @@ THIELE_API void thiele_model_destroy(thiele_model *model);
 
 /*
  * Saving writes a temporary file beside the target, syncs it and renames it: the target is the old file or the new one,
- * never a half. Loading checks everything and trusts nothing. Errors: IO, FORMAT (what is wrong and where), MEMORY.
+ * never half of either. Loading checks everything and trusts nothing. Errors: IO, FORMAT (what is wrong and where),
+ * MEMORY.
  */
 THIELE_API thiele_status thiele_model_save(const thiele_model *model, thiele_context *ctx, const char *path);
 THIELE_API thiele_status thiele_model_load(thiele_model **out, thiele_context *ctx, const char *path);
 
-/* What the model is and learned, as JSON text; to be freed by thiele_free. docs/file-format.md lists the fields. */
+/* What the model is and has learned, as JSON; free it with thiele_free. docs/file-format.md lists the fields. */
 THIELE_API thiele_status thiele_model_describe(const thiele_model *model, thiele_context *ctx, char **json);
 THIELE_API thiele_stop thiele_model_stop(const thiele_model *model);
 /* The target columns; NULL when out of range. */
 THIELE_API int thiele_model_targets(const thiele_model *model);
 THIELE_API const char *thiele_model_target(const thiele_model *model, int index);
 /*
- * Several targets whose likelihoods are not one of all of them have a model each, fitted to the rows that have the
- * target: parts of the whole, in the order of the targets. Parameters, labels, leave-one-out predictions, calibration
- * and predictions without a table are asked of them. Borrowed; NULL when out of range, or where one model has all.
+ * Several targets without a joint likelihood have a model each, fitted to the rows that have the target: the parts of
+ * the whole, in the order of the targets. Parameters, labels, leave-one-out predictions, calibration and predictions
+ * without a table are available from the parts. Borrowed; NULL when out of range, or if one model covers all targets.
  */
 THIELE_API const thiele_model *thiele_model_part(const thiele_model *model, int target);
 /* The labels of a class target in the order of their numbers; 0 when the targets are numbers. */
@@ -59,17 +60,16 @@ THIELE_API int thiele_model_classes(const thiele_model *model);
 THIELE_API const char *thiele_model_class(const thiele_model *model, int index);
 THIELE_API int thiele_model_latents(const thiele_model *model);
 /*
- * A model file is data: it never brings code with it. A model that was fitted with your own likelihood predicts latent
- * functions only until that likelihood is attached (it is copied; its learned parameters come from the model). The name
- * of what is needed, or NULL. Errors: ARGUMENT (another likelihood, or nothing to attach to).
+ * A model file is data: it never contains code. A model fitted with your own likelihood predicts only latent functions
+ * until that likelihood is attached (it is copied; its learned parameters come from the model). Returns the name of
+ * the likelihood it needs, or NULL. Errors: ARGUMENT (another likelihood, or none needed).
  */
 THIELE_API const char *thiele_model_needs_likelihood(const thiele_model *model);
 THIELE_API thiele_status thiele_model_attach(thiele_model *model, thiele_context *ctx,
                                              const thiele_likelihood *likelihood);
-/* The missing-value tokens that the training table was opened with, for opening others; NULL: none. Borrowed. */
+/* The missing-value tokens of the training table, for opening others; NULL: none. Borrowed. */
 THIELE_API const char *thiele_model_missing(const thiele_model *model);
-/* Input columns as they are named in the table, and behind them that of a partition. Borrowed; NULL when out of range.
- */
+/* Input columns as named in the table, followed by that of a partition. Borrowed; NULL out of range. */
 THIELE_API int thiele_model_inputs(const thiele_model *model);
 THIELE_API const char *thiele_model_input_name(const thiele_model *model, int index);
 /* Learned parameters in the units of the data. name is borrowed. Error: ARGUMENT when out of range. */
@@ -80,66 +80,66 @@ THIELE_API thiele_status thiele_model_parameter(const thiele_model *model, int i
  * Borrowed. Exact regression has them; returns 0 for other methods.
  */
 THIELE_API int64_t thiele_model_loo(const thiele_model *model, const double **mean, const double **variance);
-/* The scores on the held-out rows, one of each target; rows is 0 when none were held out. */
+/* The scores on the held-out rows, one per target; rows is 0 if none were held out. */
 THIELE_API const thiele_scores *thiele_model_holdout(const thiele_model *model);
 
 /*
  * How a model was calibrated (docs/guide.md has the guarantee). Predictions of observations, their quantiles,
- * variances, draws, class probabilities and scores are those after calibration; latent functions and means have none,
- * and the scores of the fit itself (leave-one-out, held-out) are those before it.
+ * variances, draws, class probabilities and scores are calibrated; latent functions, means and the scores of the fit
+ * itself (leave-one-out, held-out) are not.
  */
 typedef struct thiele_calibration {
-    int64_t rows;       /* whose residuals or labels it comes from; 0: the model is not calibrated */
-    int left_out;       /* 1: they were left out one by one; 0: held out together */
-    double temperature; /* of labels: probabilities are p^(1/temperature), scaled; 0: the targets are numbers */
+    int64_t rows;       /* rows it was learned from; 0: the model is not calibrated */
+    int left_out;       /* 1: left out one by one; 0: held out together */
+    double temperature; /* labels: probabilities are p^(1/temperature), normalised; 0: the targets are numbers */
 } thiele_calibration;
 THIELE_API void thiele_model_calibration(const thiele_model *model, thiele_calibration *calibration);
 /*
- * By how much the central interval of a level in (0, 1) is wider than before, in standard deviations of a normal law
- * for a Gaussian model; 1: not at all. NaN for labels and when target (from 0) or level are out of range.
+ * How many times wider calibration makes the central interval of a level in (0, 1), in standard deviations of a normal
+ * law for a Gaussian model; 1: no change. NaN for labels and when target (from 0) or level are out of range.
  */
 THIELE_API double thiele_model_stretch(const thiele_model *model, int target, double level);
 
-/* What becomes of a value of a categorical column that training never saw. */
+/* What to do with a value of a categorical column that training never saw. */
 typedef enum thiele_unseen {
-    THIELE_UNSEEN_OTHER = 0, /* it is one of the column's other values, with a warning; an error where it has none */
-    THIELE_UNSEEN_ZERO,      /* likewise without a warning, and none of the levels (all zeros) where it has none */
-    THIELE_UNSEEN_ERROR
+    THIELE_UNSEEN_OTHER = 0, /* count it as the column's 'other', with a warning; an error if it has none */
+    THIELE_UNSEEN_ZERO,      /* the same without a warning; none of the levels (all zeros) if it has none */
+    THIELE_UNSEEN_ERROR      /* an error */
 } thiele_unseen;
 
 typedef struct thiele_predict_options {
     size_t size;
-    int latent;              /* 1: the function; 0: an observation, noise included */
-    thiele_unseen unseen;    /* a value of a categorical column that is none of its levels */
-    int drop_missing;        /* 1: leave out rows with missing inputs; 0: refuse them where training lacked none */
+    int latent;           /* 1: the latent function; 0: an observation, noise included */
+    thiele_unseen unseen; /* values of a categorical column that training never saw */
+    int drop_missing; /* 1: leave out rows with missing inputs; 0: refuse gaps in columns that had none in training */
     const double *quantiles; /* each in (0, 1) */
     int quantile_count;
-    int samples;    /* independent draws for each row */
+    int samples;    /* independent draws per row */
     const char *id; /* comma-separated columns to copy to the output (thiele_model_predict_file only) */
-    int blend;      /* 1: a model by pic mixes what the nearest blocks say, and its predictions are continuous in the
-                       inputs. Other models do not look at it. */
-    int own_block;  /* 1: a model by pic predicts each row by the training rows of its own block, as a thiele_predictor
-                       and joint predictions do: faster; 0: by those nearest to it, of several blocks */
+    int blend;      /* 1: a pic model blends the predictions of the nearest blocks, which makes them continuous
+                       in the inputs; other models ignore it */
+    int own_block;  /* 1: a pic model predicts each row from the training rows of its own block, as thiele_predictor
+                       and joint predictions do: faster; 0: from the nearest ones, in several blocks */
 } thiele_predict_options;
 
 #define THIELE_PREDICT_OPTIONS_INIT THIELE_OPTIONS_INIT(thiele_predict_options)
 
 /*
- * Predictions for a run of rows. Arrays are borrowed for the length of the call; column-major, what belongs to one row
- * is adjacent. outputs: the targets, or the latent functions where those were asked for. A class target has
- * probabilities in place of mean and variance, and its quantiles and samples are numbers of classes (from 0).
+ * Predictions for consecutive rows. Arrays are borrowed for the duration of the call; column-major, so the values
+ * of one row are adjacent. outputs: the targets, or the latent functions if requested. A class target has
+ * probabilities instead of mean and variance, and its quantiles and samples are class numbers (from 0).
  */
 typedef struct thiele_prediction {
     int64_t rows;
-    int outputs, classes;                 /* classes: 0 unless the target is one of labels */
-    const int64_t *row;                   /* the table's row of each, from 0 */
+    int outputs, classes;                 /* classes: 0 unless the target has labels */
+    const int64_t *row;                   /* the table row of each, from 0 */
     const double *mean;                   /* outputs x rows, units of the targets; NULL for classes */
     const double *variance;               /* outputs x rows; NULL for classes */
     const double *probability;            /* classes x rows; NULL without */
     const double *quantiles;              /* quantile_count x outputs x rows */
     const double *samples;                /* samples x outputs x rows */
-    int parts;                            /* targets that have a model each (thiele_model_part); 0: none has */
-    const struct thiele_prediction *part; /* the predictions of each; of the fields above rows and row are set */
+    int parts;                            /* number of targets with models of their own (thiele_model_part), or 0 */
+    const struct thiele_prediction *part; /* the predictions of each; above, only rows and row are then set */
 } thiele_prediction;
 
 /* Returns anything but THIELE_OK to stop. */
@@ -151,8 +151,8 @@ THIELE_API thiele_status thiele_model_predict(const thiele_model *model, thiele_
                                               void *user);
 /*
  * The same into a CSV file (by a temporary name and a rename) or, for "-", to standard output: id columns, mean, sd,
- * q0.05 ... for quantiles, s1 ... for samples; of several outputs each is followed by a dot and the target's name. Of a
- * class target: label (the most probable), then p.LABEL for each.
+ * q0.05 ... for quantiles, s1 ... for samples; with several outputs each is followed by a dot and the target's name.
+ * For a class target: label (the most probable), then p.LABEL for each.
  */
 THIELE_API thiele_status thiele_model_predict_file(const thiele_model *model, thiele_context *ctx,
                                                    const thiele_table *table, const thiele_predict_options *options,
@@ -160,8 +160,8 @@ THIELE_API thiele_status thiele_model_predict_file(const thiele_model *model, th
 /*
  * n rows given as numbers: x is row-major, one value per input column in the model's order, in the units of the data; a
  * categorical column takes the index of its level (from 0, levels in the order of the description), and so does that of
- * a partition, which comes last (-1: a value that was never seen). mean and variance: outputs x n; variance may be
- * NULL. Error: UNSUPPORTED for a class target (thiele_model_predict_probabilities) unless latent.
+ * a partition, which comes last (-1: an unseen value). mean and variance: outputs x n; variance may be NULL. Error:
+ * UNSUPPORTED for a class target (thiele_model_predict_probabilities) unless latent.
  */
 THIELE_API thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_context *ctx, int64_t n,
                                                    const double *x, int latent, double *mean, double *variance);
@@ -170,33 +170,33 @@ THIELE_API thiele_status thiele_model_predict_probabilities(const thiele_model *
                                                             const double *x, double *probability);
 /*
  * The joint distribution of all rows of a table: mean (rows) and covariance (rows x rows, symmetric). Rows with missing
- * inputs are refused: drop_missing is an error here. One latent function; of observations only when the noise is
- * Gaussian. Error: UNSUPPORTED otherwise.
+ * inputs are refused: drop_missing is an error here. Only for one latent function, and for observations only with
+ * Gaussian noise. Error: UNSUPPORTED otherwise.
  */
 THIELE_API thiele_status thiele_model_predict_joint(const thiele_model *model, thiele_context *ctx,
                                                     const thiele_table *table, const thiele_predict_options *options,
                                                     double *mean, double *covariance);
 
 /*
- * Scores predictions for a table that has the target columns; scores: one of each target. Error: DATA where a target is
- * missing (of several, where all are).
+ * Scores predictions for a table that has the target columns; scores: one per target. Error: DATA if a row's target
+ * is missing (of several, if all are).
  */
 THIELE_API thiele_status thiele_model_score(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                             const thiele_predict_options *options, thiele_scores *scores);
 
 /*
- * The log predictive density of each row's targets, or the log probability of its label: targets x rows, an entry for
- * every row of the table. NaN where a target is missing, or the row was left out (drop_missing). Minus their mean is
- * the NLPD of thiele_model_score. Errors as there.
+ * The log predictive density of each row's targets, or the log probability of its label: targets x rows, for every
+ * row of the table; NaN where a target is missing or the row was left out (drop_missing). The negative mean is the
+ * NLPD of thiele_model_score. Errors as there.
  */
 THIELE_API thiele_status thiele_model_log_densities(const thiele_model *model, thiele_context *ctx,
                                                     const thiele_table *table, const thiele_predict_options *options,
                                                     double *out);
 
 /*
- * The scores of a model with one target of classes, and which labels it takes for which: confusion[label + classes *
+ * The scores of a model with one class target, and which labels it mistakes for which: confusion[label + classes *
  * guess] is the number of rows with a label whose most probable class (the lowest on a tie) is the guess; classes x
- * classes. Of a model with parts ask the part. Error: UNSUPPORTED when the target is a number.
+ * classes. For a model with parts, pass the part. Error: UNSUPPORTED when the target is a number.
  */
 THIELE_API thiele_status thiele_model_confusion(const thiele_model *model, thiele_context *ctx,
                                                 const thiele_table *table, const thiele_predict_options *options,
@@ -204,8 +204,8 @@ THIELE_API thiele_status thiele_model_confusion(const thiele_model *model, thiel
 
 /*
  * k-fold cross-validation: rows are dealt to folds at random (by the context's seed); each fold is scored by a model
- * fitted to the others. each (folds scores) may be NULL; overall is their mean, each fold with the weight of its rows.
- * Of several targets the mean over them is taken of what has no unit; errors in their units are NaN. Errors as
+ * fitted to the others. each (one per fold) may be NULL; overall is their mean, weighted by rows. For several
+ * targets, scores without a unit are averaged over them, and those with one are NaN. Errors: those of
  * thiele_model_fit, and CANCELLED when the progress callback asked to stop.
  */
 THIELE_API thiele_status thiele_cross_validate(thiele_context *ctx, const thiele_table *table,

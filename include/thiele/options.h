@@ -24,8 +24,8 @@ typedef enum thiele_option_type {
 typedef struct thiele_option {
     const char *group, *name;
     thiele_option_type type;
-    const char *initial;   /* the default as thiele_fit_options_set takes it; NULL: there is none */
-    const char *initially; /* the default in words; "": as it is */
+    const char *initial;   /* the default as thiele_fit_options_set takes it; NULL: none */
+    const char *initially; /* the default in words; "": initial says it */
     double low, high;      /* the range of a number */
     const char *unit;      /* of a number; "": none */
     const char *value;     /* what help calls the value, such as "COLS"; "": a flag, which has none */
@@ -44,25 +44,24 @@ THIELE_API int thiele_fit_option_count(void);
 THIELE_API const thiele_option *thiele_fit_option_at(int index);
 THIELE_API int thiele_fit_option_groups(void);
 THIELE_API const thiele_option_group *thiele_fit_option_group_at(int index);
-/* An option by its name or by another name that it has, with dashes or underscores; NULL: there is none. */
+/* An option by its name or an alias, with dashes or underscores; NULL: none. */
 THIELE_API const thiele_option *thiele_fit_option_find(const char *name);
-/* Words that an option takes, beside "auto" where that is its default: the index-th (from 0), or NULL after the last.
- */
+/* Words that an option takes, besides "auto" if that is its default: the index-th, or NULL after the last. */
 THIELE_API const char *thiele_fit_option_choice(const thiele_option *option, int index);
-/* Other names of options, and of some that no longer do anything: the index-th, or NULL. name: whose, or NULL. */
+/* Aliases of options, and options that no longer do anything: the index-th, or NULL. name: whose, or NULL. */
 THIELE_API const char *thiele_fit_option_alias(int index, const char **name);
 
 /*
- * Sets an option from text: "auto" leaves to the fit what may be left to it. Texts are borrowed, not copied: they must
- * live as long as the options are used. ctx may be NULL: then without a sentence. Errors: ARGUMENT (no such option,
+ * Sets an option from text: "auto" leaves the choice to the fit where it has one. Texts are borrowed, not copied:
+ * they must outlive the options. ctx may be NULL: then there is no message. Errors: ARGUMENT (no such option,
  * with near names; not a number, out of range, not one of its words).
  */
 THIELE_API thiele_status thiele_fit_options_set(thiele_fit_options *options, thiele_context *ctx, const char *name,
                                                 const char *text);
 
 /*
- * For other languages, which do not know the struct: options with their defaults, to be freed by thiele_free, and the
- * likelihood that options->own would be (NULL: none). Errors: MEMORY; ARGUMENT.
+ * For other languages, which do not know the struct: options with their defaults, freed with thiele_free, and the
+ * counterpart of options->model.own (NULL: none). Errors: MEMORY; ARGUMENT.
  */
 THIELE_API thiele_status thiele_fit_options_create(thiele_fit_options **out, thiele_context *ctx);
 THIELE_API thiele_status thiele_fit_options_set_own(thiele_fit_options *options, thiele_context *ctx,

@@ -1,4 +1,5 @@
-/* A report on a model: whether to trust it, and what matters to it, as numbers and as one page. */
+/* A report on a model: whether to trust it, and what matters to it, as numbers and as one page; and a check of its
+ * inference by simulation. */
 #ifndef THIELE_REPORT_H
 #define THIELE_REPORT_H
 
@@ -28,6 +29,26 @@ typedef struct thiele_report_options {
  */
 THIELE_API thiele_status thiele_model_report(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
                                              const thiele_report_options *options, const char *path, char **json);
+
+typedef struct thiele_check_options {
+    size_t size;
+    const char *target;                    /* which of several models of a target each; NULL: the first */
+    int64_t simulations;                   /* 0: 200; 20 to 100,000 */
+    int64_t rows;                          /* of the table, drawn at random by the seed; 0: 50; 10 to 200 */
+    const thiele_predict_options *predict; /* how rows are read; NULL: as usual */
+} thiele_check_options;
+
+#define THIELE_CHECK_OPTIONS_INIT THIELE_OPTIONS_INIT(thiele_check_options)
+
+/*
+ * Whether inference can be believed where the model is true: simulation-based calibration at the learned parameters
+ * (docs/report.md). table: rows whose inputs are taken; NULL: those that the model holds. json: ranks as histograms,
+ * what chance allows, and a verdict, to be freed by thiele_free. Errors: ARGUMENT (options, no such target), DATA
+ * (fewer than ten rows), UNSUPPORTED (methods of inducing inputs or blocks, likelihoods that are not normalised, the
+ * model's own likelihood is not attached), CANCELLED.
+ */
+THIELE_API thiele_status thiele_model_check(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
+                                            const thiele_check_options *options, char **json);
 
 #ifdef __cplusplus
 }

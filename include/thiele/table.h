@@ -1,7 +1,7 @@
 /*
  * A table: named columns and numbered rows, from a CSV, NPY or HDF5 file, from memory (arrow.h: of other programs), or
- * a selection of another table's rows. A column holds numbers or text. Rows are served in chunks; whether the table is
- * in memory, mapped or read as it is used can't be told from here.
+ * a selection of another table's rows. A column holds numbers or text. Rows are served in chunks; callers need not know
+ * whether the table is in memory, mapped or read on demand.
  */
 #ifndef THIELE_TABLE_H
 #define THIELE_TABLE_H
@@ -18,9 +18,10 @@ typedef enum thiele_header { THIELE_HEADER_AUTO = 0, THIELE_HEADER_YES = 1, THIE
 
 typedef struct thiele_table_options {
     size_t size;
-    thiele_header header; /* CSV: AUTO takes the first row as names unless every field of it is a number */
+    thiele_header header; /* CSV: AUTO takes the first row as names unless all its fields are numbers */
     char delimiter;       /* CSV: 0 guesses among comma, semicolon and tab */
-    const char *missing; /* comma-separated tokens that mean "no value" beside the empty field, NA, NaN, nan and null */
+    const char
+        *missing; /* comma-separated tokens that mean "no value" besides the empty field, NA, NaN, nan and null */
     const char *dataset; /* HDF5: path of the dataset or group; NULL: the only one in the root */
 } thiele_table_options;
 
@@ -32,23 +33,22 @@ typedef struct thiele_table_options {
  *
  * - CSV: RFC 4180 quoting, any line ending, UTF-8 with or without byte order mark. Columns of a table with no header
  *   are named x1, x2, ...
- * - NPY: one or two dimensions of numbers, read as they are asked for; columns are named x1, x2, ...
+ * - NPY: one or two dimensions of numbers, read on demand; columns are named x1, x2, ...
  * - HDF5: a two-dimensional dataset of numbers (its columns named by the attribute "columns" where there is one), or a
- *   group of one-dimensional datasets of equal length; read chunk by chunk. What leads into other files (external
- *   storage, external links, virtual datasets) is refused, and so is a size that the file cannot hold.
+ *   group of one-dimensional datasets of equal length; read chunk by chunk. References to other files
+ *   (external storage, external links, virtual datasets) are refused, and so is a size that the file cannot hold.
  *
  * The HDF5 library is not safe for threads, and a damaged file can crash it or keep it busy for ever. Each HDF5 table
  * is therefore read in a child process (fork, no exec) that lives until the table is destroyed: no call here enters the
- * HDF5 library in the caller's process, whatever its other threads do, and a crash is a message. One thread at a time
- * uses such a table, as any other; several tables may be used at once. Where another thread of the program is inside
- * its own copy of the HDF5 library during this call, the child may wait for it in vain: cancel, or open the table
- * first.
+ * HDF5 library in the caller's process, whatever its other threads do, and a crash is a message. As with any table, one
+ * thread at a time uses it; several tables may be used at once. If another thread of the program is inside its own copy
+ * of the HDF5 library during this call, the child may hang: cancel, or open the table first.
  *
  * While a table is read the progress callback is called in phase "read" (within 0.1 s) and may ask to stop.
  *
  * Errors: IO (absent, unreadable, no child process), FORMAT (ragged row, bad quoting, truncated or damaged file: the
- * message names the row), DATA (empty, header only), UNSUPPORTED (HDF5 library not installed, other files), LIMIT,
- * MEMORY, CANCELLED.
+ * message names the row), DATA (empty, header only), UNSUPPORTED (HDF5 library not installed, references to other
+ * files), LIMIT, MEMORY, CANCELLED.
  */
 THIELE_API thiele_status thiele_table_open(thiele_table **out, thiele_context *ctx, const char *path,
                                            const thiele_table_options *options);
@@ -72,30 +72,29 @@ THIELE_API thiele_status thiele_table_from_rows(thiele_table **out, thiele_conte
 typedef struct thiele_column {
     const char *name;         /* copied */
     const double *values;     /* numbers; NaN is a missing value; NULL: a column of texts */
-    ptrdiff_t stride;         /* bytes from one row's value or code to the next; 0: they are adjacent */
+    ptrdiff_t stride;         /* bytes from one row's value or code to the next; 0: adjacent */
     const int32_t *codes;     /* the index of each row's text; -1 is a missing value; NULL: a column of numbers */
-    const char *const *texts; /* the different texts, UTF-8; an empty one is a missing value */
+    const char *const *texts; /* the distinct texts, UTF-8; an empty one is a missing value */
     int32_t text_count;
 } thiele_column;
 
 /*
- * A table over the caller's columns, which are borrowed and not copied: values, codes and texts must stay as they are
- * until the table is destroyed. Columns of a row-major matrix differ in where they begin and share its stride. Errors:
- * ARGUMENT (no name, neither values nor codes or both, an index without a text), DATA (no rows), FORMAT (two columns of
- * one name), MEMORY.
+ * A table over the caller's columns, which are borrowed and not copied: values, codes and texts must not change until
+ * the table is destroyed. Columns of a row-major matrix start at different places and share its stride. Errors:
+ * ARGUMENT (no name, neither values nor codes or both, an index without a text), DATA (no rows), FORMAT (two columns
+ * with the same name), MEMORY.
  */
 THIELE_API thiele_status thiele_table_from_columns(thiele_table **out, thiele_context *ctx, int64_t rows, int columns,
                                                    const thiele_column *column);
 
 /*
- * A built-in data set for demonstrations: rows draws of x1, x2 and a level of `site` with
+ * A built-in data set for demonstrations: `rows` draws of x1, x2 and a level of `site` with
  *   strength = 40 + 12 sin(1.5 x1) + 4 x2 + 3 (site = "north") + noise of sd 0.8 + 0.5 |x1|,
- * x1 in [-3, 3], x2 in [-2, 2], and a column `row` that has nothing to do with it.
+ * x1 in [-3, 3], x2 in [-2, 2], and a column `row` unrelated to it.
  */
 THIELE_API thiele_status thiele_table_generate(thiele_table **out, thiele_context *ctx, int64_t rows, uint64_t seed);
 
-/* The rows of another table listed in `rows` (from 0), in that order. The other table is borrowed and must live longer.
- */
+/* The rows of another table listed in `rows` (from 0), in that order. That table is borrowed and must live longer. */
 THIELE_API thiele_status thiele_table_select(thiele_table **out, thiele_context *ctx, const thiele_table *table,
                                              const int64_t *rows, int64_t count);
 
@@ -117,19 +116,19 @@ THIELE_API const char *thiele_table_column_name(const thiele_table *table, int c
 THIELE_API thiele_status thiele_table_find_column(const thiele_table *table, thiele_context *ctx, const char *name,
                                                   int *column);
 /*
- * Text of one cell as it stood in the file (numbers as the shortest text that reads back the same); "" where it is
- * missing. Written to buffer with a terminating zero, cut at capacity.
+ * Text of one cell as in the file (numbers as the shortest text that reads back the same); "" if missing. Written to
+ * buffer with a terminating zero, cut at capacity.
  */
 THIELE_API thiele_status thiele_table_cell(const thiele_table *table, thiele_context *ctx, int64_t row, int column,
                                            char *buffer, size_t capacity);
 /*
- * Dates as models read them. form: as a model's description names it, "year-month-day", "day-month-year",
- * "month-day-year" or "time"; NULL: the first. days: since 1970-01-01, or since midnight. 1: read; 0: it is no date of
+ * Dates as models read them. form: as in a model's description, "year-month-day", "day-month-year", "month-day-year"
+ * or "time"; NULL: the first. days: since 1970-01-01, or since midnight. Returns 1, or 0 for anything but a date of
  * that form.
  */
 THIELE_API int thiele_date_read(const char *text, const char *form, double *days);
-/* The reverse, to a thousandth of a second ("2024-01-31", "2024-01-31T06:30:00"; of "time" "06:30:00"). 0: no such
- * form. */
+/* The reverse, to a thousandth of a second ("2024-01-31", "2024-01-31T06:30:00"; for "time", "06:30:00"). Returns 0 if
+ * there is no such form. */
 THIELE_API int thiele_date_write(double days, const char *form, char *text, size_t capacity);
 /* Writes the table as CSV with a header to a file (by a temporary name and a rename) or, for "-", standard output. */
 THIELE_API thiele_status thiele_table_write(const thiele_table *table, thiele_context *ctx, const char *path);

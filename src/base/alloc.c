@@ -83,7 +83,7 @@ static thiele_status reserve(thiele_context *ctx, size_t bytes)
     if (bytes > heap->limit || held > heap->limit - bytes) {
         atomic_fetch_sub(&heap->held, bytes);
         return thi_fail(ctx, THIELE_ERROR_LIMIT,
-                        "%.3f MB more are needed, %.3f MB are in use and the limit is %.3f MB (raise it with `memory`)",
+                        "needs %.3f MB more, with %.3f MB in use and a limit of %.3f MB (raise it with `memory`)",
                         (double)bytes * 1e-6, (double)held * 1e-6, (double)heap->limit * 1e-6);
     }
     return THIELE_OK;

@@ -265,8 +265,8 @@ static int lock_old(const thi_file *file, bool *as_known)
 static thiele_status replaced_meanwhile(thi_file *file, thiele_context *ctx)
 {
     thiele_status status = thi_fail(ctx, THIELE_ERROR_IO,
-                                    "%s was replaced by another program since it was read, and is left as it is now: "
-                                    "do this again, or write elsewhere with -o",
+                                    "%s was replaced by another program after it was read, and was left alone: "
+                                    "try again, or write elsewhere with -o",
                                     file->path);
     thi_file_abandon(file);
     return status;

@@ -52,14 +52,16 @@ thiele_status thi_look_up(thiele_context *ctx, int64_t done, int64_t total)
     }
     watch->next = now + PATIENCE;
     if (watch->until > 0.0 && now >= watch->until) {
-        return thi_fail(ctx, THIELE_ERROR_CANCELLED,
-                        "the deadline came while %s was read, before there was a result: allow more time, or give "
-                        "fewer rows",
-                        watch->what);
+        return thi_fail(
+            ctx, THIELE_ERROR_CANCELLED,
+            "the deadline came while %s was being read, before there was a result: allow more time, or give "
+            "fewer rows",
+            watch->what);
     }
     const thiele_progress progress = thi_progress("read", done, total, now - watch->began);
-    return thi_tell(ctx, &progress) ? thi_fail(ctx, THIELE_ERROR_CANCELLED, "stopped while %s was read", watch->what)
-                                    : THIELE_OK;
+    return thi_tell(ctx, &progress)
+               ? thi_fail(ctx, THIELE_ERROR_CANCELLED, "stopped while %s was being read", watch->what)
+               : THIELE_OK;
 }
 
 void thi_stop_begin(thi_stop *stop, thiele_context *ctx, const thiele_progress *progress)

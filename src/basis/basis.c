@@ -25,7 +25,7 @@ thiele_status thi_basis_choose(thiele_context *ctx, const char *name, const thi_
         }
     }
     return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                    "inducing inputs cannot be chosen by '%.40s': use kmeans, random or greedy", name);
+                    "unknown way to choose inducing inputs, '%.40s': use kmeans, random or greedy", name);
 }
 
 /* Rows in one random order that does not depend on M, leaving out those that were there before. */

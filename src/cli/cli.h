@@ -41,6 +41,7 @@ typedef struct cli_settings {
     bool late;            /* it did not */
     int folds;
     int64_t rows;
+    int64_t simulations; /* --sbc */
     int json, quiet, help;
     int markdown, man, man_cv;
     int past;          /* flags that no longer do anything */
@@ -329,7 +330,7 @@ int cli_report(const char *description);
 /* How rows are scored. */
 extern const cli_option cli_score_options[];
 extern const cli_command cmd_fit, cmd_update, cmd_predict, cmd_score, cmd_compare, cmd_sums, cmd_combine, cmd_cv,
-    cmd_info, cmd_plot, cmd_report, cmd_devices, cmd_examples, cmd_generate, cmd_options, cmd_completion;
+    cmd_info, cmd_plot, cmd_report, cmd_check, cmd_devices, cmd_examples, cmd_generate, cmd_options, cmd_completion;
 /* All of them, to a NULL. */
 extern const cli_command *const cli_commands[];
 

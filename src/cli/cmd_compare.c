@@ -24,7 +24,7 @@ static void print_result(const cli_settings *settings, int count, const thiele_c
 {
     if (!settings->json) {
         cli_print_comparisons(count, settings->operand, each);
-        printf("by %lld row%s that all of them predict; +- is one standard error\n", (long long)each->rows,
+        printf("on %lld row%s that all of them predict; +- is one standard error\n", (long long)each->rows,
                each->rows == 1 ? "" : "s");
         return;
     }
@@ -73,10 +73,10 @@ out:;
 const cli_command cmd_compare = {
     .name = "compare",
     .usage = "MODEL... DATA [OPTIONS]",
-    .summary = "put models side by side",
-    .about = "Scores models that predict the same target on the same rows, and says how far each is behind the best of "
-             "them, by the differences row by row: what makes a row easy or hard for all of them leaves these, so that "
-             "their errors are small. The best is the one with the lowest NLPD (of labels NLP).",
+    .summary = "compare models side by side",
+    .about = "Scores models of the same target on the same rows, and says how far each is behind the best, by "
+             "differences row by row: what makes a row easy or hard for all models cancels there, so that "
+             "standard errors are small. The best has the lowest NLPD (for labels, NLP).",
     .operand = {"MODEL", "DATA"},
     .repeated = "MODEL",
     .many = MOST,

@@ -62,10 +62,11 @@ out:;
 const cli_command cmd_cv = {
     .name = "cv",
     .usage = "DATA... --target COL [--folds K] [OPTIONS]",
-    .summary = "score a specification by cross-validation",
-    .about = "Deals the rows of a table to K folds at random, fits a model to all but one fold, scores it on that one, "
-             "and so "
-             "on. Takes the options of fit; nothing is saved.",
+    .summary = "score settings by cross-validation",
+    .about =
+        "Deals the rows of a table into K folds at random, fits a model to all but one fold, scores it on that fold, "
+        "and so "
+        "on. Takes the options of fit; nothing is saved.",
     .operand = {"DATA"},
     .repeated = "DATA",
     .many = CLI_OPERANDS,

@@ -75,8 +75,8 @@ out:
 const cli_command cmd_devices = {
     .name = "devices",
     .usage = "[--json]",
-    .summary = "list what a fit can work on",
-    .about = "Lists the processor and the CUDA cards that --device may name, or says why there is no card.",
+    .summary = "list the devices a fit can use",
+    .about = "Lists the processor and the CUDA cards that --device accepts, or says why there is no card.",
     .groups = groups,
     .examples = "  thiele devices\n"
                 "  thiele fit train.csv --target y --method exact --device cuda:0\n",

@@ -66,8 +66,7 @@ static int run(cli_settings *settings)
     if (task != NULL && guess != NULL) {
         return cli_misuse("there is no example '%s': did you mean '%s'?", task, guess);
     }
-    return task == NULL ? CLI_DONE
-                        : cli_misuse("there is no example '%s' ('thiele examples' has them all, by their names)", task);
+    return task == NULL ? CLI_DONE : cli_misuse("there is no example '%s' ('thiele examples' lists them all)", task);
 }
 
 static const cli_group groups[] = {{0}};
@@ -76,9 +75,8 @@ const cli_command cmd_examples = {
     .name = "examples",
     .usage = "[TASK]",
     .summary = "show examples by task, ready to run",
-    .about =
-        "Prints sequences of commands by task: regression, deadline, classes, counts, outliers, compare, stream. "
-        "Each makes its own data, writes into the current folder, and can be pasted as it is or piped into a shell.",
+    .about = "Prints sequences of commands by task: regression, deadline, classes, counts, outliers, compare, stream. "
+             "Each makes its own data, writes to the current folder, and can be pasted as is or piped into a shell.",
     .operand = {"TASK"},
     .optional = 1,
     .groups = groups,

@@ -12,7 +12,7 @@ static const cli_option fit_options[] = {
 
 static const cli_option stream_options[] = {
     {"stream", 0, NULL, CLI_AT(stream), NULL,
-     "fit the first rows, then learn each later one once as it arrives (see thiele update)", 0, 0},
+     "fit the first rows, then learn each later row once as it arrives (see thiele update)", 0, 0},
     {"warm", 0, cli_parse_int64, CLI_AT(warm), "ROWS", "rows that are fitted first (default: 10000)", 2, 1e9},
     {0},
 };
@@ -135,7 +135,7 @@ static int fit_stream(cli_settings *settings, const char *output)
         thiele_feed_close(feed);
         free(list);
         return cli_signal() != NULL ? cli_finish(settings, THIELE_ERROR_CANCELLED)
-                                    : cli_fail("too few rows came before the deadline: nothing was saved");
+                                    : cli_fail("too few rows arrived before the deadline: nothing was saved");
     }
     plan(settings, NULL);
     CLI_TRY(thiele_model_fit(&model, settings->ctx, table, options));
@@ -197,7 +197,7 @@ static int run(cli_settings *settings)
         return cli_misuse("fit --stream reads one file or pipe: give one DATA, or leave --stream out");
     }
     if (settings->output != NULL && strcmp(settings->output, "-") == 0) {
-        return cli_misuse("a model is not written to standard output: give a file name with -o");
+        return cli_misuse("a model cannot go to standard output: give a file name with -o");
     }
     char *chosen = settings->output == NULL ? default_output(settings->operand[0]) : NULL;
     const char *output = settings->output != NULL ? settings->output : chosen;
@@ -219,8 +219,7 @@ const cli_command cmd_fit = {
     .summary = "fit a model to a table",
     .about =
         "Fits a Gaussian process to a table (CSV, gzipped CSV, NPY or HDF5; - reads CSV from standard input) and saves "
-        "it. Several files with the same columns are one table, in their order. Ctrl-C keeps the best model so far. "
-        "With --stream it then goes on learning from the rows that follow.",
+        "it. Ctrl-C keeps the best model so far. With --stream it then keeps learning from the rows that follow.",
     .operand = {"DATA"},
     .repeated = "DATA",
     .many = CLI_OPERANDS,

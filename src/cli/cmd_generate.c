@@ -37,7 +37,7 @@ const cli_command cmd_generate = {
     .summary = "write the built-in data set",
     .about = "Writes rows of a known function with noise, as CSV: strength = 40 + 12 sin(1.5 x1) + 4 x2 + 3 (site = "
              "north) + "
-             "noise of standard deviation 0.8 + 0.5 |x1|, and a column 'row' that has nothing to do with it.",
+             "noise of standard deviation 0.8 + 0.5 |x1|, and a column 'row' unrelated to it.",
     .operand = {NULL},
     .groups = groups,
     .examples = "  thiele generate -n 500 -o train.csv\n"

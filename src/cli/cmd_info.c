@@ -53,7 +53,7 @@ out:
 const cli_command cmd_info = {
     .name = "info",
     .usage = "MODEL [--json]",
-    .summary = "show what a model is and learned",
+    .summary = "show what a model is and what it learned",
     .about =
         "Shows what a model was fitted to, what it learned in the units of the data, and how well it predicts rows "
         "that were left out.",

@@ -278,7 +278,7 @@ const cli_command cmd_options = {
     .name = "options",
     .usage = "[--json]",
     .summary = "list the options of a fit",
-    .about = "Lists all options of fit and cv with what they mean, their defaults and ranges.",
+    .about = "Lists all options of fit and cv with their meanings, defaults and ranges.",
     .groups = groups,
     .examples = "  thiele options\n"
                 "  thiele options --json\n",

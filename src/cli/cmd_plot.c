@@ -15,11 +15,12 @@
 static const cli_option plot_options[] = {
     {"over", 0, cli_parse_text, CLI_AT(plot.over), "COL", "the input that moves (default: the only one)", 0, 0},
     {"at", 0, cli_parse_list, CLI_AT(plot.at), "VALUES",
-     "where other inputs stay, such as 'age=40, site=north' (default: medians and most frequent values of DATA, or the "
+     "where other inputs are held, such as 'age=40, site=north' (default: medians and most frequent values of DATA, or "
+     "the "
      "means of the training rows)",
      0, 0},
     {"range", 0, cli_parse_text, CLI_AT(plot.range), "FROM,TO",
-     "of the input that moves (default: as far as DATA goes, or two standard deviations around the mean)", 0, 0},
+     "of the input that varies (default: as far as DATA goes, or two standard deviations around the mean)", 0, 0},
     {"target", 0, cli_parse_text, CLI_AT(which), "COL", "which of several targets (default: the first)", 0, 0},
     {"output", 'o', cli_parse_text, CLI_AT(output), "FILE",
      "picture to write, .svg or .png; - for SVG on standard output (default: MODEL's name and that of the input, .svg)",
@@ -143,7 +144,7 @@ static int convert_somehow(FILE *svg, FILE *png)
             "%s could not make a PNG: write .svg, or install rsvg-convert (Debian: apt install librsvg2-bin)", failed);
     }
     return cli_fail(
-        "PNG needs a converter, rsvg-convert, inkscape or ImageMagick, and none was found (Debian: apt install "
+        "PNG needs a converter (rsvg-convert, inkscape or ImageMagick), and none was found (Debian: apt install "
         "librsvg2-bin): write .svg, or install one");
 }
 
@@ -247,7 +248,7 @@ const cli_command cmd_plot = {
     .usage = "MODEL [DATA] --over COL [-o FILE] [OPTIONS]",
     .summary = "draw what a model learned",
     .about =
-        "Draws what a model predicts while one input moves and the others stay, with how sure it is, as SVG (or PNG, "
+        "Draws what a model predicts as one input varies and the others are held, with how sure it is, as SVG (or PNG, "
         "where rsvg-convert, inkscape or ImageMagick is installed). With DATA, usually the training table, the picture "
         "has the rows near the "
         "slice too, and how many rows there are where.",

@@ -17,15 +17,16 @@ static const cli_option predict_options[] = {
      0},
     {"id", 0, cli_parse_list, CLI_AT(predict.id), "COLS", "columns of DATA to copy to the output", 0, 0},
     {"unseen", 0, cli_parse_choice, CLI_AT(predict.unseen), "other|zero|error",
-     "a category that training never saw is taken as other, or as none (where the model has no others), or is an error "
-     "(default: other, or an error where the model has no others)",
+     "how to treat a category that training never saw: as other, as none (if the model has no other), or as an "
+     "error (default: other, or error if the model has no other)",
      0, 0},
     {"drop-missing", 0, NULL, CLI_AT(predict.drop_missing), NULL,
      "leave out rows with missing inputs (default: refuse them)", 0, 0},
     {"blend", 0, NULL, CLI_AT(predict.blend), NULL,
-     "pic: mix what the nearest blocks say, so that predictions do not jump where blocks meet", 0, 0},
+     "pic: blend the nearest blocks, so that predictions do not jump where blocks meet", 0, 0},
     {"own-block", 0, NULL, CLI_AT(predict.own_block), NULL,
-     "pic: predict by the training rows of a row's own block, which is faster (default: by those nearest to it)", 0, 0},
+     "pic: predict from the training rows of a row's own block, which is faster (default: from the nearest ones)", 0,
+     0},
     {"joint", 0, cli_parse_text, CLI_AT(joint), "FILE",
      "also write the joint distribution of all rows as CSV: mean, then the covariance c1, c2, ...", 0, 0},
     {0},
@@ -380,20 +381,20 @@ static int run(cli_settings *settings)
         return result;
     }
     if (settings->joint != NULL && settings->predict.drop_missing) {
-        return cli_misuse("--joint is about all rows of the table and does not go with --drop-missing");
+        return cli_misuse("--joint covers all rows of the table and cannot be combined with --drop-missing");
     }
     bool same =
         settings->joint != NULL && strcmp(settings->joint, settings->output != NULL ? settings->output : "-") == 0;
-    return same ? cli_misuse("--joint and -o name the same file: give two") : predict(settings);
+    return same ? cli_misuse("--joint and -o name the same file: give two different ones") : predict(settings);
 }
 
 const cli_command cmd_predict = {
     .name = "predict",
     .usage = "MODEL DATA... [-o OUT] [OPTIONS]",
     .summary = "predict the rows of a table",
-    .about = "Writes the mean and standard deviation of the target for each row of DATA (- reads CSV from standard "
-             "input; several files with the same columns are one table). "
-             "Columns are matched by name; those the model does not know are ignored.",
+    .about =
+        "Writes the mean and standard deviation of the target for each row of DATA (- reads CSV from standard input). "
+        "Columns are matched by name; others are ignored.",
     .operand = {"MODEL", "DATA"},
     .repeated = "DATA",
     .many = CLI_OPERANDS,

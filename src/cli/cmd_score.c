@@ -5,15 +5,16 @@
 
 const cli_option cli_score_options[] = {
     {"unseen", 0, cli_parse_choice, CLI_AT(predict.unseen), "other|zero|error",
-     "a category that training never saw is taken as other, or as none (where the model has no others), or is an error "
-     "(default: other, or an error where the model has no others)",
+     "how to treat a category that training never saw: as other, as none (if the model has no other), or as an "
+     "error (default: other, or error if the model has no other)",
      0, 0},
     {"drop-missing", 0, NULL, CLI_AT(predict.drop_missing), NULL,
      "leave out rows with missing values (default: refuse them)", 0, 0},
     {"blend", 0, NULL, CLI_AT(predict.blend), NULL,
-     "pic: mix what the nearest blocks say, so that predictions do not jump where blocks meet", 0, 0},
+     "pic: blend the nearest blocks, so that predictions do not jump where blocks meet", 0, 0},
     {"own-block", 0, NULL, CLI_AT(predict.own_block), NULL,
-     "pic: predict by the training rows of a row's own block, which is faster (default: by those nearest to it)", 0, 0},
+     "pic: predict from the training rows of a row's own block, which is faster (default: from the nearest ones)", 0,
+     0},
     {0},
 };
 
@@ -25,7 +26,7 @@ static const cli_group groups[] = {
 static void print_calibration(const cli_settings *settings, const thiele_calibration *by)
 {
     if (by->rows > 0 && !settings->json) {
-        cli_row("calibrated", "by %lld rows that were %s", (long long)by->rows, by->left_out ? "left out" : "held out");
+        cli_row("calibrated", "by %lld %s rows", (long long)by->rows, by->left_out ? "left-out" : "held-out");
     }
 }
 

@@ -8,22 +8,23 @@ static const cli_option update_options[] = {
     {"output", 'o', cli_parse_text, CLI_AT(output), "MODEL", "file to write (default: MODEL itself, replaced whole)", 0,
      0},
     {"snapshot", 0, cli_parse_real, CLI_AT(update.snapshot), "SECONDS",
-     "save the model so often while rows arrive, for others to read (default: at the end only)", 0.001, 1e9},
+     "seconds between saves while rows arrive, for others to read (default: only at the end)", 0.001, 1e9},
     {"deadline", 0, cli_parse_real, CLI_AT(update.deadline), "SECONDS", "stop then (default: at the last row)", 0, 1e9},
     {0},
 };
 
 static const cli_option row_options[] = {
     {"batch", 0, cli_parse_int64, CLI_AT(update.batch), "B",
-     "rows that are predicted and then learned together (default: 1024, at most a quarter of --forget)", 1, 4096},
+     "rows predicted and then learned together (default: 1024, at most a quarter of --forget)", 1, 4096},
     {"keep", 0, cli_parse_or_none, CLI_AT(update.keep), "ROWS",
-     "the last rows, kept in the model, that parameters are learned from; 0: none, and they stay (default: 4096)", 0,
-     1e6},
+     "number of last rows kept in the model, from which parameters are learned; 0: none, and they stay fixed (default: "
+     "4096)",
+     0, 1e6},
     {"skip", 0, cli_parse_int64, CLI_AT(feed.skip), "ROWS", "leave out the first rows: they were learned before", 0,
      1e15},
     {"unseen", 0, cli_parse_choice, CLI_AT(update.unseen), "other|zero|error",
-     "a category that training never saw is taken as other, or as none (where the model has no others), or is an error "
-     "(default: other, or an error where the model has no others)",
+     "how to treat a category that training never saw: as other, as none (if the model has no other), or as an "
+     "error (default: other, or error if the model has no other)",
      0, 0},
     {"drop-missing", 0, NULL, CLI_AT(update.drop_missing), NULL,
      "leave out rows with missing values (default: refuse them)", 0, 0},
@@ -97,7 +98,7 @@ static int run(cli_settings *settings)
     }
     const char *output = settings->output != NULL ? settings->output : settings->operand[0];
     if (strcmp(output, "-") == 0) {
-        return cli_misuse("a model is read from and written to a file, not standard input or output");
+        return cli_misuse("a model needs a file: it cannot be read from standard input or written to standard output");
     }
     const char *const inputs[] = {settings->operand[1], NULL};
     int result = cli_check_output(output, inputs);
@@ -113,9 +114,9 @@ static int run(cli_settings *settings)
 const cli_command cmd_update = {
     .name = "update",
     .usage = "MODEL DATA [-o OUT] [OPTIONS]",
-    .summary = "go on learning from new rows",
+    .summary = "keep learning from new rows",
     .about =
-        "Learns the rows of a table, of standard input (DATA is -) or of a file that grows (--follow), each once, "
+        "Learns the rows of a table, of standard input (DATA is -) or of a growing file (--follow), each once, "
         "with what the model knows as prior; each row is predicted before it is learned, and those errors are "
         "shown. Kernel, likelihood and inducing inputs are learned further from the last rows. Ctrl-C keeps what was "
         "learned.",

@@ -75,7 +75,7 @@ static int check_existing(const char *path, const struct stat *info, const char 
 {
     struct stat input;
     if (S_ISDIR(info->st_mode)) {
-        return cli_fail("'%s' is a folder: give the name of a file to write in it", path);
+        return cli_fail("'%s' is a folder: give the name of a file in it", path);
     }
     for (int i = 0; inputs[i] != NULL; i++) {
         bool known = strcmp(inputs[i], "-") != 0 && stat(inputs[i], &input) == 0;
@@ -140,7 +140,7 @@ int cli_check_plugin(const cli_settings *settings)
     const char *text = settings->fit.model.likelihood;
     return text == NULL || strncmp(text, plugin, strlen(plugin)) == 0
                ? CLI_DONE
-               : cli_misuse("--likelihood takes plugin:FILE.so here: built-in ones are in the model");
+               : cli_misuse("--likelihood takes only plugin:FILE.so here: built-in ones are in the model");
 }
 
 thiele_status cli_load_model(thiele_model **model, cli_settings *settings, const char *path)
@@ -360,7 +360,7 @@ int cli_lock(cli_lock_file *lock, const char *path)
             return cli_fail("cannot lock %s by %s: %s", path, lock->name, strerror(errno));
         }
         if (!said) {
-            fprintf(stderr, "thiele: waiting until another update of %s ends\n", path);
+            fprintf(stderr, "thiele: waiting for another update of %s to end\n", path);
             said = true;
         }
         nanosleep(&pause, NULL);

@@ -7,10 +7,10 @@
 
 #include "cli.h"
 
-const cli_command *const cli_commands[] = {&cmd_fit,        &cmd_update,  &cmd_predict,  &cmd_score,    &cmd_compare,
-                                           &cmd_sums,       &cmd_combine, &cmd_cv,       &cmd_info,     &cmd_plot,
-                                           &cmd_report,     &cmd_devices, &cmd_examples, &cmd_generate, &cmd_options,
-                                           &cmd_completion, NULL};
+const cli_command *const cli_commands[] = {&cmd_fit,     &cmd_update,     &cmd_predict, &cmd_score,    &cmd_compare,
+                                           &cmd_sums,    &cmd_combine,    &cmd_cv,      &cmd_info,     &cmd_plot,
+                                           &cmd_report,  &cmd_check,      &cmd_devices, &cmd_examples, &cmd_generate,
+                                           &cmd_options, &cmd_completion, NULL};
 
 /*
  * A closed standard stream would hand its number to the next file that is opened, and messages would land in it. It is

@@ -49,8 +49,9 @@ int cli_finish(cli_settings *settings, thiele_status status)
         return cli_fail("stopped by %s before there was a result: nothing was saved", cli_signal());
     }
     if (status == THIELE_ERROR_CANCELLED && settings->late) {
-        return cli_fail("the deadline came while the table was read: nothing was saved (allow more with --deadline, or "
-                        "give fewer rows)");
+        return cli_fail(
+            "the deadline came while the table was being read: nothing was saved (allow more with --deadline, or "
+            "give fewer rows)");
     }
     cli_wait_for_first(settings);
     const char *sentence = thiele_context_message(settings->ctx);

@@ -192,7 +192,7 @@ static bool apply(cli_settings *settings, cli_cursor *cursor, const cli_option *
         return false;
     }
     if (*value == '\0') {
-        cli_misuse("--%s needs a value that is not empty", option->name);
+        cli_misuse("--%s needs a value, not an empty text", option->name);
         return false;
     }
     return option->parse(settings, option, value);

@@ -131,6 +131,7 @@ static const char *meaning(const char *phase)
         {"burn-in", "first draws, not kept"},
         {"sample", "drawing"},
         {"predict", "predicting"},
+        {"check", "simulating"},
         {"stream", "rows learned"},
     };
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {

@@ -181,7 +181,7 @@ static void print_made_with(const json_t *json)
     double scale = json_number_value(json_object_get(target, "scale"));
     double noise = json_number_value(json_object_get(latent, "noise")) * scale * scale;
     if (noise > 0.0 && json_array_size(json_object_get(json, "latents")) == 1) {
-        cli_row(NULL, "for predictions, which take the variances of f times %.3g; the bound has noise %.5g",
+        cli_row(NULL, "for predictions, which scale the variances of f by %.3g; the noise in the bound is %.5g",
                 json_number_value(json_object_get(latent, "tau")), noise);
     }
 }
@@ -196,7 +196,7 @@ static void print_origin(const json_t *json)
         centred = centred || json_number_value(json_object_get(json_array_get(inputs, i), "center")) != 0;
     }
     if (centred && (strstr(kernel, "linear") != NULL || strstr(kernel, "polynomial") != NULL)) {
-        cli_row(NULL, "(linear and polynomial kernels: of each input less its mean)");
+        cli_row(NULL, "(linear and polynomial kernels see each input minus its mean)");
     }
 }
 
@@ -210,7 +210,7 @@ static const char *stop_words(const char *stop, bool sampled)
         {"iterations", "stopped at the iteration limit"},
         {"deadline", "stopped at the deadline"},
         {"cancelled", "cancelled: stopped before it had converged"},
-        {"fixed", "none: values were given, chosen before, or kept at their first guesses"},
+        {"fixed", "none: values were given, already chosen, or kept at their first guesses"},
     };
     if (sampled && strcmp(stop, "cancelled") == 0) {
         return "cancelled: stopped before all draws were taken";
@@ -247,7 +247,7 @@ static void print_summary(const char *label, const json_t *scores)
         inside[i] = 100 * json_number_value(json_object_get(scores, fields[i]));
     }
     if (json_is_number(json_object_get(scores, fields[0]))) {
-        cli_row(NULL, "of them %.1f%%, %.1f%%, %.1f%% lie inside the 50%%, 90%%, 95%% intervals", inside[0], inside[1],
+        cli_row(NULL, "%.1f%%, %.1f%%, %.1f%% of them lie inside the 50%%, 90%%, 95%% intervals", inside[0], inside[1],
                 inside[2]);
     }
 }
@@ -260,7 +260,7 @@ static void print_evidence(const json_t *json)
     } kinds[] = {
         {"log_marginal_likelihood", "log marginal likelihood"},
         {"approximate_log_evidence", "log marginal likelihood of the approximate model (not a bound)"},
-        {"bound", "log marginal likelihood at least (a lower bound)"},
+        {"bound", "log marginal likelihood, lower bound"},
     };
     const json_t *blocks = json_object_get(json, "blocks");
     long long rows = count_of(blocks, "evidence_rows");
@@ -270,11 +270,11 @@ static void print_evidence(const json_t *json)
         kind++;
     }
     if (blocks != NULL && json_is_true(json_object_get(blocks, "estimate"))) {
-        snprintf(of, sizeof of, ", estimated from the blocks that were seen");
+        snprintf(of, sizeof of, ", estimated from the blocks seen");
     } else if (blocks != NULL && rows < count_of(json, "rows")) {
-        snprintf(of, sizeof of, ", of the %lld rows that were learned from", rows);
+        snprintf(of, sizeof of, ", for the %lld rows that were learned from", rows);
     } else if (json_object_get(json, "stream") != NULL) {
-        snprintf(of, sizeof of, ", of the rows of the fit");
+        snprintf(of, sizeof of, ", for the rows of the fit");
     }
     cli_row("evidence", "%s %s%s", kinds[kind].words, number_of(json, kinds[kind].field, number), of);
 }
@@ -310,6 +310,14 @@ static void print_holdout(const json_t *json)
     }
 }
 
+/* Whether any rows were predicted that the model had not learned. */
+static bool is_scored(const json_t *json)
+{
+    return count_of(json_object_get(json, "loo"), "rows") > 0 ||
+           count_of(json_array_get(json_object_get(json, "holdout"), 0), "rows") > 0 ||
+           json_is_object(json_object_get(json, "stream"));
+}
+
 /* What there was in the residuals that the model's law does not know. */
 static void print_tails(const json_t *json)
 {
@@ -327,8 +335,8 @@ static void print_tails(const json_t *json)
             snprintf(name, sizeof name, "%.100s: ", text_of(json_array_get(targets, p), "name"));
         }
         cli_row("heavy tails",
-                "%s%lld of %lld residuals are beyond 3 robust standard deviations, where about %s are expected", name,
-                count_of(own, "beyond"), count_of(own, "rows"), number_of(own, "expected", number));
+                "%s%lld of %lld residuals are beyond 3 robust standard deviations, where about %s would be expected",
+                name, count_of(own, "beyond"), count_of(own, "rows"), number_of(own, "expected", number));
         if (gaussian || !calibrated) {
             cli_row(NULL, "(more than the noise of the model explains: try %s%s%s)",
                     gaussian ? "--likelihood student-t" : "", gaussian && !calibrated ? ", or " : "",
@@ -360,8 +368,8 @@ static void print_calibration(const json_t *json)
     if (own == NULL) {
         return;
     }
-    cli_row("calibrated", "by %lld rows that were %s (the scores of the fit are those before it)",
-            count_of(own, "rows"), json_is_true(json_object_get(own, "left_out")) ? "left out" : "held out");
+    cli_row("calibrated", "by %lld %s rows (the scores of the fit are from before)", count_of(own, "rows"),
+            json_is_true(json_object_get(own, "left_out")) ? "left-out" : "held-out");
     if (laws == NULL) {
         cli_row(NULL, "class probabilities at temperature %s", number_of(own, "temperature", number));
     }
@@ -438,7 +446,7 @@ static void print_blocks(const json_t *blocks)
     if (jumps != NULL) {
         char largest[CLI_NUMBER_MAX];
         cli_row(NULL,
-                "where blocks meet predictions jump by %s standard deviations (median of %lld points; at most %s)",
+                "where blocks meet, predictions jump by %s standard deviations (median of %lld points; at most %s)",
                 number_of(jumps, "median", number), count_of(jumps, "points"), number_of(jumps, "largest", largest));
     }
 }
@@ -450,7 +458,7 @@ static void print_prequential(const char *words, const json_t *list, const json_
         char error[CLI_NUMBER_MAX], loss[CLI_NUMBER_MAX];
         const json_t *scores = json_array_get(list, p);
         bool labels = json_is_number(json_object_get(scores, "error_rate")), several = json_array_size(list) > 1;
-        cli_row(NULL, "%s%s%s %lld rows, each before it was learned: %s %s, %s %s",
+        cli_row(NULL, "%s%s%s %lld rows, each predicted before it was learned: %s %s, %s %s",
                 several ? text_of(json_array_get(targets, p), "name") : "", several ? ": " : "", words,
                 count_of(scores, "rows"), labels ? "error rate" : "RMSE",
                 number_of(scores, labels ? "error_rate" : "rmse", error), labels ? "NLP" : "NLPD",
@@ -498,22 +506,30 @@ static void print_sampling(const json_t *sampling)
             number_of(sampling, "rhat", rhat), number_of(sampling, "lag1", lag),
             number_of(sampling, "ess_median", median), number_of(sampling, "ess_least", least));
     if (!json_is_number(json_object_get(sampling, "rhat"))) {
-        cli_row("warning", "too few draws to tell whether the chains agree: take more --draws");
+        cli_row("warning", "too few draws to tell whether the chains agree: use more --draws");
     } else if (unmixed > 0) {
-        cli_row("warning", "the chains did not mix at %.3g%% of the rows: take more --draws, or another sampler",
+        cli_row("warning", "the chains did not mix at %.3g%% of the rows: use more --draws, or another sampler",
                 100.0 * unmixed);
     }
     if (count_of(sampling, "divergences") > 0) {
-        cli_row("warning", "%lld moves of hmc diverged: take a smaller --step", count_of(sampling, "divergences"));
+        cli_row("warning", "%lld moves of hmc diverged: use a smaller --step", count_of(sampling, "divergences"));
     }
 }
 
-/* What the fit took, and what speaks for it. */
+/* What the fit took, and what speaks for it: "by ..., ...", folded between words. */
 static void print_choice(const json_t *json, const char *field)
 {
-    const char *why = json_string_value(json_object_get(json, field));
-    if (why != NULL) {
-        cli_row(NULL, "chosen %s", why);
+    enum { ROOM = 65 };
+    const char *why = json_string_value(json_object_get(json, field)), *before = "chosen ";
+    while (why != NULL && *why != '\0') {
+        size_t length = strlen(why), room = ROOM - strlen(before);
+        for (size_t cut = room; length > room && cut > 0; cut--) {
+            length = why[cut] == ' ' ? cut : length;
+            room = why[cut] == ' ' ? length : room;
+        }
+        cli_row(NULL, "%s%.*s", before, (int)length, why);
+        why += length + strspn(why + length, " ");
+        before = "";
     }
 }
 
@@ -547,8 +563,11 @@ static void report_one(const json_t *json)
                    : "%s (%lld iterations on all rows, %lld evaluations in all phases)",
             stop_words(text_of(json, "stop"), json_object_get(json, "sampling") != NULL), count_of(json, "iterations"),
             count_of(json, "evaluations"));
-    print_summary("one left out", json_object_get(json, "loo"));
+    print_summary("leave-one-out", json_object_get(json, "loo"));
     print_holdout(json);
+    if (!is_scored(json)) {
+        cli_row("how good", "not measured: score other rows (thiele score), or fit with --holdout 0.2");
+    }
     print_worst(json_object_get(json, "worst"));
     print_tails(json);
     print_calibration(json);

@@ -127,7 +127,7 @@ static bool set_value(slice_column *column, const char *text)
 {
     column->value = slice_value(column, text);
     if (isnan(column->value)) {
-        cli_misuse(column->levels != NULL  ? "--at: '%s' is no level of '%s' that the model knows"
+        cli_misuse(column->levels != NULL  ? "--at: '%s' is not a level of '%s' that the model knows"
                    : column->dates != NULL ? "--at: '%s' is not a date, as '%s' must be"
                                            : "--at: '%s' is not a number, as '%s' must be",
                    text, column->name);
@@ -187,7 +187,7 @@ static int choose_range(cli_slice *slice)
                                                                        : "numbers such as 0,10");
         }
         if (slice->column[slice->over].levels != NULL) {
-            return cli_misuse("--range is of numbers, and '%s' has levels", slice->column[slice->over].name);
+            return cli_misuse("--range needs numbers, and '%s' has levels", slice->column[slice->over].name);
         }
     }
     return CLI_DONE;
@@ -200,14 +200,15 @@ static int choose_over(cli_slice *slice)
     int inputs = slice->columns - (slice->exposure != NULL);
     if (over == NULL && inputs > 1) {
         list_names(slice, names, sizeof names);
-        return cli_misuse("plot needs --over COL, the input that moves: %s", names);
+        return cli_misuse("plot needs --over COL, the input to vary: %s", names);
     }
     slice->over = over != NULL ? find_column(slice, "over", over) : 0;
     if (slice->over < 0) {
         return CLI_MISUSED;
     }
-    return slice->over < inputs ? choose_range(slice)
-                                : cli_misuse("--over: '%s' is the exposure and no input: give one of the inputs", over);
+    return slice->over < inputs
+               ? choose_range(slice)
+               : cli_misuse("--over: '%s' is the exposure, not an input: give one of the inputs", over);
 }
 
 int slice_open(cli_slice *slice, cli_settings *settings, const thiele_model *model)

@@ -249,7 +249,7 @@ static thiele_status bury(apart_table *apart, thiele_context *ctx)
     bool crashed = done > 0 && WIFSIGNALED(ended);
     if (crashed && WTERMSIG(ended) == SIGXCPU) {
         return thi_fail(ctx, THIELE_ERROR_FORMAT,
-                        "%s cannot be read: its library did not end within %d seconds; the "
+                        "%s cannot be read: its library did not finish within %d seconds; the "
                         "file is damaged",
                         apart->path, SECONDS);
     }
@@ -301,7 +301,7 @@ static thiele_status ask(apart_table *apart, thiele_context *ctx, request q, con
     answer a;
     size_t bytes = (size_t)q.count * (size_t)q.columns * sizeof *out;
     if (apart->child == 0) {
-        return thi_fail(ctx, THIELE_ERROR_IO, "%s cannot be read any more", apart->base.source);
+        return thi_fail(ctx, THIELE_ERROR_IO, "%s can no longer be read", apart->base.source);
     }
     if (!hand_over(apart->socket, &q, sizeof q) ||
         !hand_over(apart->socket, column, (size_t)q.columns * sizeof *column)) {
@@ -364,7 +364,7 @@ static thiele_status start(apart_table *apart, thiele_context *ctx)
         close(ends[1]);
     }
     if (child < 0) {
-        return thi_fail(ctx, THIELE_ERROR_IO, "%s is read in a process of its own, and none could be started: %s",
+        return thi_fail(ctx, THIELE_ERROR_IO, "%s is read in a separate process, and none could be started: %s",
                         apart->path, strerror(reason));
     }
     apart->child = child;

@@ -49,7 +49,7 @@ static thiele_status cast(thi_choice *c, int column, unsigned char role)
         return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "column '%s' is listed twice among the %s", name, all[role]);
     }
     if (c->role[column] != ROLE_NONE) {
-        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "column '%s' is %s and cannot be %s as well", name,
+        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "column '%s' is already %s and cannot also be %s", name,
                         one[c->role[column]], one[role]);
     }
     c->role[column] = role;
@@ -190,7 +190,8 @@ thiele_status thi_choice_name(const thi_choice *choice, int column, char **out)
 {
     const char *name = choice->table->name[column];
     if (!thi_is_utf8(name, strlen(name))) {
-        return thi_fail(choice->ctx, THIELE_ERROR_DATA, "the name of column %d is not UTF-8: convert the file first",
+        return thi_fail(choice->ctx, THIELE_ERROR_DATA,
+                        "the name of column %d is not UTF-8: convert the file, as with iconv -f latin1 -t utf-8",
                         column + 1);
     }
     return thi_strdup(choice->ctx, out, name);

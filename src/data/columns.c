@@ -94,10 +94,9 @@ static thiele_status not_a_number(const thiele_table *table, thiele_context *ctx
     thiele_status status = columns_cell(table, ctx, row, column, &buffer, &text, &length);
     if (status == THIELE_OK) {
         thi_show_text(shown, text, length);
-        status =
-            thi_fail(ctx, THIELE_ERROR_DATA,
-                     "column '%s', row %s: '%s' is not a number (an input of categories is listed with `categorical`)",
-                     table->name[column], THI_ROW(table, row), shown);
+        status = thi_fail(ctx, THIELE_ERROR_DATA,
+                          "column '%s', row %s: '%s' is not a number (list columns of categories with `categorical`)",
+                          table->name[column], THI_ROW(table, row), shown);
     }
     thi_text_clear(&buffer);
     return status;
@@ -203,7 +202,7 @@ static thiele_status count_cells(const columns_table *t, thiele_context *ctx, in
         if (code < -1 || code >= c->borrowed.text_count) {
             return thi_fail(
                 ctx, THIELE_ERROR_ARGUMENT,
-                "column '%s', row %lld: index %d is that of no text: they go from 0 to %d, and -1 is missing",
+                "column '%s', row %lld: there is no text of index %d: they go from 0 to %d, and -1 is missing",
                 t->base.name[column], (long long)r + 1, (int)code, (int)c->borrowed.text_count - 1);
         }
         c->texts += code >= 0 && c->text[code].is_text;

@@ -54,13 +54,12 @@ static thiele_status not_a_number(const thiele_table *table, thiele_context *ctx
         snprintf(advice, sizeof advice, "use `missing` %s to treat it as missing", shown);
         bool comma = thi_has_decimal_comma(text, length);
         bool plain = strlen(shown) == length && strpbrk(shown, " \t,;'\"$*?\\&|<>()") == NULL;
-        status =
-            thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %s: '%s' is not a number (%s%s%s)", table->name[column],
-                     THI_ROW(table, row), shown,
-                     comma   ? "decimal commas are not supported: write a point"
-                     : plain ? advice
-                             : "use `missing` to name what means a missing value",
-                     comma ? "" : "; an input of categories is listed with `categorical` ", comma ? "" : column_name);
+        status = thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %s: '%s' is not a number (%s%s%s)",
+                          table->name[column], THI_ROW(table, row), shown,
+                          comma   ? "decimal commas are not supported: write a point"
+                          : plain ? advice
+                                  : "use `missing` to name what means a missing value",
+                          comma ? "" : "; list columns of categories with `categorical` ", comma ? "" : column_name);
     }
     thi_text_clear(&buffer);
     return status;

@@ -157,7 +157,7 @@ static thiele_status bad_quote(const parser *p, const thi_csv_field *field)
     long long line = line_of(p, field->start);
     return thi_fail(p->ctx, THIELE_ERROR_FORMAT,
                     field->fault == THI_CSV_UNCLOSED ? "%s, line %lld: a quote opens here and is never closed"
-                                                     : "%s, line %lld: text behind a closing quote",
+                                                     : "%s, line %lld: text after a closing quote",
                     p->source, line);
 }
 
@@ -169,7 +169,7 @@ static thiele_status ragged_row(const parser *p)
     if (fields == 0) {
         return bad_quote(p, &field);
     }
-    return thi_fail(p->ctx, THIELE_ERROR_FORMAT, "%s, row %lld (line %lld): %lld field%s where %d %s expected",
+    return thi_fail(p->ctx, THIELE_ERROR_FORMAT, "%s, row %lld (line %lld): %lld field%s, but %d %s expected",
                     p->source, (long long)(p->csv->rows_before + table->rows) + 1, line_of(p, p->at), (long long)fields,
                     fields == 1 ? "" : "s", table->columns, table->columns == 1 ? "is" : "are");
 }
@@ -345,8 +345,8 @@ static thiele_status check_text(parser *p)
     }
     if (zero != NULL) {
         return thi_fail(p->ctx, THIELE_ERROR_FORMAT,
-                        "%s, line %lld: a zero byte, which no text has (is it a CSV, NPY or HDF5 file?)", p->source,
-                        line_of(p, zero));
+                        "%s, line %lld: a zero byte, which text never contains (is it a CSV, NPY or HDF5 file?)",
+                        p->source, line_of(p, zero));
     }
     p->at += length >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     return THIELE_OK;

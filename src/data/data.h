@@ -293,6 +293,8 @@ thiele_status thi_encoder_from_json(thi_encoder *encoder, thiele_context *ctx, c
  */
 thiele_status thi_has_two_values(thiele_context *ctx, const thiele_table *table, int column, double value[2],
                                  bool *two);
+/* Likewise whether it has whole numbers from 0 up alone, 0 among them: what counts look like. */
+thiele_status thi_has_counts(thiele_context *ctx, const thiele_table *table, int column, bool *counts);
 /*
  * How many classes a target column of texts (of a selection: in the whole table) can stand for: its distinct texts, if
  * they are few; else, and where it has numbers or dates, *classes is 0.

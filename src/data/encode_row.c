@@ -21,8 +21,7 @@ thiele_status thi_encode_row(const thi_encoder *encoder, thiele_context *ctx, co
             continue;
         }
         if (!isfinite(x[i])) {
-            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "column '%s': a value that is missing or infinite",
-                            input->name);
+            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "column '%s': a value is missing or infinite", input->name);
         }
         if (input->levels == 0) {
             X[input->first] = (x[i] - encoder->center[input->first]) / encoder->scale[input->first];

@@ -133,11 +133,11 @@ out:
     return status;
 }
 
-/* How many dimensions an input has in the pass over the rows, which has no others and no indicators of missing values.
- */
+/* How many dimensions an input has in the pass over the rows: no indicators of missing values, and others only where
+ * there were too many levels. */
 static int read_width(const thi_input *input)
 {
-    return input->levels > 0 ? input->levels : 1;
+    return input->levels > 0 ? input->levels + input->others : 1;
 }
 
 /* --- constant columns -------------------------------------------------------------------------------------------- */
@@ -176,13 +176,13 @@ static thiele_status check_constant(thi_encoder *encoder, thiele_context *ctx, c
         from += read_width(&encoder->input[i]);
     }
     if (count == encoder->inputs) {
-        THI_TRY(thi_fail(ctx, THIELE_ERROR_DATA, "every input column is the same in every row: nothing is left"));
+        THI_TRY(thi_fail(ctx, THIELE_ERROR_DATA, "every input column is constant: no inputs are left"));
     }
     if (count > 0) {
         thi_text_add_names(&shown, name, count);
         THI_TRY(shown.status);
-        thi_log(ctx, THIELE_LOG_WARNING, "%d column%s the same in every row and left out: %s", count,
-                count == 1 ? " is" : "s are", shown.data);
+        thi_log(ctx, THIELE_LOG_WARNING, "%d column%s constant and left out: %s", count, count == 1 ? " is" : "s are",
+                shown.data);
         THI_TRY(thi_alloc(ctx, &encoder->dropped_name, (size_t)count, sizeof *encoder->dropped_name));
     }
 out:
@@ -224,8 +224,8 @@ static int64_t rare_below(const thi_column_options *options, int64_t rows)
 static void say_others(thiele_context *ctx, const thi_input *input, int rare, int64_t below)
 {
     thi_log(ctx, THIELE_LOG_WARNING,
-            "'%s': %d value%s of fewer than %lld rows %s taken together as one, 'other', and so are values that come "
-            "later and are none of the %d that remain (`rare_levels` 0 keeps all)",
+            "'%s': %d value%s with fewer than %lld rows %s pooled as 'other', as are new values that are "
+            "not among the %d that remain (`rare_levels` 0 keeps all)",
             input->name, rare, rare == 1 ? "" : "s", (long long)below, rare == 1 ? "is" : "are", input->levels);
 }
 
@@ -234,6 +234,7 @@ static void set_levels(thiele_context *ctx, const thi_column_spread *spread, int
                        const thi_column_options *options)
 {
     const int levels = input->levels;
+    const int pooled = input->rare;
     const int64_t below = rare_below(options, llround(spread->mass[from]));
     int64_t most = 0;
     int rare = 0;
@@ -252,8 +253,8 @@ static void set_levels(thiele_context *ctx, const thi_column_spread *spread, int
         }
     }
     input->one_scale = options->one_scale;
-    input->others = rare > 0 || options->one_scale;
-    input->rare = rare;
+    input->others = rare + pooled > 0 || options->one_scale;
+    input->rare = rare + pooled;
     if (rare > 0) {
         say_others(ctx, input, rare, below);
     }
@@ -318,11 +319,10 @@ static thiele_status say_filled(thiele_context *ctx, char *const *name, int coun
     thi_text_add_names(&list, name, count);
     thiele_status status = list.status;
     if (status == THIELE_OK) {
-        thi_log(
-            ctx, THIELE_LOG_WARNING,
-            "%s lack%s values in some rows: the column's mean stands there (none of the levels of a category), with an "
-            "indicator beside it (`missing_inputs` refuse or drop does something else)",
-            list.data, count == 1 ? "s" : "");
+        thi_log(ctx, THIELE_LOG_WARNING,
+                "%s lack%s values in some rows: the column's mean is used there (no level of a category), with an "
+                "indicator beside it (`missing_inputs` can refuse or drop such rows)",
+                list.data, count == 1 ? "s" : "");
     }
     thi_text_clear(&list);
     return status;

@@ -71,7 +71,10 @@ void thi_text_add_names(thi_text *text, char *const *name, int count);
 void thi_text_add_levels(thi_text *text, char *const *level, int levels);
 /* Error: DATA when the first text of a column is a number with a decimal comma: it was meant to be one. */
 thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, int column);
-/* All levels of one column of a table. Error: DATA (more than `most`, not UTF-8). */
+/*
+ * The levels of one column of a table; of more than `most` those with the most rows, with a line to the log. Errors:
+ * DATA (more than THI_KEYS_MAX, not UTF-8).
+ */
 thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thiele_table *table, int column, int most);
 
 /* --- labels.c: the classes of a target --------------------------------------------------------------------------- */

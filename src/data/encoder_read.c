@@ -102,8 +102,8 @@ static thiele_status get_level_flags(thi_input *input, thiele_context *ctx, cons
     if ((others != NULL && !json_is_boolean(others)) || (one_scale != NULL && !json_is_boolean(one_scale))) {
         return bad(ctx, "a yes or no is something else");
     }
-    if (rare != NULL && (!json_is_true(others) || !(json_integer_value(rare) >= 1) ||
-                         json_integer_value(rare) > THI_LEVELS_MAX - input->levels)) {
+    if (rare != NULL &&
+        (!json_is_true(others) || !(json_integer_value(rare) >= 1) || json_integer_value(rare) > THI_KEYS_MAX)) {
         return bad(ctx, "a column has rare values that make no sense");
     }
     input->others = json_is_true(others);

@@ -331,7 +331,7 @@ static thiele_status other_width(const thiele_feed *feed, thiele_context *ctx, t
     int fields = (*table)->columns;
     thiele_table_destroy(*table);
     *table = NULL;
-    return thi_fail(ctx, THIELE_ERROR_FORMAT, "%s, row %lld (line %lld): %d field%s where %lld %s expected",
+    return thi_fail(ctx, THIELE_ERROR_FORMAT, "%s, row %lld (line %lld): %d field%s, but %lld %s expected",
                     feed->source, row, line, fields, fields == 1 ? "" : "s", (long long)feed->columns,
                     feed->columns == 1 ? "is" : "are");
 }
@@ -495,7 +495,8 @@ thiele_status thiele_feed_next(thiele_feed *feed, thiele_context *ctx, int64_t l
 {
     THI_NEED_OUT(table, ctx, feed && ctx);
     if (most < 1 || least > most || !(seconds >= 0.0)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a feed is asked for one row at least, and no negative time");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "a feed must be asked for at least one row, and for a time that is not negative");
     }
     thi_watch watch = thi_watch_begin(ctx, feed->source, 0.0);
     thiele_status status = skip_and_take(feed, ctx, least, most, thi_seconds() + seconds, table);

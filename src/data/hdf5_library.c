@@ -36,7 +36,7 @@ thiele_status thi_hdf5_load(thi_hdf5 *api, thiele_context *ctx, const char *path
     api->library = load_library();
     if (api->library == NULL) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "%s is an HDF5 file, and the HDF5 library is not installed (on Debian 12: apt install "
+                        "%s is an HDF5 file, but the HDF5 library is not installed (on Debian 12: apt install "
                         "libhdf5-103-1)",
                         path);
     }
@@ -51,8 +51,7 @@ thiele_status thi_hdf5_load(thi_hdf5 *api, thiele_context *ctx, const char *path
     if (!found) {
         thi_hdf5_unload(api);
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "%s is an HDF5 file, and the HDF5 library that is installed lacks what is needed to read it",
-                        path);
+                        "%s is an HDF5 file, but the installed HDF5 library cannot read it", path);
     }
     return THIELE_OK;
 }

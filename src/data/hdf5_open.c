@@ -82,17 +82,18 @@ static thiele_status check_storage(const thi_hdf5_table *hdf5, thiele_context *c
     api->H5Pclose(properties);
     return where == NULL ? THIELE_OK
                          : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                                    "%s: '%s' %s, and a table reads no file but its own: copy the numbers into one "
+                                    "%s: '%s' %s, and a table reads only its own file: copy the numbers into one "
                                     "file",
                                     path, name, where);
 }
 
 static thiele_status linked_outside(thiele_context *ctx, const char *path, const char *name)
 {
-    return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                    "%s: '%s' is reached by a link into another file (an external link), and a table reads no file but "
-                    "its own: copy the numbers into one file",
-                    path, name);
+    return thi_fail(
+        ctx, THIELE_ERROR_UNSUPPORTED,
+        "%s: '%s' is reached by a link into another file (an external link), and a table reads only its own "
+        "file: copy the numbers into one file",
+        path, name);
 }
 
 /*

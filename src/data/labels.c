@@ -27,7 +27,7 @@ static thiele_status third_label(const labelling *s, int64_t row, const char *te
         thi_show_text(shown[1 + l], s->target->level[l], strlen(s->target->level[l]));
     }
     return thi_fail(s->ctx, THIELE_ERROR_DATA,
-                    "column '%s', row %s: '%s' is a third value beside '%s' and '%s', and likelihood '%s' takes two: "
+                    "column '%s', row %s: '%s' is a third value after '%s' and '%s', but likelihood '%s' takes two: "
                     "use `likelihood` softmax for more than two classes",
                     s->target->name, THI_ROW(s->table, row), shown[0], shown[1], shown[2], s->rule->likelihood);
 }
@@ -48,8 +48,10 @@ static thiele_status insert_label(const labelling *s, int64_t row, int place, co
                                                     : "so many texts cannot be classes");
     }
     if (!thi_is_utf8(text, length)) {
-        return thi_fail(s->ctx, THIELE_ERROR_DATA, "column '%s', row %s: the text is not UTF-8: convert the file first",
-                        target->name, THI_ROW(s->table, row));
+        return thi_fail(
+            s->ctx, THIELE_ERROR_DATA,
+            "column '%s', row %s: the text is not UTF-8: convert the file, as with iconv -f latin1 -t utf-8",
+            target->name, THI_ROW(s->table, row));
     }
     thiele_status status = thi_strndup(s->ctx, &copy, text, length);
     if (status != THIELE_OK) {
@@ -136,7 +138,7 @@ static thiele_status scan_column(labelling *s)
     thi_table_census(s->table, s->column, &texts, &missing);
     if (texts > 0 && s->rule->ordered) {
         return thi_fail(s->ctx, THIELE_ERROR_DATA,
-                        "column '%s' holds texts, and likelihood '%s' has to know their order: give it with `classes` "
+                        "column '%s' holds texts, and likelihood '%s' needs their order: give it with `classes` "
                         "low,mid,high",
                         s->target->name, s->rule->likelihood);
     }
@@ -160,7 +162,7 @@ static thiele_status class_part(void *arg, const char *part, size_t length)
         return THIELE_OK;
     }
     if (target->levels == THI_LEVELS_MAX) {
-        return thi_fail(s->ctx, THIELE_ERROR_ARGUMENT, "`classes`: there can be %d at most", THI_LEVELS_MAX);
+        return thi_fail(s->ctx, THIELE_ERROR_ARGUMENT, "`classes`: at most %d are allowed", THI_LEVELS_MAX);
     }
     if (!thi_is_utf8(part, length)) {
         return thi_fail(s->ctx, THIELE_ERROR_ARGUMENT, "`classes`: class %d is not UTF-8", target->levels + 1);

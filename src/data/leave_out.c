@@ -78,14 +78,14 @@ static bool is_date(const char *text, size_t length)
 
 /* --- columns ----------------------------------------------------------------------------------------------------- */
 
-typedef enum verdict { KEPT, DATES, OWN_VALUES, VERDICTS } verdict;
+typedef enum verdict { KEPT, DATES, OWN_VALUES, MANY_VALUES, VERDICTS } verdict;
 
 typedef struct census {
     thi_input levels; /* the distinct texts so far */
     int64_t present, dates;
     int64_t read[THI_DATE_FORMS]; /* how many are dates of each form, */
     double from[THI_DATE_FORMS];  /* and the first of them */
-    bool many;                    /* there are more than an input can have */
+    bool many;                    /* there are more than can be counted */
 } census;
 
 static void count_dates(census *c, const char *text, size_t length)
@@ -107,7 +107,7 @@ static thiele_status count_cell(census *c, thiele_context *ctx, const char *text
     int place = thi_level_place(c->levels.level, c->levels.levels, text, length, &found);
     c->present++;
     count_dates(c, text, length);
-    c->many = c->many || (!found && c->levels.levels == THI_LEVELS_MAX);
+    c->many = c->many || (!found && c->levels.levels == THI_KEYS_MAX);
     return found || c->many ? THIELE_OK : thi_level_insert(&c->levels, ctx, place, text, length);
 }
 
@@ -120,7 +120,7 @@ static verdict judge(const census *c)
         return DATES;
     }
     bool own = (distinct > FEW && 2 * distinct > c->present) || (distinct >= LEAST && distinct == c->present);
-    return c->many || own ? OWN_VALUES : KEPT;
+    return own ? OWN_VALUES : distinct > THI_LEVELS_MAX ? MANY_VALUES : KEPT;
 }
 
 /*
@@ -143,7 +143,7 @@ static thi_dates choose_form(const census *c)
 /* What a column of texts turned out to be. */
 typedef struct finding {
     verdict is;
-    int levels;      /* distinct texts, at most THI_LEVELS_MAX */
+    int levels;      /* distinct texts, at most THI_KEYS_MAX */
     thi_dates dates; /* of DATES: how to read them, where that is sure */
 } finding;
 
@@ -156,7 +156,7 @@ static thiele_status judge_column(thiele_context *ctx, const thiele_table *table
     while (table->whole != NULL) {
         table = table->whole;
     }
-    thiele_status status = thi_alloc(ctx, &c.levels.level, THI_LEVELS_MAX, sizeof *c.levels.level);
+    thiele_status status = thi_alloc(ctx, &c.levels.level, THI_KEYS_MAX, sizeof *c.levels.level);
     for (int64_t row = 0; row < table->rows && status == THIELE_OK && !(c.many && c.dates == 0); row++) {
         const char *text;
         size_t length;
@@ -184,14 +184,19 @@ static thiele_status say_left_out(thiele_context *ctx, verdict why, char *const 
     thiele_status status = list.status;
     if (status == THIELE_OK && why == DATES) {
         thi_log(ctx, THIELE_LOG_WARNING,
-                "%s %s dates that can be read in several ways (days and months in either order, years of two digits) "
-                "and %s left out: write them as 2024-01-31 to learn from them (or list the column with `categorical` "
-                "to take each for a category)",
+                "%s %s ambiguous dates (days and months in either order, or two-digit years) and %s left "
+                "out: write them as 2024-01-31 to learn from them (or list the column with `categorical` "
+                "to make each a category)",
                 list.data, count == 1 ? "holds" : "hold", count == 1 ? "was" : "were");
+    } else if (status == THIELE_OK && why == OWN_VALUES) {
+        thi_log(ctx, THIELE_LOG_WARNING,
+                "%s %s text with a different value in nearly every row and %s left out (list the column with "
+                "`categorical` to make categories of its values)",
+                list.data, count == 1 ? "is" : "are", count == 1 ? "was" : "were");
     } else if (status == THIELE_OK) {
         thi_log(ctx, THIELE_LOG_WARNING,
-                "%s %s text with a value of its own in nearly every row, or more than %d of them, and %s left out "
-                "(list the column with `categorical` to keep up to %d values as categories)",
+                "%s %s text with more than %d different values and %s left out (list the column with `categorical` to "
+                "keep the %d most frequent, and the others together)",
                 list.data, count == 1 ? "is" : "are", THI_LEVELS_MAX, count == 1 ? "was" : "were", THI_LEVELS_MAX);
     }
     thi_text_clear(&list);
@@ -206,15 +211,17 @@ static void take_dates(const thi_choice *choice, int column, thi_dates dates)
     thi_date_write(dates.from, dates.form, from);
     choice->dates[column] = dates;
     if (dates.form == THI_TIME_OF_DAY) {
-        thi_log(choice->ctx, THIELE_LOG_WARNING,
-                "'%s' holds times of day and is taken as a number: days since midnight, so that 0.5 is noon (a daily "
-                "part: `kernel` 'matern52(ard) + periodic(dims=\"%s\", p=1)')",
-                name, name);
+        thi_log(
+            choice->ctx, THIELE_LOG_WARNING,
+            "'%s' holds times of day and is used as a number: days since midnight, so that 0.5 is noon (for a daily "
+            "pattern: `kernel` 'matern52(ard) + periodic(dims=\"%s\", p=1)')",
+            name, name);
     } else {
-        thi_log(choice->ctx, THIELE_LOG_WARNING,
-                "'%s' holds dates and is taken as a number: days since %s (a yearly part: `kernel` 'matern52(ard) + "
-                "periodic(dims=\"%s\", p=365.25)'; `categorical` makes each date a category)",
-                name, from, name);
+        thi_log(
+            choice->ctx, THIELE_LOG_WARNING,
+            "'%s' holds dates and is used as a number: days since %s (for a yearly pattern: `kernel` 'matern52(ard) + "
+            "periodic(dims=\"%s\", p=365.25)'; `categorical` makes each date a category)",
+            name, from, name);
     }
 }
 

@@ -2,6 +2,7 @@
  * The levels of a text column: its distinct texts without blanks around them, sorted bytewise. One pass over the
  * column.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "data/encoder.h"
@@ -93,30 +94,64 @@ void thi_levels_free(char **level, int levels)
     thi_free(level);
 }
 
-static thiele_status add_level(thi_input *input, thiele_context *ctx, const thiele_table *table, int64_t row,
-                               const char *text, size_t length, int most)
+/* One more row with a level. rows: how many each has. */
+static thiele_status add_level(thi_input *input, int64_t *rows, thiele_context *ctx, const thiele_table *table,
+                               int64_t row, const char *text, size_t length)
 {
     bool found;
     int place = thi_level_place(input->level, input->levels, text, length, &found);
     if (found) {
+        rows[place]++;
         return THIELE_OK;
     }
-    if (input->levels == most && most == THI_KEYS_MAX) {
+    if (input->levels == THI_KEYS_MAX) {
         return thi_fail(ctx, THIELE_ERROR_DATA,
-                        "column '%s' has more than %d different values, too many for blocks: name a column of larger "
-                        "groups with `partition`",
-                        input->name, most);
-    }
-    if (input->levels == most) {
-        return thi_fail(ctx, THIELE_ERROR_DATA,
-                        "column '%s' is text with more than %d different values: leave it out with `ignore` %s",
-                        input->name, most, input->name);
+                        "column '%s' has more than %d different values, too many for blocks or categories: leave it "
+                        "out with `ignore`, or use a column with larger groups",
+                        input->name, THI_KEYS_MAX);
     }
     if (!thi_is_utf8(text, length)) {
-        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %s: the text is not UTF-8: convert the file first",
-                        input->name, THI_ROW(table, row));
+        return thi_fail(
+            ctx, THIELE_ERROR_DATA,
+            "column '%s', row %s: the text is not UTF-8: convert the file, as with iconv -f latin1 -t utf-8",
+            input->name, THI_ROW(table, row));
     }
+    memmove(rows + place + 1, rows + place, (size_t)(input->levels - place) * sizeof *rows);
+    rows[place] = 1;
     return thi_level_insert(input, ctx, place, text, length);
+}
+
+static int by_rows(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (y > x) - (y < x);
+}
+
+/* Keeps the levels with the most rows, of equal ones the first; the others go together. sorted: room for all rows. */
+static void keep_most(thi_input *input, thiele_context *ctx, const int64_t *rows, int64_t *sorted, int most)
+{
+    const int levels = input->levels;
+    memcpy(sorted, rows, (size_t)levels * sizeof *sorted);
+    qsort(sorted, (size_t)levels, sizeof *sorted, by_rows);
+    const int64_t least = sorted[most - 1];
+    int ties = 0;
+    for (int l = 0; l < most; l++) {
+        ties += sorted[l] == least;
+    }
+    input->levels = 0;
+    for (int l = 0; l < levels; l++) {
+        if (rows[l] > least || (rows[l] == least && ties-- > 0)) {
+            input->level[input->levels++] = input->level[l];
+        } else {
+            thi_free(input->level[l]);
+        }
+    }
+    input->others = true;
+    input->rare = levels - most;
+    thi_log(ctx, THIELE_LOG_WARNING,
+            "'%s' has %d different values: the %d most frequent are its categories, and the others are pooled as "
+            "'other'",
+            input->name, levels, most);
 }
 
 thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, int column)
@@ -135,7 +170,7 @@ thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, i
     if (status == THIELE_OK && thi_has_decimal_comma(text, length)) {
         status = thi_fail(ctx, THIELE_ERROR_DATA,
                           "column '%s', row %s: '%.*s' is not a number (decimal commas are not supported: write a "
-                          "point, or list an input of categories with `categorical`)",
+                          "point; or list columns of categories with `categorical`)",
                           table->name[column], THI_ROW(table, row - 1), (int)length, text);
     }
     thi_text_clear(&buffer);
@@ -145,18 +180,33 @@ thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, i
 thiele_status thi_learn_levels(thi_input *input, thiele_context *ctx, const thiele_table *table, int column, int most)
 {
     thi_text buffer;
+    int64_t *rows = NULL;
+    char **level = NULL;
     thi_text_init(&buffer, ctx);
-    thiele_status status = thi_alloc(ctx, &input->level, (size_t)most, sizeof *input->level);
-    for (int64_t row = 0; row < table->rows && status == THIELE_OK; row++) {
+    thiele_status status;
+    THI_TRY(thi_alloc(ctx, &input->level, THI_KEYS_MAX, sizeof *input->level));
+    THI_TRY(thi_alloc(ctx, &rows, 2 * THI_KEYS_MAX, sizeof *rows));
+    for (int64_t row = 0; row < table->rows; row++) {
         const char *text;
         size_t length;
-        status = thi_table_cell(table, ctx, row, column, &buffer, &text, &length);
+        THI_TRY(thi_table_cell(table, ctx, row, column, &buffer, &text, &length));
         thi_trim(&text, &length);
-        status = status == THIELE_OK ? thi_look_up_row(ctx, row, table->rows) : status;
-        if (status == THIELE_OK && length > 0) {
-            status = add_level(input, ctx, table, row, text, length, most);
+        THI_TRY(thi_look_up_row(ctx, row, table->rows));
+        if (length > 0) {
+            THI_TRY(add_level(input, rows, ctx, table, row, text, length));
         }
     }
+    if (input->levels > most) {
+        keep_most(input, ctx, rows, rows + THI_KEYS_MAX, most);
+    }
+    if (input->levels > 0) {
+        THI_TRY(thi_alloc(ctx, &level, (size_t)input->levels, sizeof *level));
+        memcpy(level, input->level, (size_t)input->levels * sizeof *level);
+        thi_free(input->level);
+        input->level = level;
+    }
+out:
+    thi_free(rows);
     thi_text_clear(&buffer);
     return status;
 }

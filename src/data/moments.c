@@ -190,7 +190,7 @@ thiele_status thi_find_spread(const thi_column_spread *spread, thiele_context *c
     *mean = spread->mean[d];
     *deviation = sqrt(spread->square[d] / spread->mass[d]);
     if (!isfinite(*mean) || !isfinite(*deviation)) {
-        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s' has numbers too large to work with: change its unit",
+        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s' holds numbers too large to work with: change its unit",
                         name);
     }
     if (!(*deviation >= least)) {

@@ -365,9 +365,10 @@ static thiele_status open_file(npy_table *npy, thiele_context *ctx, const char *
     THI_TRY(thi_alloc(ctx, &bytes, known, 1));
     THI_TRY(read_bytes(npy, ctx, 0, known, bytes));
     if (!parse_header(npy, bytes, known, header)) {
-        status =
-            thi_fail(ctx, THIELE_ERROR_FORMAT,
-                     "%s begins as an NPY file, but its header is damaged, or describes more than plain numbers", path);
+        status = thi_fail(
+            ctx, THIELE_ERROR_FORMAT,
+            "%s begins as an NPY file, but its header is damaged, or describes something other than plain numbers",
+            path);
     }
 out:
     thi_free(bytes);

@@ -24,7 +24,7 @@ static thiele_status no_value(const thi_reader *reader, thiele_context *ctx, int
     return thi_fail(ctx, THIELE_ERROR_DATA,
                     "column '%s', row %s: no value (fill it in, or use `drop_missing` to leave such rows out)%s",
                     reader->table->name[column], THI_ROW(reader->table, row),
-                    input ? "; a model fills in only what its training table lacked in some rows too" : "");
+                    input ? "; a model fills in only columns with gaps in its training table" : "");
 }
 
 /* Whether the value that input i lacks is filled in; x is zero there. */
@@ -68,7 +68,7 @@ static thiele_status unseen_level(const thi_reader *reader, thiele_context *ctx,
     thiele_status status = list.status;
     if (status == THIELE_OK) {
         status = thi_fail(ctx, THIELE_ERROR_DATA,
-                          "column '%s', row %s: level '%s' was not seen in training (it knows: %s; use `unseen` zero "
+                          "column '%s', row %s: level '%s' was not seen in training (known: %s; use `unseen` zero "
                           "to treat it as none of them)",
                           input->name, THI_ROW(reader->table, row), shown, list.data);
     }
@@ -123,7 +123,7 @@ static thiele_status encode_level(const thi_reader *reader, thiele_context *ctx,
         reader->told[i] = true;
         thi_log(
             ctx, THIELE_LOG_WARNING,
-            "column '%s' has values that training never saw: they are taken as 'other', of which the model has learned "
+            "column '%s' has values that training never saw: they count as 'other', about which the model has learned "
             "nothing (`unseen` error refuses them)",
             input->name);
     }
@@ -257,7 +257,7 @@ static thiele_status no_target(const thi_reader *reader, thiele_context *ctx, in
         return THIELE_OK;
     }
     return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "row %s: all %d targets ('%s' and the others) are without a value (fill one in, or use "
+                    "row %s: all %d targets ('%s' and the others) are missing (fill one in, or use "
                     "`drop_missing` to leave such rows out)",
                     THI_ROW(reader->table, row), reader->targets, reader->encoder->target[0].name);
 }

@@ -421,7 +421,7 @@ thiele_status thi_table_init(thiele_table *table, thiele_context *ctx, const cha
                         rows < 1 ? "rows" : "columns");
     }
     if (columns > INT_MAX) {
-        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "%s has %lld columns, more than can be handled", source,
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "%s has %lld columns, which is too many", source,
                         (long long)columns);
     }
     thiele_status status = thi_strdup(ctx, &table->source, source);

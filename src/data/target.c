@@ -12,15 +12,15 @@
 static thiele_status check_rule(const thi_choice *c, const thi_column_options *options, const thi_target_rule *rule)
 {
     if (rule->labels && c->targets > 1) {
-        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' has one target column of classes, not %d",
+        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' takes one target column of classes, not %d",
                         rule->likelihood, c->targets);
     }
     if (!rule->labels && options->classes != NULL) {
-        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT,
-                        "likelihood '%s' has no use for classes: its targets are numbers", rule->likelihood);
+        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' does not take classes: its targets are numbers",
+                        rule->likelihood);
     }
     if (!rule->exposure && c->exposure >= 0) {
-        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' has no use for an exposure column",
+        return thi_fail(c->ctx, THIELE_ERROR_ARGUMENT, "likelihood '%s' does not take an exposure column",
                         rule->likelihood);
     }
     return THIELE_OK;
@@ -36,8 +36,9 @@ static thiele_status learn_target(thi_target *target, const thi_choice *c, int c
     } else if (thi_table_is_text(c->table, column)) {
         THI_TRY(thi_check_commas(c->ctx, c->table, column));
         return thi_fail(c->ctx, THIELE_ERROR_DATA,
-                        "the target '%s' is text, and likelihood '%s' needs numbers; text can be a class: `likelihood` "
-                        "bernoulli for two labels, softmax for more",
+                        "the target '%s' is text, but likelihood '%s' needs numbers, without units such as $ or %%; "
+                        "for text as classes "
+                        "use `likelihood` bernoulli (two labels) or softmax (more)",
                         target->name, rule->likelihood);
     }
 out:
@@ -97,7 +98,7 @@ static thiele_status set_plain(thi_target *target, thiele_context *ctx, const th
     target->mean = spread->mean[p];
     target->variance = spread->square[p] / spread->mass[p];
     if (!isfinite(target->mean) || !isfinite(target->variance)) {
-        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s' has numbers too large to work with: change its unit",
+        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s' holds numbers too large to work with: change its unit",
                         target->name);
     }
     return THIELE_OK;
@@ -173,39 +174,67 @@ thiele_status thi_set_targets(thi_encoder *encoder, const thi_choice *choice, co
     return status;
 }
 
-/* --- two values -------------------------------------------------------------------------------------------------- */
+/* --- two values, counts ------------------------------------------------------------------------------------------ */
+
+typedef struct pair {
+    double *value;
+    int64_t count[2];
+} pair;
 
 /* Counts a value among the two; false: it is a third one, or no number to go by. */
-static bool count_value(double y, double value[2], int64_t count[2])
+static bool is_of_two(void *state, double y)
 {
-    int i = count[0] == 0 || y == value[0] ? 0 : 1;
-    bool fits = isfinite(y) && (count[i] == 0 || y == value[i]);
-    value[i] = fits ? y : value[i];
-    count[i] += fits;
+    pair *p = state;
+    int i = p->count[0] == 0 || y == p->value[0] ? 0 : 1;
+    bool fits = isfinite(y) && (p->count[i] == 0 || y == p->value[i]);
+    p->value[i] = fits ? y : p->value[i];
+    p->count[i] += fits;
     return fits;
 }
 
-thiele_status thi_has_two_values(thiele_context *ctx, const thiele_table *table, int column, double value[2], bool *two)
+/* Whether a column holds numbers alone that all pass a test. Of a selection the whole table is looked at. */
+static thiele_status all_pass(thiele_context *ctx, const thiele_table *table, int column,
+                              bool (*passes)(void *state, double y), void *state, bool *all)
 {
-    int64_t texts, missing, count[2] = {0, 0};
-    bool fits = true;
+    int64_t texts, missing;
     double *y;
     while (table->whole != NULL) {
         table = table->whole;
     }
     thi_table_census(table, column, &texts, &missing);
-    *two = false;
+    *all = texts == 0;
     const int64_t block = thi_table_block(table, 1);
     thiele_status status = thi_alloc(ctx, &y, (size_t)block, sizeof *y);
-    for (int64_t first = 0; first < table->rows && texts == 0 && fits && status == THIELE_OK; first += block) {
+    for (int64_t first = 0; first < table->rows && *all && status == THIELE_OK; first += block) {
         int64_t rows = table->rows - first < block ? table->rows - first : block;
         status = table->ops->numbers(table, ctx, first, rows, &column, 1, y);
-        for (int64_t r = 0; r < rows && fits && status == THIELE_OK; r++) {
-            fits = isnan(y[r]) || count_value(y[r], value, count);
+        for (int64_t r = 0; r < rows && *all && status == THIELE_OK; r++) {
+            *all = isnan(y[r]) || passes(state, y[r]);
         }
         status = status == THIELE_OK ? thi_look_up(ctx, first, table->rows) : status;
     }
-    *two = texts == 0 && fits && count[0] > 1 && count[1] > 1;
     thi_free(y);
+    return status;
+}
+
+thiele_status thi_has_two_values(thiele_context *ctx, const thiele_table *table, int column, double value[2], bool *two)
+{
+    pair found = {.value = value};
+    thiele_status status = all_pass(ctx, table, column, is_of_two, &found, two);
+    *two = *two && found.count[0] > 1 && found.count[1] > 1;
+    return status;
+}
+
+static bool is_count(void *zero, double y)
+{
+    *(bool *)zero = *(bool *)zero || y == 0;
+    return isfinite(y) && y >= 0 && y == floor(y);
+}
+
+thiele_status thi_has_counts(thiele_context *ctx, const thiele_table *table, int column, bool *counts)
+{
+    bool zero = false;
+    thiele_status status = all_pass(ctx, table, column, is_count, &zero, counts);
+    *counts = *counts && zero;
     return status;
 }

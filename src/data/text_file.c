@@ -123,9 +123,8 @@ static thiele_status next_member(const source *s, z_stream *z, bool *filled, boo
     }
     *begins = z->avail_in > 0 && *z->next_in == 0x1f && !*filled;
     if (z->avail_in > 0 && !*begins) {
-        return thi_fail(
-            s->ctx, THIELE_ERROR_FORMAT,
-            "%s has bytes behind its gzip data that do not belong to it: it is damaged, or two files in one", s->name);
+        return thi_fail(s->ctx, THIELE_ERROR_FORMAT,
+                        "%s has other bytes after its gzip data: it is damaged, or two files in one", s->name);
     }
     return THIELE_OK;
 }

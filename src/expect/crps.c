@@ -255,7 +255,7 @@ thiele_status thi_mixture_crps(thi_expect *expect, thiele_context *ctx, const th
     double *quantile = NULL;
     thiele_status status = THIELE_OK;
     if (lik->ops->support >= THI_SUPPORT_BINARY) {
-        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "the labels of likelihood '%s' have no CRPS",
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "likelihood '%s' has no CRPS for its labels",
                         thiele_likelihood_name(lik));
     }
     if (m->components > MOST_COMPONENTS) {

@@ -60,7 +60,7 @@ static thiele_status parse_count(thi_expect *expect, thiele_context *ctx, const 
         return THIELE_OK;
     }
     if (colon == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "expectation '%s': say how many draws, as in %s:2000", text,
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "expectation '%s': give the number of draws, as in %s:2000", text,
                         method->name);
     }
     if (!thi_parse_number(colon + 1, strlen(colon + 1), &count) || count != floor(count) || count < method->least ||
@@ -120,7 +120,7 @@ static thiele_status refuse(const thi_expect *expect, thiele_context *ctx)
     }
     if (expect->provider == THI_QUADRATURE && lik->latents > 3) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "likelihood '%s' has %d latents and quadrature is for 3 at most: use qmc:512 or mc:2000",
+                        "likelihood '%s' has %d latents, and quadrature handles at most 3: use qmc:512 or mc:2000",
                         thiele_likelihood_name(lik), lik->latents);
     }
     if (expect->provider == THI_QUADRATURE && pow(expect->count, lik->latents) > MOST_TENSOR) {

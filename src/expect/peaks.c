@@ -138,7 +138,7 @@ static thiele_status find_peaks(thi_law *law, thi_peak *peak, int *peaks)
     }
     if (status == THIELE_OK && *peaks == 0) {
         return thi_fail(law->ctx, THIELE_ERROR_NUMERIC,
-                        "likelihood '%s': no y was found with a density above zero: say what values y takes (support)",
+                        "likelihood '%s': no y with positive density was found: declare the values of y (support)",
                         thiele_likelihood_name(law->expect->lik));
     }
     return status;
@@ -236,7 +236,7 @@ static thiele_status add_borders(thi_law *law, const thi_peak *peak, int *border
     }
     if (spike && !is_count(law)) {
         return thi_fail(law->ctx, THIELE_ERROR_NUMERIC,
-                        "likelihood '%s': y = %g is possible but nothing around it is: say what values y takes "
+                        "likelihood '%s': y = %g is possible but nothing around it is: declare the values of y "
                         "(support)",
                         thiele_likelihood_name(law->expect->lik), thi_to_support(law->support, peak->at));
     }

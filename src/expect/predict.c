@@ -108,7 +108,7 @@ static thiele_status by_law(thi_expect *expect, thiele_context *ctx, int64_t n, 
     const thiele_likelihood *lik = expect->lik;
     int64_t P = lik->outputs, Q = lik->latents;
     if (lik->ops->support == THI_SUPPORT_CLASS) {
-        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "likelihood '%s' is one of classes, which have no mean",
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "likelihood '%s' predicts classes, which have no mean",
                         thiele_likelihood_name(lik));
     }
     if (lik->ops->support == THI_SUPPORT_BINARY) {
@@ -238,7 +238,7 @@ thiele_status thi_probabilities_block(thi_expect *expect, thiele_context *ctx, i
     bool binary = lik->ops->support == THI_SUPPORT_BINARY;
     int classes = binary ? 2 : lik->classes;
     if (lik->outputs != 1 || (!binary && lik->ops->support != THI_SUPPORT_CLASS)) {
-        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "likelihood '%s' is not one of classes%s",
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "likelihood '%s' does not predict classes%s",
                         thiele_likelihood_name(lik), lik->outputs != 1 ? " with a single output" : "");
     }
     thiele_status status = thi_space_spread(space, ctx, n, mu, v);

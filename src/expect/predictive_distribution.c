@@ -277,7 +277,7 @@ static thiele_status summarise(thi_law *law)
     }
     if (!(sum[0] > 0 && isfinite(sum[0]) && law->tail < -1)) {
         return thi_fail(law->ctx, THIELE_ERROR_NUMERIC,
-                        "likelihood '%s': its density has no finite sum over y: say what values y takes (support)",
+                        "likelihood '%s': its density has no finite sum over y: declare the values of y (support)",
                         thiele_likelihood_name(law->expect->lik));
     }
     double away = sum[1] / sum[0];

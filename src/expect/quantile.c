@@ -288,7 +288,7 @@ static thiele_status check(const thi_expect *expect, thiele_context *ctx, const 
         }
     }
     if (m->components > THI_EXPECT_BLOCK) {
-        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "quantiles are for mixtures of at most %d components, not %d",
+        return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "quantiles need a mixture of at most %d components, not %d",
                         THI_EXPECT_BLOCK, m->components);
     }
     return thi_space_spread(expect->space, ctx, m->n, m->mu, m->v);

@@ -206,7 +206,7 @@ static void regress_rows(thi_space *space, const thiele_likelihood *lik, const t
                          const answer *to)
 {
     int64_t Q = space->Q;
-    double base[TOGETHER], rest[TOGETHER][2] = {{0}}, largest[TOGETHER] = {0};
+    double base[TOGETHER] = {0}, rest[TOGETHER][2] = {{0}}, largest[TOGETHER] = {0};
     for (int64_t r = 0; r < g->rows; r++) {
         int64_t i = g->row[r];
         to->E[i] = 0;

@@ -378,8 +378,8 @@ thiele_status thi_fit_blocks(const thi_problem *problem, const thi_variational_s
     bool one = form->weight[THI_RESIDUAL_DIAGONAL] == 1.0 || form->weight[THI_RESIDUAL_BLOCK] == 1.0;
     if (!fit.closed && (!one || settings->rho_0 > 0.0 || settings->gradient)) {
         return thi_fail(problem->ctx, THIELE_ERROR_ARGUMENT,
-                        "sums of models, schedules and plain gradients are for Gaussian noise and one target, as are "
-                        "sor and dtc");
+                        "sums of models, schedules and plain gradients, like sor and dtc, need Gaussian noise and a "
+                        "single target");
     }
     thiele_status status = run(&fit, fitted);
     if (problem->driver->stopped) {

@@ -84,8 +84,8 @@ static thiele_status add_term(thi_blocks_form *form, thiele_context *ctx, const 
     }
     if (!first && (form->conditional != forms[i].conditional || form->local != forms[i].local)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "%s predicts in another way than the models before it: of sums only those of dtc, fitc and "
-                        "pitc have one test conditional",
+                        "%s predicts differently from the models before it: only dtc, fitc and pitc, which share a "
+                        "test conditional, can be summed",
                         forms[i].name);
     }
     form->conditional = forms[i].conditional;

@@ -106,8 +106,8 @@ static thiele_status fetch_inputs(void *arg, thiele_context *ctx, int64_t count,
         status = task->source->fetch(task->source->arg, ctx, count, row, rows);
         if (status == THIELE_OK && rows->n < count) {
             status = thi_fail(ctx, THIELE_ERROR_DATA,
-                              "some rows have missing values, and blocks need all of theirs: take them out of the "
-                              "table, or use more memory (`memory`)");
+                              "some rows have missing values, and blocks need complete rows: remove them from the "
+                              "table, or allow more memory (`memory`)");
         }
         rows->n = room;
     }
@@ -150,12 +150,13 @@ static thiele_status check_largest(const thi_bfit *fit)
                               .gradients = fit->learn && fit->closed,
                               .sites = !fit->closed};
     double bytes = fit->latents * thi_sparse_bytes(&shape, ctx->threads), most = (double)thi_memory_limit(ctx);
-    return bytes < most ? THIELE_OK
-                        : thi_fail(ctx, THIELE_ERROR_LIMIT,
-                                   "the largest block by column '%s' has %lld rows, whose matrices take %.1f GB of the "
-                                   "%.1f GB allowed: name a column of smaller groups, leave `partition` out, or raise "
-                                   "`memory`",
-                                   fit->settings->column, (long long)largest, 1e-9 * bytes, 1e-9 * most);
+    return bytes < most
+               ? THIELE_OK
+               : thi_fail(ctx, THIELE_ERROR_LIMIT,
+                          "the largest block by column '%s' has %lld rows, whose matrices need %.1f GB with "
+                          "%.1f GB allowed: name a column with smaller groups, leave out `partition`, or raise "
+                          "`memory`",
+                          fit->settings->column, (long long)largest, 1e-9 * bytes, 1e-9 * most);
 }
 
 static thiele_status cut(thi_bfit *fit)

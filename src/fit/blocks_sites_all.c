@@ -65,15 +65,15 @@ static thiele_status final_bound(thi_bfit *fit)
     int64_t left = fit->sites->left, seen = done - left;
     if (seen == 0) {
         THI_TRY(thi_fail(fit->problem.ctx, THIELE_ERROR_NUMERIC,
-                         "the likelihood overflows in every block of rows: targets that are out of all proportion, or "
-                         "the values that were set, do not suit it"));
+                         "the likelihood overflows in every block of rows: extreme targets, or the values "
+                         "that were set, do not suit it"));
     }
     fit->sites->bound = own * fmin(fit->result->passes, 1.0) * (double)P / (double)seen + thi_bsites_log_z(fit);
     fit->result->estimate = ((double)done < fit->result->passes * (double)P && done < P) || left > 0;
     if (left > 0) {
         thi_log(fit->problem.ctx, THIELE_LOG_WARNING,
-                "the likelihood overflows in %lld of %lld blocks of rows, which were left as they were: targets that "
-                "are out of all proportion may be among them",
+                "the likelihood overflows in %lld of %lld blocks of rows, which were left as they were: "
+                "they may contain extreme targets",
                 (long long)left, (long long)done);
     }
 out:

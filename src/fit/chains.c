@@ -84,7 +84,7 @@ static thiele_status check(thiele_context *ctx, const thi_chains_settings *s, co
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "burn-in must be a number of steps, or -1 for none");
     }
     if (!(s->step >= 0.0 && s->step < INFINITY) || s->leaps < 0) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the length of a step and the number of leaps must be positive");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the step length and the number of leaps must be positive");
     }
     if (sampler->needs_augmentation && !thi_is_augmented(lik)) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,

@@ -37,8 +37,8 @@ static thiele_status check(const thi_dfit *fit)
     for (int g = 0; g < fit->latents->groups && fit->settings->generalised; g++) {
         if (!thi_functions_may_stretch(fit->latents->kernel[g])) {
             return thi_fail(fit->problem.ctx, THIELE_ERROR_ARGUMENT,
-                            "basis functions with length-scales of their own need one kernel se, matern12, matern32 or "
-                            "matern52 by itself");
+                            "separate length-scales per basis function need a single kernel: se, matern12, "
+                            "matern32 or matern52");
         }
     }
     return THIELE_OK;

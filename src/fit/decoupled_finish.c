@@ -57,7 +57,7 @@ static thiele_status pass(thi_dfit *fit, int64_t from, int64_t count, bool pull,
         }
     }
     if (*rows == 0) {
-        return thi_fail(fit->problem.ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
+        return thi_fail(fit->problem.ctx, THIELE_ERROR_DATA, "every row examined has a missing value");
     }
     fit->pass.at.expected *= (double)fit->problem.source->n / (double)*rows;
     THI_TRY(thi_dfit_end(fit));

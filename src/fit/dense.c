@@ -13,7 +13,8 @@
 static const double SMALLEST_STEP = 1.0 / 1024.0;
 /* Sites of the first guess have at least this share of the prior's precision. */
 static const double FIRST_SHARE = 0.01;
-/* Nats: sites by other expectations are near enough to those of the bound's own when a step gains less. */
+/* Nats: sites by other expectations are near enough to those of the bound's own when a step gains less; and sites that
+ * no step improves are taken for the fixed point when row by row it would gain less. */
 static const double NEAR = 0.1;
 enum { LEAST_STEPS = 8 };
 static const thi_engine *const engine = &thi_engine_dense;
@@ -375,6 +376,7 @@ static thiele_status climb(thi_dense_fit *fit, thiele_context *ctx, const thi_co
         }
         THI_TRY(step(fit, ctx, options->tolerance, &rho, &moved, result));
         result->converged = !moved || fabs(fit->bound - before) < options->tolerance * rho;
+        result->stuck = !moved && aim(fit) > NEAR * (double)fit->rows->n;
         rho = rho < tried ? rho : fmin(1.0, 2.0 * rho);
     }
 out:
@@ -407,8 +409,14 @@ thiele_status thi_dense_converge(thi_dense_fit *fit, thiele_context *ctx, const 
         THI_TRY(lead(fit, ctx, options, result));
     }
     THI_TRY(start(fit, ctx, options, result));
-    fit->warm = true;
+    bool earlier = fit->warm; /* from the sites of the last call, which other values may have led far astray */
     THI_TRY(climb(fit, ctx, options, result));
+    if (result->stuck && earlier) {
+        *result = (thi_converge_result){0};
+        THI_TRY(start_cold(fit, ctx, result));
+        THI_TRY(climb(fit, ctx, options, result));
+    }
+    fit->warm = !result->stuck;
 out:
     if (status != THIELE_OK) {
         fit->warm = false;

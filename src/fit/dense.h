@@ -42,6 +42,7 @@ typedef struct thi_converge_options {
 typedef struct thi_converge_result {
     int steps;      /* times that all latents were conditioned */
     bool converged; /* within the tolerance, or no step of any size helps; else the limit of steps ended it */
+    bool stuck;     /* no step of any size helps, far from the fixed point */
 } thi_converge_result;
 
 /* Bytes held for n rows and so many groups of latents: a matrix for each of them and one for all. */

@@ -527,7 +527,7 @@ static thiele_status check_given(const thi_hypers *hypers, thiele_context *ctx)
         const thi_hyper *h = &hypers->hyper[i];
         bool inside = !h->log || (h->number >= LEAST && h->number <= MOST);
         if ((h->given || h->fixed) && !inside) {
-            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "parameter '%s' cannot be %g: here it may be from %g to %g",
+            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "parameter '%s' cannot be %g: its range here is %g to %g",
                             h->name, h->unit * h->number, h->unit * LEAST, h->unit * MOST);
         }
     }

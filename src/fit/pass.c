@@ -370,7 +370,8 @@ static thiele_status take_block(thi_pass *p, int64_t block, thi_wanted wanted)
         p->row[i] = first + i;
     }
     if (p->may_stop && !thi_ranks_many(p->problem->ctx) && thi_driver_stopped(p->problem->driver)) {
-        return thi_fail(p->problem->ctx, THIELE_ERROR_NUMERIC, "the fit was ended within a pass over the rows");
+        return thi_fail(p->problem->ctx, THIELE_ERROR_NUMERIC,
+                        "the fit was stopped in the middle of a pass over the rows");
     }
     return thi_pass_batch(p, count, p->row, 1.0, (uint64_t)first, wanted);
 }
@@ -450,7 +451,7 @@ thiele_status thi_pass_over(thi_pass *p, const thi_part *part, thi_wanted wanted
     p->rows_done += (double)rows;
     p->at.empty = p->at.seen == 0;
     return p->at.empty ? thi_fail(p->problem->ctx, all ? THIELE_ERROR_DATA : THIELE_ERROR_NUMERIC,
-                                  "each of the %lld rows looked at has a missing value", (long long)rows)
+                                  "every one of the %lld rows examined has a missing value", (long long)rows)
                        : THIELE_OK;
 }
 

@@ -57,8 +57,8 @@ thiele_status thi_source_sample(const thi_source *source, thiele_context *ctx, i
     }
     THI_TRY(source->fetch(source->arg, ctx, count, row, out));
     if (out->n == 0) {
-        status =
-            thi_fail(ctx, THIELE_ERROR_DATA, "each of the %lld rows looked at has a missing value", (long long)count);
+        status = thi_fail(ctx, THIELE_ERROR_DATA, "every one of the %lld rows examined has a missing value",
+                          (long long)count);
     }
 out:
     thi_free(row);

@@ -130,11 +130,10 @@ static thiele_status parse_kernels(kernel_list *list, const char *text)
         at = end != NULL ? end + 1 : NULL;
     }
     if (list->parts != 1 && list->parts != latents->groups) {
-        return thi_fail(
-            list->ctx, THIELE_ERROR_ARGUMENT,
-            "%d kernels were given for %d latent function%s: give one for all of them, or one for each with "
-            "';' between them",
-            list->parts, latents->groups, latents->groups == 1 ? "" : "s");
+        return thi_fail(list->ctx, THIELE_ERROR_ARGUMENT,
+                        "%d kernels were given for %d latent function%s: give one for all, or one for each, "
+                        "separated by ';'",
+                        list->parts, latents->groups, latents->groups == 1 ? "" : "s");
     }
     thiele_status status = THIELE_OK;
     for (int g = 1; list->parts == 1 && g < latents->groups && status == THIELE_OK; g++) {

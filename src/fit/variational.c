@@ -79,7 +79,7 @@ static thiele_status check(thiele_context *ctx, const thi_variational_settings *
     }
     if (s->collapsed && !(gaussian && is_one_gaussian(s))) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "the collapsed bound is for Gaussian noise with one full Gaussian posterior");
+                        "the collapsed bound needs Gaussian noise and one full Gaussian posterior");
     }
     return THIELE_OK;
 }

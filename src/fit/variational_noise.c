@@ -138,7 +138,7 @@ static thiele_status sum_rows(profile *p, thi_vfit *fit)
                     thi_seconds() - begun);
     p->share = (double)order.t / (double)order.batches.per_epoch;
     if (fit->pass.at.seen == 0) {
-        return thi_fail(fit->problem.ctx, THIELE_ERROR_DATA, "each of the rows looked at has a missing value");
+        return thi_fail(fit->problem.ctx, THIELE_ERROR_DATA, "every row examined has a missing value");
     }
     double n = (double)fit->pass.at.seen, s2 = noise_of(fit);
     thi_vfit_step(fit, 1.0);

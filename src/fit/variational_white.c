@@ -160,9 +160,10 @@ thiele_status thi_white_take(thi_vfit *fit)
     for (int j = 0; j < fit->shape.latents; j++) {
         status = fit->settings->diagonal ? take_diagonal(fit, j) : take_full(fit, j);
         if (status == THIELE_ERROR_NUMERIC) {
-            return thi_fail(fit->problem.ctx, status,
-                            "the sites of latent function %d give no proper posterior: I + T is not positive definite",
-                            j + 1);
+            return thi_fail(
+                fit->problem.ctx, status,
+                "the sites of latent function %d do not give a proper posterior: I + T is not positive definite",
+                j + 1);
         }
         THI_TRY(status);
     }

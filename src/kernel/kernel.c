@@ -265,7 +265,7 @@ static thiele_status open_pair(input_pair *pair, thiele_context *ctx, const thie
     *pair = (input_pair){.symmetric = X2 == NULL};
     int64_t cols = pair->symmetric ? n : n2;
     if (n < 0 || cols < 0 || n > INT32_MAX || cols > INT32_MAX) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a kernel matrix has 0 to %d rows and columns", INT32_MAX);
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a kernel matrix can have 0 to %d rows and columns", INT32_MAX);
     }
     thiele_status status = thi_inputs_make(&pair->A, ctx, kernel, n, X);
     if (status == THIELE_OK && !pair->symmetric) {

@@ -170,7 +170,7 @@ static thiele_status not_taken(parser *p, const thi_kind *kind, const char *name
     return fail_at(p, name, why);
 }
 
-static const char twice[] = "this is said twice: say it once";
+static const char twice[] = "this is given twice: give it once";
 
 static thiele_status argument(parser *p, thi_leaf *leaf, leaf_arguments *arguments)
 {

@@ -94,7 +94,7 @@ thiele_status thi_child_run(thiele_context *ctx, thi_child_fn fn, const void *ar
 {
     int ends[2];
     if (pipe(ends) != 0) {
-        return thi_fail(ctx, THIELE_ERROR_IO, "no pipe to a child process could be made: %s", strerror(errno));
+        return thi_fail(ctx, THIELE_ERROR_IO, "a pipe to a child process could not be made: %s", strerror(errno));
     }
     fflush(NULL); /* a child that calls exit() must not write our buffers once more */
     pid_t pid = fork();
@@ -102,7 +102,7 @@ thiele_status thi_child_run(thiele_context *ctx, thi_child_fn fn, const void *ar
         int why = errno;
         close(ends[0]);
         close(ends[1]);
-        return thi_fail(ctx, THIELE_ERROR_IO, "no child process could be started: %s", strerror(why));
+        return thi_fail(ctx, THIELE_ERROR_IO, "a child process could not be started: %s", strerror(why));
     }
     if (pid == 0) {
         close(ends[0]);

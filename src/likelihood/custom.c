@@ -97,19 +97,18 @@ static thiele_status check_spec(thiele_context *ctx, const thiele_likelihood_spe
     if (!thi_spec_is_known(spec)) {
         return thi_fail(
             ctx, THIELE_ERROR_FORMAT,
-            "the likelihood was made for version %d of the interface (%zu bytes), this library has versions "
-            "1 and %d (%zu bytes): compile it again with this library's thiele/likelihood.h",
+            "the likelihood was made for version %d of the interface (%zu bytes), and this library has versions "
+            "1 and %d (%zu bytes): recompile it with this library's thiele/likelihood.h",
             spec->version, spec->size, THIELE_LIKELIHOOD_VERSION, sizeof *spec);
     }
     bool has_density = spec->log_density != NULL || thi_spec_is_batched(spec) || thi_spec_is_augmented(spec);
     if (spec->name == NULL || !has_density) {
-        return thi_fail(
-            ctx, THIELE_ERROR_ARGUMENT,
-            "a likelihood of your own needs a name and a log_density (or log_densities, or an augmentation)");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "your own likelihood needs a name and a log_density (or log_densities, or an augmentation)");
     }
     for (const char *c = spec->name; *c != '\0'; c++) {
         if (*c < ' ' || *c > '~') {
-            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the name of a likelihood of your own is in plain ASCII");
+            return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the name of your own likelihood must be plain ASCII");
         }
     }
     enum { MOST = 65536 };
@@ -117,8 +116,8 @@ static thiele_status check_spec(thiele_context *ctx, const thiele_likelihood_spe
         spec->latents > MOST || spec->parameters > MOST || (spec->parameters > 0 && spec->parameter == NULL)) {
         return thi_fail(
             ctx, THIELE_ERROR_ARGUMENT,
-            "likelihood '%.100s' has %d outputs, %d latents and %d parameters: one output and one latent or "
-            "more are needed, and a list of the parameters if there are any",
+            "likelihood '%.100s' has %d outputs, %d latents and %d parameters: it needs at least one output "
+            "and one latent, and a list of its parameters if it has any",
             spec->name, spec->outputs, spec->latents, spec->parameters);
     }
     if ((unsigned)spec->support >= THI_SUPPORTS ||

@@ -40,11 +40,11 @@ thiele_status thi_custom_check(thiele_context *ctx, const thiele_likelihood_spec
     }
     if (spec->coefficients == NULL || spec->log_phi == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "likelihood '%.100s': an augmentation is coefficients and log_phi, both", spec->name);
+                        "likelihood '%.100s': an augmentation needs both coefficients and log_phi", spec->name);
     }
     if (spec->latents > THI_AUGMENTED_LATENTS || spec->parameters > THI_AUGMENTED_PARAMETERS) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "likelihood '%.100s': one with an augmentation has at most %d latents and %d parameters, not "
+                        "likelihood '%.100s': an augmentation allows at most %d latents and %d parameters, not "
                         "%d and %d",
                         spec->name, THI_AUGMENTED_LATENTS, THI_AUGMENTED_PARAMETERS, spec->latents, spec->parameters);
     }

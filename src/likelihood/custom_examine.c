@@ -172,7 +172,7 @@ thiele_status thi_custom_refuse(thiele_context *ctx, const thiele_likelihood *li
             "convex",
         [NOT_MONOTONE] = "its phi is not completely monotone: it would be the transform of a law with a density below "
                          "zero near omega = %g (y = %g)",
-        [DISAGREES] = "its augmentation is not its log_density: at f = %g and y = %g they are %g and %g",
+        [DISAGREES] = "its augmentation differs from its log_density: at f = %g and y = %g they are %g and %g",
         [WRONG_TOTAL] =
             "its density does not add up to 1 over all y: at f = %g (that of y = %g) the sum is %g. Its log_c "
             "is wrong; or give a log_density too, if that is meant",

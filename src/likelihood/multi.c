@@ -435,8 +435,9 @@ thiele_status thi_make_mixing(thiele_likelihood *lik, thiele_context *ctx)
 {
     lik->nodes = lik->nodes == 0 ? lik->outputs : lik->nodes;
     if (lik->nodes > MOST_MIXED) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "likelihood 'mixing' has 1 to %d latents, not %d; say latents=%d",
-                        MOST_MIXED, lik->nodes, MOST_MIXED);
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "likelihood 'mixing' takes 1 to %d latents, not %d; write latents=%d", MOST_MIXED, lik->nodes,
+                        MOST_MIXED);
     }
     lik->latents = lik->nodes;
     thiele_status status;

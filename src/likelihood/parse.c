@@ -362,7 +362,8 @@ static thiele_status unknown_name(parser *p, const char *name)
 {
     if (strcmp(name, "plugin") == 0 && *p->cursor.at == ':') {
         return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT,
-                        "'%.200s' names a plug-in, which is loaded by its path and not made from text", p->cursor.text);
+                        "'%.200s' names a plug-in, which is loaded from its path and not made from text",
+                        p->cursor.text);
     }
     thi_near near;
     char known[400];
@@ -375,10 +376,10 @@ static thiele_status unknown_name(parser *p, const char *name)
         length = length < sizeof known ? length : sizeof known - 1;
     }
     if (near.name != NULL) {
-        return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT, "no likelihood is called '%s'; did you mean '%s'?", name,
+        return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT, "there is no likelihood '%s'; did you mean '%s'?", name,
                         near.name);
     }
-    return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT, "no likelihood is called '%.40s'; there are: %s",
+    return thi_fail(p->cursor.ctx, THIELE_ERROR_ARGUMENT, "there is no likelihood '%.40s'; there are: %s",
                     p->cursor.text, known);
 }
 
@@ -440,7 +441,7 @@ thiele_status thiele_likelihood_parse(thiele_likelihood **out, thiele_context *c
     THI_NEED_OUT(out, ctx, ctx && text);
     if (outputs < 1 || outputs > OUTPUTS_MAX || classes < 0 || classes > OUTPUTS_MAX) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "a likelihood has 1 to %d target columns and at most as many classes", OUTPUTS_MAX);
+                        "a likelihood takes 1 to %d target columns and at most as many classes", OUTPUTS_MAX);
     }
     parser p = {.cursor = {ctx, "likelihood", text, text}};
     const thi_family_entry *family;

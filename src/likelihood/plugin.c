@@ -28,7 +28,7 @@ static thiele_status split_path(thiele_context *ctx, const char *text, char **pa
         *arguments = strrchr(text, '(');
     }
     if (*arguments == text) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a plug-in is named by the path of its file");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "name a plug-in by the path of its file");
     }
     thi_text whole;
     thi_text_init(&whole, ctx);
@@ -239,7 +239,7 @@ static thiele_status report(const trial *t, thiele_context *ctx, const finding *
     if (found->verdict == BAD_BATCH) {
         return thi_fail(ctx, THIELE_ERROR_NUMERIC,
                         "likelihood '%.100s': its log_densities gave %s for y = %g (row %lld), f = %g as one of two "
-                        "points, and another number for it alone (or its log_density did)",
+                        "points, but a different number for it alone (or its log_density did)",
                         thiele_likelihood_name(t->lik), value, t->y[found->row * t->lik->outputs],
                         (long long)found->row + 1, found->f);
     }

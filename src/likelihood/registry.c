@@ -205,7 +205,7 @@ static const char *outside_support(const thiele_likelihood *lik, double y)
         [THI_SUPPORT_UNIT] = "a value must lie between 0 and 1, both excluded",
         [THI_SUPPORT_COUNT] = "a count must be 0, 1, 2, ...",
         [THI_SUPPORT_BINARY] = "a binary value must be -1 or +1",
-        [THI_SUPPORT_CLASS] = "a class must be 0, 1, ..., the number of classes less one",
+        [THI_SUPPORT_CLASS] = "a class must be 0, 1, ..., the number of classes minus one",
     };
     const bool inside[THI_SUPPORTS] = {
         [THI_SUPPORT_REAL] = true,

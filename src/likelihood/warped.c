@@ -219,7 +219,7 @@ thiele_status thi_make_warped(thiele_likelihood *lik, thiele_context *ctx)
     lik->outputs = lik->latents = 1;
     lik->nodes = lik->nodes == 0 ? 2 : lik->nodes;
     if (lik->nodes > MOST_TERMS) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "likelihood 'warped' has 1 to %d terms, not %d", MOST_TERMS,
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "likelihood 'warped' takes 1 to %d terms, not %d", MOST_TERMS,
                         lik->nodes);
     }
     thiele_status status;

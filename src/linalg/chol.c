@@ -222,7 +222,7 @@ static thiele_status climb(thiele_context *ctx, thi_matrix A, const double *diag
         }
     }
     return thi_fail(ctx, THIELE_ERROR_NUMERIC,
-                    "the matrix is not positive definite, also with %g added to its diagonal (pivot %lld of %lld)",
+                    "the matrix is not positive definite, even with %g added to its diagonal (pivot %lld of %lld)",
                     *jitter, (long long)bad, (long long)A.rows);
 }
 

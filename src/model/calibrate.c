@@ -34,8 +34,8 @@ thiele_status thi_check_calibrate(const thi_fitting *f)
         return THIELE_OK;
     }
     return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                    "`calibrate` is for numbers on a continuous scale and for labels without an order, not for the %s "
-                    "of likelihood '%s'",
+                    "`calibrate` works for continuous numbers and for unordered labels, not for the %s of "
+                    "likelihood '%s'",
                     ordered ? "ordered labels" : "counts", thiele_likelihood_name(f->spec.lik));
 }
 

@@ -77,7 +77,8 @@ void thi_beside_begin(thi_beside *choice, thiele_context *ctx, const char *by, i
 
 void thi_beside_add(thi_beside *choice, const char *name, double beside)
 {
-    thi_text_add(&choice->text, "%s%s %+.3f", choice->count++ == 0 ? " (nats per row beside it: " : ", ", name, beside);
+    thi_text_add(&choice->text, "%s%s %+.3f", choice->count++ == 0 ? " (nats per row compared with it: " : ", ", name,
+                 beside);
 }
 
 thiele_status thi_beside_end(thi_beside *choice, char **out)

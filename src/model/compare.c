@@ -39,13 +39,13 @@ static thiele_status find_targets(thiele_context *ctx, int count, const thiele_m
         target[k] = find_target(models[k], name);
         if (target[k] < 0) {
             return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                            "model %d predicts '%s' and not '%s': models are compared by one target that all of them "
+                            "model %d predicts '%s', not '%s': models are compared on a target that all of them "
                             "predict",
                             k + 1, thiele_model_target(models[k], 0), name);
         }
         if (has_labels(models[k], target[k]) != has_labels(models[0], target[0])) {
             return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                            "of '%s' model %d predicts %s and model 1 %s: probabilities and densities cannot be "
+                            "for '%s', model %d predicts %s and model 1 %s: probabilities and densities cannot be "
                             "compared",
                             name, k + 1, has_labels(models[k], target[k]) ? "labels" : "numbers",
                             has_labels(models[0], target[0]) ? "labels" : "numbers");
@@ -164,7 +164,8 @@ thiele_status thiele_compare(thiele_context *ctx, int count, const thiele_model 
     }
     keep_common(&all, count);
     if (all.rows == 0) {
-        status = thi_fail(ctx, THIELE_ERROR_DATA, "no row of the table is predicted by all %d models", count);
+        status =
+            thi_fail(ctx, THIELE_ERROR_DATA, "the %d models have no row of the table that all of them predict", count);
         goto out;
     }
     judge(&all, count, comparisons);

@@ -96,8 +96,8 @@ thiele_status thiele_cross_validate(thiele_context *ctx, const thiele_table *tab
     THI_TRY(thi_check_fit_options(ctx, table, &taken));
     f.n = thiele_table_rows(table);
     if (folds < 2 || folds > f.n) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "%lld rows can be cut into 2 to %lld folds, not %d", (long long)f.n,
-                        (long long)f.n, folds);
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "%lld rows can be divided into 2 to %lld folds, not %d",
+                        (long long)f.n, (long long)f.n, folds);
     }
     THI_TRY(thi_alloc(ctx, &f.order, (size_t)f.n, sizeof *f.order));
     THI_TRY(thi_alloc(ctx, &f.rows, (size_t)f.n, sizeof *f.rows));

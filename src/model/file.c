@@ -266,9 +266,10 @@ static thiele_status read_parts(thiele_model **out, thiele_context *ctx, thi_ten
     enum { MOST = 65536 };
     char prefix[PREFIX_MAX];
     size_t count = json_array_size(list);
-    thiele_status status = count >= 2 && count <= MOST
-                               ? thi_parts_alloc(out, ctx, (int)count)
-                               : thi_fail(ctx, THIELE_ERROR_FORMAT, "its parts are not as many as it has targets");
+    thiele_status status =
+        count >= 2 && count <= MOST
+            ? thi_parts_alloc(out, ctx, (int)count)
+            : thi_fail(ctx, THIELE_ERROR_FORMAT, "the number of its parts differs from that of its targets");
     for (int p = 0; p < (int)count && status == THIELE_OK; p++) {
         tensors->prefix = part_prefix(prefix, p);
         status = read_one(&(*out)->part[p], ctx, tensors, json_array_get(list, (size_t)p));
@@ -335,7 +336,7 @@ static thiele_status read_file(thiele_context *ctx, const char *path, FILE *stre
     *length = (size_t)info.st_size;
     thiele_status status = thi_alloc_bare(ctx, bytes, *length, 1);
     if (status == THIELE_OK && fread(*bytes, 1, *length, stream) != *length) {
-        status = thi_fail(ctx, THIELE_ERROR_IO, "cannot read model %s: it is shorter than it was a moment ago", path);
+        status = thi_fail(ctx, THIELE_ERROR_IO, "cannot read model %s: it has become shorter", path);
     }
     return status;
 }

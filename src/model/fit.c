@@ -138,10 +138,9 @@ thiele_status thi_report(const thi_fitting *f, const thi_fit_result *result, thi
     model->iterations = result->iterations;
     thiele_status status = thi_alloc(f->ctx, &model->learned, (size_t)f->hypers.count, sizeof *model->learned);
     if (status == THIELE_OK && !isfinite(model->value)) {
-        status =
-            thi_fail(f->ctx, THIELE_ERROR_NUMERIC,
-                     "the fit ended with an evidence that is not a finite number: the targets or the values that were "
-                     "set are out of all proportion");
+        status = thi_fail(f->ctx, THIELE_ERROR_NUMERIC,
+                          "the evidence at the end of the fit is not finite: the targets or the values "
+                          "that were set are extreme");
     }
     for (int i = 0; status == THIELE_OK && i < f->hypers.count; i++) {
         const thi_hyper *h = &f->hypers.hyper[i];
@@ -273,7 +272,7 @@ static thiele_status replace(thi_fitting *f)
                               THI_SAMPLE_EXPLORE, &some));
     THI_TRY(thi_run_method(f, &some, true, NULL, NULL));
     thi_log(f->ctx, THIELE_LOG_WARNING,
-            "the fit ended worse than a constant: a fit of %lld of the rows by method %s takes its place; give it more "
+            "the fit ended worse than a constant: a fit to %lld of the rows by method %s replaces it; allow more "
             "time, or try another method",
             (long long)some.n, f->method->name);
 out:
@@ -302,8 +301,8 @@ static thiele_status settle(thi_fitting *f)
     THI_TRY(thi_run_method(f, &few, false, NULL, NULL));
     f->result.stop = THIELE_STOP_FIXED;
     thi_log(f->ctx, THIELE_LOG_WARNING,
-            "no fit predicts the rows better than a constant, so the model is a constant: targets far from "
-            "all others may be in the way (`likelihood` student-t), or the inputs say nothing of the target");
+            "no fit predicts the rows better than a constant, so the model is a constant: outliers "
+            "may be to blame (`likelihood` student-t), or the inputs say nothing about the target");
 out:
     return status;
 }
@@ -316,7 +315,7 @@ static thiele_status check_worth(thi_fitting *f)
     THI_TRY(thi_is_worse_than_constant(f, &worse));
     if (worse && !open) {
         thi_log(f->ctx, THIELE_LOG_WARNING,
-                "the model is worse than a constant at its own rows: what was set or limited does not suit them");
+                "the model predicts its own rows worse than a constant: the settings or limits do not suit them");
         return THIELE_OK;
     }
     if (worse && (f->method->can & THI_CAN_LEAVE_OUT) == 0) {
@@ -327,8 +326,8 @@ static thiele_status check_worth(thi_fitting *f)
         THI_TRY(settle(f));
     } else if (worse) {
         status = thi_fail(f->ctx, THIELE_ERROR_NUMERIC,
-                          "no model was found that predicts its own rows better than a constant does: another "
-                          "likelihood or kernel may suit them, or fewer inputs");
+                          "no model predicts its own rows better than a constant: try another "
+                          "likelihood or kernel, or fewer inputs");
     }
 out:
     return status;

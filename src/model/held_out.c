@@ -72,7 +72,7 @@ static thiele_status predict_pieces(thi_fitting *f, const thi_rows *test, const 
         done += piece.n;
     }
     if (done < test->n) {
-        thi_log(f->ctx, THIELE_LOG_INFO, "the deadline leaves time for %lld of the %lld held-out rows", (long long)done,
+        thi_log(f->ctx, THIELE_LOG_INFO, "the deadline left time for %lld of the %lld held-out rows", (long long)done,
                 (long long)test->n);
     }
 out:

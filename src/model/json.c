@@ -178,7 +178,7 @@ thiele_status thi_json_known(thiele_context *ctx, const json_t *json, const json
     {
         const json_t *there = json_object_get(known, name);
         if (there == NULL) {
-            return thi_fail(ctx, THIELE_ERROR_FORMAT, "its field '%.40s' is not one that this version knows", name);
+            return thi_fail(ctx, THIELE_ERROR_FORMAT, "this version does not know its field '%.40s'", name);
         }
         THI_TRY(thi_json_known(ctx, value, there));
     }

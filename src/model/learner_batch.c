@@ -31,9 +31,9 @@ static int64_t far_target(const thi_rows *rows, int64_t first)
 static thiele_status refuse_far(const thiele_learner *l, thiele_context *ctx, const thiele_table *table, int64_t k)
 {
     const thi_target *target = &l->model->encoder.target[k % l->rows.outputs];
-    return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "column '%s', row %s: %g is too far from the targets that the model was fitted to", target->name,
-                    THI_ROW(table, l->row[k / l->rows.outputs]), target->center + target->scale * l->rows.y[k]);
+    return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %s: %g is too far from the targets of the fit",
+                    target->name, THI_ROW(table, l->row[k / l->rows.outputs]),
+                    target->center + target->scale * l->rows.y[k]);
 }
 
 /* Row by row: what a row is refused for must not keep the others out. Those before the first error are there. */
@@ -123,8 +123,8 @@ static thiele_status check_marginals(thiele_learner *l, thiele_context *ctx, con
     for (int64_t i = 0; i < l->rows.n * Q * l->model->components; i++) {
         if (!isfinite(l->mu[i]) || !isfinite(l->v[i])) {
             return thi_fail(ctx, THIELE_ERROR_NUMERIC,
-                            "row %s: its inputs are so far out that the prediction overflows; correct them or leave "
-                            "the row out",
+                            "row %s: its inputs are so extreme that the prediction overflows; correct them or leave "
+                            "out the row",
                             THI_ROW(table, l->row[i / Q % l->rows.n]));
         }
     }

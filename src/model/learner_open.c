@@ -22,10 +22,11 @@ static thiele_status take_options(thiele_context *ctx, const thiele_update_optio
         return status;
     }
     if (o->batch < 0 || o->batch > THI_TABLE_BLOCK || o->window < 0 || !(o->deadline >= 0.0) || !(o->snapshot >= 0.0)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "a batch has at most %d rows; batch, window, deadline and the seconds between snapshots must "
-                        "not be negative",
-                        THI_TABLE_BLOCK);
+        return thi_fail(
+            ctx, THIELE_ERROR_ARGUMENT,
+            "a batch can have at most %d rows; batch, window, deadline and the seconds between snapshots must "
+            "not be negative",
+            THI_TABLE_BLOCK);
     }
     if (!(o->forget == 0.0 || (o->forget >= 1.0 && isfinite(o->forget)))) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
@@ -77,7 +78,7 @@ static thiele_status open_blocks(thiele_learner *l, thiele_context *ctx)
                                                      !sites && (model->blocks.estimate || model->blocks.passes < 1.0)};
     if (l->options.forget > 0.0 || l->options.time != NULL) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "a model by method '%s' keeps its rows and forgets none of them: fit by `method` pitc or fitc "
+                        "a model by method '%s' keeps all its rows and cannot forget any: fit by `method` pitc or fitc "
                         "instead",
                         model->method);
     }

@@ -84,25 +84,27 @@ static thiele_status configure(thi_fitting *f)
                                .step_blocks = o->blocks.step_blocks,
                                .snapshot = thi_fitting_snapshot(f, snapshot)};
     if (o->optimiser.optimiser != NULL && !gradient && strcmp(o->optimiser.optimiser, "natural") != 0) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "method '%s' has no optimiser '%s': its steps are natural or, for comparison, gradient", method,
-                        o->optimiser.optimiser);
+        return thi_fail(
+            f->ctx, THIELE_ERROR_ARGUMENT,
+            "method '%s' does not have the optimiser '%s': its steps are natural or, for comparison, gradient", method,
+            o->optimiser.optimiser);
     }
     if (!s->anytime &&
         (gradient || o->blocks.schedule != NULL || o->blocks.step_blocks > 0 || o->result.snapshot_file != NULL)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "steps, their schedule and snapshots are those of anytime fits: add `anytime`");
+                        "only anytime fits have steps, a schedule and snapshots: add `anytime`");
     }
     if (o->columns.partition != NULL && o->blocks.blocks > 0) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "the blocks are the values of column '%s' (`partition`), or as many as `blocks` says: not both",
-                        o->columns.partition);
+        return thi_fail(
+            f->ctx, THIELE_ERROR_ARGUMENT,
+            "blocks are either the values of column '%s' (`partition`) or as many as `blocks` says, not both",
+            o->columns.partition);
     }
     f->goes_on = s->anytime;
     thiele_status status = thi_blocks_form_parse(&s->form, f->ctx, method);
     if (status == THIELE_OK && o->columns.partition != NULL && s->form.weight[THI_RESIDUAL_BLOCK] == 0.0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "the blocks of method '%s' are portions of work: a partition is for pitc and pic", method);
+                        "blocks of method '%s' are only portions of work: a partition is for pitc and pic", method);
     }
     return status == THIELE_OK ? read_schedule(f) : status;
 }
@@ -142,7 +144,7 @@ static thiele_status report(thi_fitting *f)
     f->model->blocks = describe(f);
     if (f->model->blocks.passes == 0.0) {
         thi_log(f->ctx, THIELE_LOG_WARNING,
-                "the deadline came before any block was learned: the model knows little more than its first guesses");
+                "the deadline came before any block was learned: the model is little more than its first guesses");
     }
     return THIELE_OK;
 }

@@ -15,8 +15,8 @@ static thiele_status read_form(thi_fitting *f, thi_decoupled_form *form)
     bool plain = text != NULL && strcmp(text, "plain") == 0;
     *form = plain ? THI_DECOUPLED_PLAIN : THI_DECOUPLED_ORTHOGONAL;
     if (text != NULL && !plain && strcmp(text, "orthogonal") != 0) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "'%s' is not a form of decoupled bases: there are plain and orthogonal", text);
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "'%s' is not a form of decoupled bases: use plain or orthogonal",
+                        text);
     }
     return THIELE_OK;
 }
@@ -28,18 +28,18 @@ static thiele_status check_form(const thi_fitting *f, thi_decoupled_form form, b
     bool plain = form == THI_DECOUPLED_PLAIN;
     if (o->decoupled.own_scales && o->inducing.fix_inducing) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "basis functions with length-scales of their own are learned, and cannot be fixed");
+                        "separate length-scales per basis function are learned, and cannot be fixed");
     }
     if ((plain || shared) && o->inducing.inducing_from != NULL) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "%s come from the rows of the steps: a choice of where they come from is for the orthogonal "
-                        "form of decoupled bases",
+                        "%s come from the rows of each step: only the orthogonal form of decoupled "
+                        "bases lets you choose",
                         plain ? "plain decoupled bases" : "incremental basis functions");
     }
     if (!plain && !shared && !o->decoupled.own_scales && o->optimiser.rate > 0.0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "orthogonal decoupled bases have no rate: it is for the plain form, or for length-scales of "
-                        "their own");
+                        "orthogonal decoupled bases have no rate: only the plain form and separate length-scales "
+                        "have one");
     }
     return THIELE_OK;
 }
@@ -90,10 +90,9 @@ static thiele_status nothing_yet(thi_fitting *f)
 {
     return f->driver->reason == THIELE_STOP_CANCELLED
                ? thi_fail(f->ctx, THIELE_ERROR_CANCELLED, "stopped before the first step")
-               : thi_fail(
-                     f->ctx, THIELE_ERROR_CANCELLED,
-                     "the deadline came before the first step: it needs more time, or fewer basis functions of the "
-                     "covariance (`inducing`)");
+               : thi_fail(f->ctx, THIELE_ERROR_CANCELLED,
+                          "the deadline came before the first step: allow more time, or fewer basis functions for the "
+                          "covariance (`inducing`)");
 }
 
 static thiele_status run(thi_fitting *f, const thi_rows *rows, bool learn, thi_fitted *fitted)

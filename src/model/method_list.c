@@ -72,16 +72,16 @@ thiele_status thi_methods_listed(thiele_context *ctx, unsigned can, unsigned tak
 
 static const char *const reasons[THI_REASONS] = {
     [THI_WHY_CLOSED] = "its posterior and evidence are in closed form for Gaussian noise only",
-    [THI_WHY_VARIATIONAL] = "with any other likelihood it is the method variational",
-    [THI_WHY_ONE_FUNCTION] = "a target with Gaussian noise has one function",
-    [THI_WHY_APART] = "targets have kernels of their own and nothing in common: each by itself gives the same",
+    [THI_WHY_VARIATIONAL] = "with any other likelihood it becomes the method variational",
+    [THI_WHY_ONE_FUNCTION] = "a target with Gaussian noise has a single function",
+    [THI_WHY_APART] = "targets share nothing, kernels included: fitting each separately gives the same",
     [THI_WHY_PAIRS] = "it holds a matrix of all pairs of rows in memory",
     [THI_WHY_ROWS] = "it keeps its training rows, not inducing inputs (fit with `inducing` M instead)",
     [THI_WHY_DRAWS] = "its posterior is a set of draws (fit by `method` variational or augmented instead)",
-    [THI_WHY_LAST] = "there is no model before the end (`deadline` brings that forward)",
+    [THI_WHY_LAST] = "there is no model before the end, which `deadline` brings forward",
     [THI_WHY_OPTIMUM] = "it ends at an optimum, which more time does not change",
-    [THI_WHY_EXACT] = "they come with exact regression alone (`holdout` or thiele cv instead)",
-    [THI_WHY_ONCE] = "it counts each row once (fit by `method` exact, collapsed or variational instead)",
+    [THI_WHY_EXACT] = "only exact regression has them (use `holdout` or thiele cv instead)",
+    [THI_WHY_ONCE] = "it counts each row once (use `method` exact, collapsed or variational instead)",
     [THI_WHY_ONE_PROCESS] =
         "its passes over the rows are not shared between processes yet (those of `method` collapsed are)",
 };

@@ -30,7 +30,7 @@ static thiele_status rows_of(const thi_fitting *f, const thi_rows *rows, int p, 
         count += !isnan(rows->y[i * rows->outputs + p]);
     }
     if (count < 2) {
-        status = thi_fail(f->ctx, THIELE_ERROR_DATA, "fewer than two of the %lld rows to learn from have it",
+        status = thi_fail(f->ctx, THIELE_ERROR_DATA, "fewer than two of the %lld rows to learn from have a value",
                           (long long)rows->n);
         goto out;
     }

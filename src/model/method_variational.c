@@ -40,11 +40,10 @@ static thiele_status read_posterior(thi_fitting *f)
         f->settings.plain = f->options->inducing.plain != 0;
         return THIELE_OK;
     }
-    return thi_fail(
-        f->ctx, THIELE_ERROR_ARGUMENT,
-        "'%s' is not a posterior: there are full, diag, mixture:K (of diagonal Gaussians) and mixture-full:K, K "
-        "from 1 to %d",
-        text, COMPONENTS_MAX);
+    return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                    "'%s' is not a posterior: use full, diag, mixture:K (of diagonal Gaussians) or mixture-full:K, K "
+                    "from 1 to %d",
+                    text, COMPONENTS_MAX);
 }
 
 static thiele_status read_entropy(thi_fitting *f)
@@ -53,12 +52,12 @@ static thiele_status read_entropy(thi_fitting *f)
     f->settings.jensen = text != NULL && strcmp(text, "jensen") == 0;
     if (text != NULL && !f->settings.jensen && strcmp(text, "pairwise") != 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "'%s' is not a bound on the entropy of a mixture: there are pairwise and jensen", text);
+                        "'%s' is not a bound on the entropy of a mixture: use pairwise or jensen", text);
     }
     if (text != NULL && f->settings.components == 1) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "the entropy of one Gaussian is exact: a bound on it is for `posterior` mixture:K and "
-                        "mixture-full:K");
+                        "the entropy of one Gaussian is exact: only `posterior` mixture:K and mixture-full:K "
+                        "need a bound");
     }
     return THIELE_OK;
 }
@@ -71,8 +70,7 @@ static thiele_status configure(thi_fitting *f)
     f->goes_on = !f->settings.collapsed;
     if (f->options->optimiser.rate > 0.0 && searches) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "optimiser '%s' has no steps of a given length: the rate is for adam, adadelta and momentum",
-                        optimizer);
+                        "optimiser '%s' has no rate: only adam, adadelta and momentum have one", optimizer);
     }
     thiele_status status = read_posterior(f);
     return status == THIELE_OK ? read_entropy(f) : status;

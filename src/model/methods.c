@@ -23,7 +23,7 @@ static const struct {
     {THI_TAKES_BATCHES, "batches"},
     {THI_TAKES_OPTIMIZER, "choice of optimiser"},
     {THI_TAKES_EPOCHS, "epochs"},
-    {THI_TAKES_RATE, "steps of a given length"},
+    {THI_TAKES_RATE, "rate"},
     {THI_TAKES_EXPECTATION, "expectations to compute"},
     {THI_TAKES_BLOCKS, "blocks"},
     {THI_TAKES_SNAPSHOT, "snapshots"},
@@ -233,8 +233,8 @@ static thiele_status too_many(const thi_fitting *f, int64_t n)
     show_bytes(bytes_left(f), left, sizeof left);
     show_bytes((double)thi_memory_limit(f->ctx), limit, sizeof limit);
     return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
-                    "%lld rows are too many for method %s: it would take %s of memory, and %s are left of the %s that "
-                    "it may use (`memory`); use %s, or a sample of the rows",
+                    "%lld rows are too many for method %s: it would take %s of memory, and %s of the %s allowed "
+                    "(`memory`) are left; use %s, or a sample of the rows",
                     (long long)n, f->method->name, needed, left, limit,
                     is_gaussian_only(f->method)  ? "a sparse method, `method` collapsed or `method` variational"
                     : f->method->sampler != NULL ? "fewer `chains`, the sparse method, `method` variational"
@@ -248,13 +248,13 @@ static thiele_status check_augmented(const thi_fitting *f)
     const char *name = f->method->name, *way = f->method->steps;
     if (way != NULL && !thi_is_augmented(f->spec.lik)) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "method '%s' needs a likelihood with auxiliary variables, and '%s' has none: use %s", name,
+                        "method '%s' needs a likelihood with auxiliary variables, which '%s' lacks: use %s", name,
                         thiele_likelihood_name(f->spec.lik),
                         f->method->sampler != NULL ? "`method` ess or hmc" : "`method` dense or variational");
     }
     if (way != NULL && o->model.expectation != NULL && strcmp(o->model.expectation, way) != 0) {
-        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT, "method '%s' has its own expectations: leave out `expectation`",
-                        name);
+        return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
+                        "method '%s' computes its own expectations: leave out `expectation`", name);
     }
     return THIELE_OK;
 }
@@ -277,7 +277,7 @@ static thiele_status check_each(const thi_fitting *f)
                                                          : NULL;
     return what == NULL ? THIELE_OK
                         : thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                                   "method '%s' fits each target by itself, and cannot %s", f->method->name, what);
+                                   "method '%s' fits each target separately, and cannot %s", f->method->name, what);
 }
 
 static thiele_status check_method(const thi_fitting *f, int64_t n)
@@ -286,8 +286,8 @@ static thiele_status check_method(const thi_fitting *f, int64_t n)
     thiele_status status;
     if (o->inducing.inducing < 0 && (f->method->takes & THI_TAKES_MEAN) == 0) {
         return thi_fail(f->ctx, THIELE_ERROR_ARGUMENT,
-                        "without inducing inputs there is no model by method '%s': decoupled bases alone may have none "
-                        "for the covariance",
+                        "method '%s' needs inducing inputs: only decoupled bases may have none for "
+                        "the covariance",
                         f->method->name);
     }
     if (is_gaussian_only(f->method) && !has_gaussian_noise(f)) {
@@ -312,8 +312,8 @@ static thiele_status check_method(const thi_fitting *f, int64_t n)
     if (f->driver->deadline > 0.0 && once > 5.0 * f->driver->deadline) {
         return thi_fail(
             f->ctx, THIELE_ERROR_LIMIT,
-            "%lld rows are too many for method %s by this deadline: a single step takes some %.0f seconds; use a "
-            "sparse method (`method` variational), or leave the deadline out",
+            "%lld rows are too many for method %s by this deadline: a single step takes some %.0f seconds; use "
+            "a sparse method (`method` variational), or drop the deadline",
             (long long)n, f->method->name, once);
     }
     if (bytes_needed(f, f->method, n) > bytes_left(f)) {

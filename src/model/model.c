@@ -199,7 +199,7 @@ thiele_status thi_model_need_likelihood(const thiele_model *model, thiele_contex
                ? THIELE_OK
                : thi_fail(ctx, THIELE_ERROR_ARGUMENT,
                           "the model's likelihood is '%s', which is not built in: give it again (`likelihood` "
-                          "plugin:FILE.so); without it only the latent functions can be predicted (`latent`)",
+                          "plugin:FILE.so); without it, only the latent functions can be predicted (`latent`)",
                           model->own);
 }
 
@@ -218,8 +218,8 @@ static thiele_status check_own(const thiele_model *model, thiele_context *ctx, c
     if (lik->parameters != model->own_count || lik->latents != model->latents || lik->outputs != encoder->targets ||
         !same_labels) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "likelihood '%s' has other numbers of outputs, classes, latent functions or parameters than "
-                        "when the model was fitted",
+                        "likelihood '%s' differs in outputs, classes, latent functions or parameters from the one that "
+                        "the model was fitted with",
                         model->own);
     }
     return THIELE_OK;
@@ -267,7 +267,7 @@ thiele_status thiele_model_attach(thiele_model *model, thiele_context *ctx, cons
         return attach_parts(model, ctx, likelihood);
     }
     if (model->own == NULL || model->lik != NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the model has its likelihood already");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "the model already has its likelihood");
     }
     thiele_likelihood *lik = NULL;
     thiele_status status;

@@ -246,6 +246,20 @@ static thiele_status not_a(thiele_context *ctx, const entry *e, const char *text
     return refuse(ctx, "`%s`: '%.64s' is not %s%s", e->option.name, text, what, free ? " or 'auto'" : "");
 }
 
+thiele_status thi_fit_option_no_word(thiele_context *ctx, const char *name, const char *text)
+{
+    const entry *e = find(name);
+    bool free = e->option.initial != NULL && strcmp(e->option.initial, AUTO) == 0;
+    char words[256] = "";
+    const char *word;
+    for (int i = 0; (word = thiele_fit_option_choice(&e->option, i)) != NULL; i++) {
+        bool last = !free && thiele_fit_option_choice(&e->option, i + 1) == NULL;
+        size_t length = strlen(words);
+        snprintf(words + length, sizeof words - length, "%s%s", i == 0 ? "" : last ? " or " : ", ", word);
+    }
+    return not_a(ctx, e, text, words);
+}
+
 static bool is_auto(const entry *e, const char *text)
 {
     return e->option.initial != NULL && strcmp(e->option.initial, AUTO) == 0 && strcmp(text, AUTO) == 0;
@@ -265,7 +279,8 @@ static thiele_status out_of_range(thiele_context *ctx, const thiele_option *o, c
     char low[THI_NUMBER_MAX], high[THI_NUMBER_MAX];
     thi_format_number(low, o->low);
     thi_format_number(high, o->high);
-    return refuse(ctx, "`%s`: %.64s is out of range (%s to %s)", o->name, text, low, high);
+    return refuse(ctx, "`%s`: %.64s is out of range (%s to %s%s%s)", o->name, text, low, high,
+                  o->unit[0] != '\0' ? ", in " : "", o->unit);
 }
 
 static thiele_status set_number(void *at, const entry *e, thiele_context *ctx, const char *text)

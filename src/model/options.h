@@ -20,4 +20,7 @@ thiele_status thi_fit_options_take(thiele_context *ctx, const thiele_fit_options
 unsigned thi_fit_options_asked(const thiele_fit_options *options);
 const thiele_option *thi_fit_option_asked(const thiele_fit_options *options, unsigned takes);
 
+/* Refuses a text that is none of the words of an option, which the sentence lists. Error: ARGUMENT, always. */
+thiele_status thi_fit_option_no_word(thiele_context *ctx, const char *name, const char *text);
+
 #endif

@@ -23,8 +23,8 @@ static thiele_status check_classes(const thi_outputs *o, thiele_context *ctx)
     return o->options->quantile_count == 0 || thi_model_has_order(o->model)
                ? THIELE_OK
                : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                          "quantiles make no sense for the labels of column '%s', which have no order: their "
-                          "probabilities say it all",
+                          "the labels of column '%s' have no order and so no quantiles: use "
+                          "their probabilities",
                           o->model->encoder.target->name);
 }
 
@@ -35,8 +35,8 @@ static thiele_status check_draws(const thi_outputs *o, thiele_context *ctx)
     return o->options->samples == 0 || !together || !thi_outputs_calibrated(o)
                ? THIELE_OK
                : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                          "the targets of this model were calibrated one by one, and draws of likelihood '%s' are of "
-                          "all together: draw the latent functions (`latent`), or fit without `calibrate`",
+                          "the targets of this model were calibrated one by one, but likelihood '%s' draws all of "
+                          "them together: draw the latent functions (`latent`), or fit without `calibrate`",
                           thiele_likelihood_name(o->model->lik));
 }
 

@@ -39,8 +39,8 @@ thiele_status thi_parts_count(thiele_context *ctx, const thiele_table *table, co
     *parts = 0;
     if (texts > 1 && texts != targets) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "%d likelihoods were given for %d target%s: give one for all of them, or one for each with ';' "
-                        "between them",
+                        "%d likelihoods were given for %d target%s: give one for all, or one for each, separated "
+                        "by ';'",
                         texts, targets, targets == 1 ? "" : "s");
     }
     thiele_status status = targets > 1 && texts == 1 ? is_of_all(ctx, options, &all) : THIELE_OK;
@@ -110,8 +110,8 @@ thiele_status thi_parts_refuse(const thiele_model *model, thiele_context *ctx, c
 {
     return model->parts == 0 ? THIELE_OK
                              : thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                                        "%s, and each of the %d targets of this model has a model of its own: fit one "
-                                        "of them alone (in a program: thiele_model_part)",
+                                        "%s, but each of the %d targets here has a model of its own: fit one "
+                                        "target alone (in a program: thiele_model_part)",
                                         what, model->parts);
 }
 
@@ -125,7 +125,7 @@ static thiele_status check_options(thiele_context *ctx, const thiele_fit_options
                                                          : NULL;
     return what == NULL ? THIELE_OK
                         : thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                                   "targets with likelihoods of their own are fitted one by one, and cannot %s", what);
+                                   "targets with separate likelihoods are fitted one by one, and cannot %s", what);
 }
 
 /* What is wrong with the options of any part is said before the first is fitted. */

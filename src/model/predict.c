@@ -53,8 +53,8 @@ static thiele_status call_sink(void *arg, thi_predict_pass *p, int passes)
     status = call->sink(passes > 1 ? &all : call->block, call->user);
     return status == THIELE_OK || p->ctx->message[0] != '\0'
                ? status
-               : thi_fail(p->ctx, status, "the receiver of the predictions stopped them at table row %s: %s",
-                          p->kept > 0 ? THI_ROW(p->reader.table, p->row[0]) : "0", thiele_status_meaning(status));
+               : thi_fail(p->ctx, status, "the receiver of the predictions stopped at table row %s: %s",
+                          p->kept > 0 ? THI_ROW(p->reader.table, p->row[0]) : 0LL, thiele_status_meaning(status));
 }
 
 thiele_status thiele_model_predict(const thiele_model *model, thiele_context *ctx, const thiele_table *table,
@@ -103,21 +103,21 @@ out:
 static thiele_status check_joint(const thiele_model *model, thiele_context *ctx, const thiele_predict_options *options)
 {
     if (options->drop_missing) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a joint prediction is of all rows: it can leave none out");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a joint prediction covers all rows: none can be left out");
     }
     if (options->blend && model->latent->local != NULL) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "blended predictions are mixtures of what several blocks say of each row by itself, which "
-                        "have no joint distribution");
+                        "blended predictions mix those of several blocks row by row, and have "
+                        "no joint distribution");
     }
     if (model->latents > 1) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "a joint prediction is of one function; this model has %d latent functions", model->latents);
+                        "a joint prediction needs a single latent function; this model has %d", model->latents);
     }
     if (!options->latent && !thi_model_is_gaussian(model)) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "observations that are not Gaussian have no joint covariance to write: ask for the latent "
-                        "function (`latent`)");
+                        "observations that are not Gaussian have no joint covariance: predict the latent function "
+                        "instead (`latent`)");
     }
     return THIELE_OK;
 }

@@ -5,7 +5,7 @@
 #include "model/parts.h"
 
 static const thiele_predict_options defaults = THIELE_PREDICT_OPTIONS_INIT;
-static const char OF_NUMBERS[] = "rows given as numbers are predicted by one model";
+static const char OF_NUMBERS[] = "rows given as numbers need a single model";
 
 /* Marginals of rows given as numbers; mu and v are allocated here (v NULL when not wanted). */
 static thiele_status marginals_of(const thiele_model *model, thiele_context *ctx, int64_t n, const double *x,
@@ -73,7 +73,7 @@ thiele_status thiele_model_predict_rows(const thiele_model *model, thiele_contex
     options.latent = latent;
     if (n < 0 || x == NULL || mean == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "predicting rows needs their number, their values and room for the means");
+                        "predicting rows needs their number, their values and an array for the means");
     }
     if (!latent && thi_model_has_classes(model)) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "column '%s' holds labels: predict their probabilities",
@@ -103,7 +103,7 @@ thiele_status thiele_model_predict_probabilities(const thiele_model *model, thie
     thi_outputs o = {0};
     if (n < 0 || x == NULL || probability == NULL) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "predicting rows needs their number, their values and room for the probabilities");
+                        "predicting rows needs their number, their values and an array for the probabilities");
     }
     if (!thi_model_has_classes(model)) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED, "column '%s' holds numbers: it has no classes",

@@ -23,7 +23,7 @@ thiele_status thi_predict_take(thiele_context *ctx, const thiele_predict_options
     }
     if (options->quantile_count < 0 || options->quantile_count > QUANTILES_MAX || options->samples < 0 ||
         options->samples > SAMPLES_MAX) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "there can be %d quantiles and %d samples a row at most",
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "at most %d quantiles and %d samples per row are allowed",
                         QUANTILES_MAX, SAMPLES_MAX);
     }
     for (int q = 0; q < options->quantile_count; q++) {
@@ -128,8 +128,8 @@ static thiele_status stopped(thiele_context *ctx, int64_t done, int64_t total)
 thiele_status thi_predict_too_far(thiele_context *ctx, const char *row)
 {
     return thi_fail(ctx, THIELE_ERROR_NUMERIC,
-                    "row %s: its inputs are so far out that the prediction overflows; correct them or leave the row "
-                    "out",
+                    "row %s: its inputs are so extreme that the prediction overflows; correct them or leave out the "
+                    "row",
                     row);
 }
 

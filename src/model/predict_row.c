@@ -52,7 +52,7 @@ thiele_status thiele_predictor_open(thiele_predictor **out, thiele_context *ctx,
         return status;
     }
     if (!latent && what != THIELE_PREDICT_OBSERVATION) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a predictor is of observations or of latent functions");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a predictor predicts observations or latent functions");
     }
     THI_TRY(thi_alloc(ctx, &p, 1, sizeof *p));
     p->model = model;
@@ -141,7 +141,7 @@ thiele_status thiele_predictor_row(thiele_predictor *predictor, const double *x,
     THI_NEED(NULL, predictor);
     thiele_predictor *p = predictor;
     if (x == NULL || mean == NULL) {
-        return thi_fail(&p->ctx, THIELE_ERROR_ARGUMENT, "predicting a row needs its values and room for the means");
+        return thi_fail(&p->ctx, THIELE_ERROR_ARGUMENT, "predicting a row needs its values and an array for the means");
     }
     if (p->outputs.classes > 0) {
         return thi_fail(&p->ctx, THIELE_ERROR_UNSUPPORTED, "column '%s' holds labels: predict their probabilities",
@@ -166,10 +166,10 @@ thiele_status thiele_predictor_probabilities(thiele_predictor *predictor, const 
     thiele_predictor *p = predictor;
     if (x == NULL || probability == NULL) {
         return thi_fail(&p->ctx, THIELE_ERROR_ARGUMENT,
-                        "predicting a row needs its values and room for the probabilities");
+                        "predicting a row needs its values and an array for the probabilities");
     }
     if (p->outputs.classes == 0) {
-        return thi_fail(&p->ctx, THIELE_ERROR_UNSUPPORTED, "this predictor is of numbers, which have no classes");
+        return thi_fail(&p->ctx, THIELE_ERROR_UNSUPPORTED, "this predictor predicts numbers, which have no classes");
     }
     thiele_status status = marginals(p, x, true);
     if (status == THIELE_OK) {

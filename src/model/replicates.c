@@ -77,12 +77,11 @@ thiele_status thi_report_replicates(thiele_context *ctx, int64_t n, int D, const
         add_set(&r, key + from, to - from, y);
     }
     if (r.rows > 0) {
-        thi_log(
-            ctx, THIELE_LOG_WARNING,
-            "%lld rows have the inputs of others and a different '%s' (such as rows %lld and %lld): taken as repeated "
-            "measurements, they imply noise of standard deviation %.3g",
-            (long long)r.rows, target->name, (long long)row[r.first[0]] + 1, (long long)row[r.first[1]] + 1,
-            target->scale * sqrt(r.square / (double)r.freedom));
+        thi_log(ctx, THIELE_LOG_WARNING,
+                "%lld rows have the inputs of others and a different '%s' (such as rows %lld and %lld): as repeated "
+                "measurements they imply noise of standard deviation %.3g",
+                (long long)r.rows, target->name, (long long)row[r.first[0]] + 1, (long long)row[r.first[1]] + 1,
+                target->scale * sqrt(r.square / (double)r.freedom));
     }
     thi_free(key);
     return THIELE_OK;

@@ -96,7 +96,7 @@ thiele_status thiele_model_confusion(const thiele_model *model, thiele_context *
     thiele_status status;
     if (thiele_model_classes(model) == 0) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "the target '%s' is not one of labels: there is no confusion of them",
+                        "the target '%s' does not have labels, and so no confusion matrix",
                         thiele_model_target(model, 0));
     }
     THI_TRY(thi_predict_take(ctx, options, &taken));

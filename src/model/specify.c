@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/choose.h"
+#include "model/options.h"
 #include "model/units.h"
 
 /* --- lists of settings -----------------------------------------------------------------------------------------------
@@ -95,23 +96,20 @@ thiele_status thi_check_fit_options(thiele_context *ctx, const thiele_table *tab
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a fit needs a table and the name of its target column (`target`)");
     }
     if (options->model.own != NULL && options->model.likelihood != NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a likelihood is given by text or as an object, not both");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "give a likelihood as text or as an object, not both");
     }
     if (!thi_is_auto(options->model.noise) && (options->model.own != NULL || options->model.likelihood != NULL)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a noise is a likelihood: give one of `noise` and `likelihood`");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
+                        "a noise is a likelihood: give only one of `noise` and `likelihood`");
     }
     if (!thi_is_auto(options->model.noise) && !thi_is_noise(options->model.noise)) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "no noise '%s': it is auto, gaussian, student-t or heteroscedastic (`likelihood` has others)",
-                        options->model.noise);
+        return thi_fit_option_no_word(ctx, "noise", options->model.noise);
     }
     if (thi_effort(options->stopping.effort) == 0.0) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "no effort '%s': it is low, normal or high",
-                        options->stopping.effort);
+        return thi_fit_option_no_word(ctx, "effort", options->stopping.effort);
     }
     if (thi_missing_of(options) < 0) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "`missing_inputs`: '%s' is none of mean, refuse and drop",
-                        options->columns.missing_inputs);
+        return thi_fit_option_no_word(ctx, "missing_inputs", options->columns.missing_inputs);
     }
     return check_settings_once(ctx, options);
 }
@@ -274,15 +272,16 @@ static thiele_status open_stream(thi_fitting *f, const thiele_table *table)
     thi_reading how = reading_of(f);
     if (f->options->result.holdout > 0.0 || f->options->result.calibrate) {
         return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
-                        "%lld rows do not fit into the memory allowed, and are read in turns: none can be held out "
-                        "(score a part of them afterwards, or allow more with `memory`)",
+                        "%lld rows do not fit into the memory allowed and are read in portions: none can be held "
+                        "out (score some of them afterwards, or allow more with `memory`)",
                         (long long)table->rows);
     }
     if (f->each) {
-        return thi_fail(f->ctx, THIELE_ERROR_LIMIT,
-                        "%lld rows do not fit into the memory allowed, and method '%s' fits each target by itself: use "
-                        "`method` variational, or allow more with `memory`",
-                        (long long)table->rows, f->model->method);
+        return thi_fail(
+            f->ctx, THIELE_ERROR_LIMIT,
+            "%lld rows do not fit into the memory allowed, and method '%s' fits each target separately: use "
+            "`method` variational, or allow more with `memory`",
+            (long long)table->rows, f->model->method);
     }
     f->streamed = true;
     return thi_table_stream_open(&f->stream, f->ctx, &f->model->encoder, table, &how);
@@ -336,7 +335,7 @@ static thiele_status check_own_rows(thi_fitting *f, const thiele_table *table)
         }
         if (!possible) {
             status = thi_fail(f->ctx, THIELE_ERROR_DATA,
-                              "column '%s', row %s: %g: likelihood '%s' gives it no probability, whatever f is",
+                              "column '%s', row %s: %g: likelihood '%s' gives it zero probability for every f",
                               target->name, THI_ROW(table, f->row[i]), y[0], thiele_likelihood_name(lik));
         }
     }
@@ -379,8 +378,22 @@ static thiele_status take_two_values(thi_fitting *f, const thiele_table *table, 
         thi_format_number(shown[1], fmax(value[0], value[1]));
         thi_log(f->ctx, THIELE_LOG_WARNING,
                 "the target '%s' has only the values %s and %s, and is fitted as two classes (likelihood bernoulli): "
-                "`likelihood` gaussian fits it as a number",
+                "use `likelihood` gaussian to fit it as a number",
                 table->name[column], shown[0], shown[1]);
+    }
+    return status;
+}
+
+/* A target that looks like counts stays a number: others do too. */
+static thiele_status mention_counts(thi_fitting *f, const thiele_table *table, int column)
+{
+    bool counts;
+    thiele_status status = thi_has_counts(f->ctx, table, column, &counts);
+    if (status == THIELE_OK && counts) {
+        thi_log(f->ctx, THIELE_LOG_WARNING,
+                "the target '%s' holds whole numbers from 0 up and is fitted as a number: for counts use `likelihood` "
+                "poisson or negative-binomial",
+                table->name[column]);
     }
     return status;
 }
@@ -415,6 +428,9 @@ static thiele_status default_likelihood(thi_fitting *f, const thiele_table *tabl
     thi_watch watch = thi_driver_watch(f->driver, thi_table_source(table));
     thiele_status status = take_two_values(f, table, column, text);
     status = status == THIELE_OK ? take_labels(f, table, column, text) : status;
+    if (status == THIELE_OK && strcmp(*text, "gaussian") == 0) {
+        status = mention_counts(f, table, column);
+    }
     thi_watch_end(f->ctx, watch);
     return status;
 }

@@ -32,6 +32,40 @@ static double label_entropy(const thi_rows *rows, int output)
     return entropy;
 }
 
+/*
+ * Nats per row of counts by a geometric law whose rate is the same for each unit of exposure: tails long enough that no
+ * sound model of counts is worse.
+ */
+static double geometric_loss(const thi_rows *rows, int output)
+{
+    double total = 0.0, exposure = 0.0, loss = 0.0, counted = 0.0;
+    for (int64_t i = 0; i < rows->n; i++) {
+        double y = rows->y[i * rows->outputs + output];
+        if (!isnan(y)) {
+            total += y;
+            exposure += rows->offset != NULL ? exp(rows->offset[i]) : 1.0;
+        }
+    }
+    for (int64_t i = 0; i < rows->n; i++) {
+        double y = rows->y[i * rows->outputs + output];
+        double mean = (rows->offset != NULL ? exp(rows->offset[i]) : 1.0) * total / exposure;
+        if (!isnan(y)) {
+            loss += log1p(mean) + (y > 0.0 ? y * log1p(1.0 / mean) : 0.0);
+            counted += 1.0;
+        }
+    }
+    return loss / counted;
+}
+
+/* What a model without inputs would lose more, or less, per row; NaN where there is no yardstick. */
+static double excess_of(const thiele_model *model, const thi_rows *rows, int p, const thiele_scores *scores)
+{
+    if (thi_model_has_classes(model)) {
+        return scores->nlp - label_entropy(rows, p);
+    }
+    return model->lik->ops->support == THI_SUPPORT_COUNT ? scores->nlpd - geometric_loss(rows, p) : scores->msll;
+}
+
 /* Rows of a few blocks: a model with a local part makes a factor of every block that it is asked about. */
 static thiele_status sample_blocks(const thi_local *local, thiele_context *ctx, thi_rows *out)
 {
@@ -60,7 +94,7 @@ static thiele_status sample_rows(thi_fitting *f, thi_rows *out)
     const thi_local *local = f->model->latent[0].local;
     thi_source memory;
     bool several = f->model->encoder.targets > 1;
-    if (local != NULL && !several) {
+    if (local != NULL && !several && f->rows.offset == NULL) { /* blocks do not keep offsets */
         return sample_blocks(local, f->ctx, out);
     }
     thi_source_of_rows(&memory, &f->rows);
@@ -82,8 +116,7 @@ thiele_status thi_is_worse_than_constant(thi_fitting *f, bool *worse)
     THI_TRY(sample_rows(f, &rows));
     THI_TRY(thi_model_score_rows(model, f->ctx, &rows, THI_SCORE_LOSSES, scores));
     for (int p = 0; p < targets; p++) {
-        double excess = labels ? scores[p].nlp - label_entropy(&rows, p) : scores[p].msll;
-        *worse = *worse || excess > margin;
+        *worse = *worse || excess_of(model, &rows, p, &scores[p]) > margin;
     }
 out:
     thi_rows_free(&rows);
@@ -103,12 +136,12 @@ static void report_parameter(const thi_fitting *f, int i)
     }
     if (h->ceiling != 0.0 && h->value > h->ceiling - NEAR) {
         thi_log(f->ctx, THIELE_LOG_WARNING,
-                "%s ended at its ceiling, %.4g: the rows only say that it is large; set it, or give it a prior",
+                "%s ended at its upper limit, %.4g: the rows say only that it is large; set it, or give it a prior",
                 h->name, thi_units_value(f, i));
     } else if (strncmp(h->name, "noise", 5) == 0 && thi_hyper_number(h) < 2.0 * h->floor) {
         thi_log(
             f->ctx, THIELE_LOG_WARNING,
-            "%s ended at its floor, %.4g: the targets seem to be free of noise; where they are not, set it, or give "
+            "%s ended at its lower limit, %.4g: the targets seem to be free of noise; if they are not, set it, or give "
             "it a prior",
             h->name, thi_units_value(f, i));
     }
@@ -121,9 +154,8 @@ void thi_report_limits(const thi_fitting *f)
     }
     if (f->result.stop == THIELE_STOP_ITERATIONS && f->options->stopping.iterations == 0 &&
         f->options->stopping.epochs == 0 && !f->options->blocks.schedule && !f->method->limited) {
-        thi_log(
-            f->ctx, THIELE_LOG_WARNING,
-            "the fit ended at its own limit of steps and not at an optimum: a deadline lets it go on for as long as "
-            "you like, and iterations or epochs say how far");
+        thi_log(f->ctx, THIELE_LOG_WARNING,
+                "the fit ended at its step limit and not at an optimum: give it a longer "
+                "deadline, or more iterations or epochs");
     }
 }

@@ -53,8 +53,8 @@ thiele_status thi_schedule_make(thi_schedule *schedule, thiele_context *ctx, con
         found++;
     }
     if (found == SCHEDULES) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "there is no schedule '%.40s': the schedules are constant, decay, power, sqrt", name);
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "there is no schedule '%.40s': use constant, decay, power or sqrt",
+                        name);
     }
     *schedule = (thi_schedule){schedules[found].at, rate, tau, kappa};
     if (!usable(rate, false)) {
@@ -130,8 +130,8 @@ thiele_status thi_rule_open(thi_rule *rule, thiele_context *ctx, const char *nam
         rule->kind = strcmp(kinds[k].name, name) == 0 ? &kinds[k] : rule->kind;
     }
     if (rule->kind == NULL) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "there is no step rule '%.40s': the rules are adam, adadelta, momentum", name);
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "there is no step rule '%.40s': use adam, adadelta or momentum",
+                        name);
     }
     thiele_status status;
     THI_TRY(thi_alloc(ctx, &rule->first, (size_t)segments + 1, sizeof *rule->first));

@@ -67,7 +67,7 @@ thiele_status thi_device_load(thiele_context *ctx, const thi_device_ops **ops)
     if (found == NULL || found->interface_version != THI_DEVICE_INTERFACE ||
         strcmp(found->version, THIELE_VERSION) != 0) {
         return thi_fail(ctx, THIELE_ERROR_UNSUPPORTED,
-                        "libthiele-cuda is of another version than this library, %s: install both of one version",
+                        "libthiele-cuda and this library, %s, differ in version: install both in the same version",
                         THIELE_VERSION);
     }
     *ops = found;

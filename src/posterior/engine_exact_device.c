@@ -209,7 +209,7 @@ static thiele_status factor(remote *e, thiele_context *ctx, double *log_det)
         }
     }
     return thi_fail(ctx, THIELE_ERROR_NUMERIC,
-                    "the kernel matrix could not be factored, also with %g added to its diagonal (pivot %lld of "
+                    "the kernel matrix could not be factored, even with %g added to its diagonal (pivot %lld of "
                     "%lld): the usual causes are equal or nearly equal rows with a noise fixed near zero, or a "
                     "length-scale far beyond the range of the data",
                     e->jitter, (long long)bad, (long long)e->shape.n);

@@ -174,7 +174,7 @@ thiele_status thi_natural_tree_add(thi_natural_tree *tree, thiele_context *ctx, 
     thi_natural_node node = {.index = block};
     thiele_status status;
     if (block < 0 || sum->T.rows != tree->M || sum->basis != tree->basis) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a sum over rows is of another basis than those before it");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a sum over rows has a different basis from those before it");
     }
     THI_TRY(thi_natural_open(&node.sum, ctx, tree->M));
     thi_natural_copy(&node.sum, sum);
@@ -191,7 +191,7 @@ out:
 thiele_status thi_natural_tree_sum(const thi_natural_tree *tree, thiele_context *ctx, thi_natural *sum)
 {
     if (sum->T.rows != tree->M) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a sum over rows is of another basis than those before it");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "a sum over rows has a different basis from those before it");
     }
     thi_natural_zero(sum);
     sum->basis = tree->basis;
@@ -320,7 +320,7 @@ thiele_status thi_natural_tree_unpack(thi_natural_tree *tree, thiele_context *ct
         return thi_fail(ctx, THIELE_ERROR_FORMAT, "these are not sums over rows, or they are damaged");
     }
     if (M != tree->M || basis != tree->basis) {
-        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "sums over rows are of another basis than those before them");
+        return thi_fail(ctx, THIELE_ERROR_ARGUMENT, "sums over rows have a different basis from those before them");
     }
     double wanted = HEAD + TAIL + (double)nodes * (NODE_HEAD + 8.0 * numbers_of(M));
     if (nodes < 0 || wanted != (double)length) {

@@ -125,8 +125,8 @@ thiele_status thi_sparse_open(thi_sparse *sparse, thiele_context *ctx, const thi
     thiele_status status;
     if (shape->sites && !has_prior(shape)) {
         return thi_fail(ctx, THIELE_ERROR_ARGUMENT,
-                        "a combination of models, SoR and DTC have Gaussian noise only: other likelihoods take one of "
-                        "pic, pitc and fitc");
+                        "combinations of models, SoR and DTC need Gaussian noise: for other likelihoods use "
+                        "pic, pitc or fitc");
     }
     THI_TRY(thi_matrix_alloc(&sparse->L, ctx, M, M));
     THI_TRY(thi_matrix_alloc(&sparse->root, ctx, M, M));

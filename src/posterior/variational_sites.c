@@ -106,10 +106,11 @@ static thiele_status solve(thi_variational *v, thiele_context *ctx, const thi_si
     THI_TRY(flip(ctx, sites->sum.T, 1.0, C));
     status = thi_chol(ctx, C);
     if (status == THIELE_ERROR_NUMERIC) {
-        return thi_fail(ctx, status,
-                        "the sites of latent function %d give no proper posterior: I + T is not positive definite "
-                        "(take a shorter step)",
-                        member->latent + 1);
+        return thi_fail(
+            ctx, status,
+            "the sites of latent function %d do not give a proper posterior: I + T is not positive definite "
+            "(take a shorter step)",
+            member->latent + 1);
     }
     THI_TRY(status);
     THI_TRY(thi_tri_inverse(ctx, C));

@@ -307,7 +307,10 @@ static void judge_condition(const json_t *report, lamp *l)
         return;
     }
     raise(l, number >= 1e15 ? RED : number >= 1e13 ? AMBER : GREEN);
-    say(l, "The condition number is %.1e at least, and jitter was %s.", number, jitter > 0.0 ? "added" : "not needed");
+    say(l,
+        number < 1e4 ? "The condition number is %.0f at least, and jitter was %s."
+                     : "The condition number is %.1e at least, and jitter was %s.",
+        number, jitter > 0.0 ? "added" : "not needed");
     if (jitter > 0.0) {
         raise(l, noise >= 1.0 ? RED : noise >= 0.01 ? AMBER : GREEN);
         if (!isnan(noise)) {

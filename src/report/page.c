@@ -38,7 +38,7 @@ static const char style[] =
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.93rem}"
     "th,td{text-align:left;vertical-align:top;padding:.25em .9em .25em 0;border-bottom:1px solid var(--line);"
     "overflow-wrap:normal}"
-    "td.free{overflow-wrap:anywhere}"
+    "td.free{overflow-wrap:anywhere}td.long{min-width:11em}"
     "th{font-weight:600}td.r,th.r{text-align:right}"
     ".word{font-weight:400}"
     ".bar{min-width:110px}.bar div{height:.8em;margin-top:.35em;background:var(--bar)}"

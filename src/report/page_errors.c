@@ -125,9 +125,9 @@ static void put_worst(thi_page *page)
                          thi_page_number(thi_number_at(own, "predicted"), b),
                          thi_page_number(thi_number_at(own, "sd"), c));
         }
-        fputs("</td><td>", page->stream);
+        fputs("</td><td class=\"long\">", page->stream);
         thi_page_text(page, thi_text_at(own, "why"));
-        fputs("</td><td>", page->stream);
+        fputs("</td><td class=\"long\">", page->stream);
         if (*thi_text_at(own, "input") != '\0') {
             thi_page_say(page, "%.60s = %s", thi_text_at(own, "input"),
                          thi_page_number(thi_number_at(own, "value"), a));

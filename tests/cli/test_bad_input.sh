@@ -45,7 +45,7 @@ refused hole.csv 1 'strength' 'row 13|line 14' 'missing'
 awk -F, -v OFS=, -v c="$x1" 'NR > 1 {$c = 2.5} {print}' train.csv >constant.csv
 run fit constant.csv --target strength --ignore row --iterations 3 -o constant.thiele
 expect_status 0
-expect_err "warning: 1 column is the same in every row and left out: 'x1'"
+expect_err "warning: 1 column is constant and left out: 'x1'"
 awk -F, -v OFS=, -v c="$strength" 'NR > 1 {$c = 2.5} {print}' train.csv >constant2.csv
 refused constant2.csv 1 'strength' 'constant|same'
 head -2 train.csv >one.csv

@@ -48,13 +48,13 @@ expect_that "$out" 'd["model"]["bound"] < 0 and "approximate_log_evidence" not i
 fit --method pic --json
 expect_that "$out" 'd["model"]["approximate_log_evidence"] < 0 and "bound" not in d["model"]'
 fit --method dtc
-expect_out 'evidence +log marginal likelihood at least'
+expect_out 'evidence +log marginal likelihood, lower bound'
 fit --method pic --anytime
 expect_out 'approximate model \(not a bound\) -[0-9.]+, of the 2[0-9]{3} rows that were learned from'
 expect_out 'RMSE .* on rows held out of some blocks'
 fit --method fitc --anytime --schedule 1,1,0.7 --blocks 20
 expect_done
-expect_out 'estimated from the blocks that were seen'
+expect_out 'estimated from the blocks seen'
 fit --method fitc --anytime --optimizer gradient --blocks 20 --step-blocks 2 --epochs 5 --quiet
 expect_done
 fit --method pic --holdout 0.2 --anytime --json
@@ -69,7 +69,7 @@ expect_file steps.jsonl
 # --- blended across blocks, and what the file holds
 fit --method pic
 expect_out 'contains +3000 training rows of 2 inputs with their targets \([0-9.]+ kB\)'
-expect_out 'where blocks meet predictions jump by [0-9.e-]+ standard deviations \(median of [0-9]+ points'
+expect_out 'where blocks meet, predictions jump by [0-9.e-]+ standard deviations \(median of [0-9]+ points'
 run info m.thiele --json
 expect_that "$out" 'd["training_rows"]["rows"] == 3000 and d["training_rows"]["targets"] and d["blocks"]["jumps"]["points"] > 0'
 expect_that "$out" 'd["file_bytes"] > d["training_rows"]["bytes"] == 8 * 3 * 3000'
@@ -205,7 +205,7 @@ expect_status 0
 run score s.thiele counts.csv --json
 expect_that "$out" 'd["error_rate"] < 0.3'
 run fit counts.csv --target k --inputs a,b --likelihood poisson --method pic --anytime --schedule 1,1,1 -o bad.thiele
-expect_refusal 2 'are for Gaussian noise and one target'
+expect_refusal 2 'need Gaussian noise and a single target'
 
 # --- a full disk: one sentence, and no model
 if [ -w /dev/full ]; then
@@ -238,7 +238,7 @@ for method in dtc fic pitc pic; do
     # shellcheck disable=SC2086
     run fit twice.csv $columns --method $method --blocks 5 --kernel 'matern52(ard)' -o f.thiele
     expect_status 0
-    expect_err 'noise ended at its floor'
+    expect_err 'noise ended at its lower limit'
     # shellcheck disable=SC2086
     run fit constant.csv $columns --method $method --blocks 5 -o f.thiele
     expect_status 0
@@ -274,7 +274,7 @@ awk 'BEGIN { print "id,half,x,y"; for (i = 1; i <= 12000; i++) print i "," (i > 
 run fit many.csv --target y --ignore id --partition half --inducing 10 --iterations 1 --memory 250M --threads 1 -o m.thiele
 expect_refusal 1 "the largest block by column 'half' has 6000 rows" '--memory'
 run fit many.csv --target y --partition id -o m.thiele
-expect_refusal 1 "column 'id' has more than 10000 different values, too many for blocks"
+expect_refusal 1 "column 'id' has more than 10000 different values, too many for blocks or categories"
 run fit train.csv --target strength --ignore row --partition site --method fitc -o m.thiele
 expect_refusal 2 'a partition is for pitc and pic'
 
@@ -303,13 +303,13 @@ expect_refusal 2 'has no chains'
 fit --method '0.5 fitc + 0.6 dtc'
 expect_refusal 2 'sum to 1.1 and must sum to 1'
 fit --method '0.5 fitc + 0.5 pic'
-expect_refusal 2 'pic predicts in another way'
+expect_refusal 2 'pic predicts differently'
 fit --method '0.5 fitc + 0.5 nonsense'
 expect_refusal 2 'nonsense'
 fit --method '0.5 nonsense + 0.5 fitc'
 expect_refusal 2 'nonsense'
 fit --method fitc --anytime --step-blocks 0
-expect_refusal 2 '--step-blocks: 0 is out of range \(1 to 8\)'
+expect_refusal 2 '--step-blocks: 0 is out of range \(1 to 8, in blocks\)'
 fit --method fitc --anytime --step-blocks 9
 expect_refusal 2 '--step-blocks: 9 is out of range'
 fit --method fitc --blocks 0

@@ -33,11 +33,11 @@ expect_that "$out" 'd["tails"][0]["heavy"] is True and d["tails"][0]["rows"] == 
 for method in exact collapsed pic; do
     run fit train.csv --target y --inputs x --method $method --set noise=1e-4 --calibrate --quiet -o m.thiele
     expect_done
-    expect_out '^calibrated +by 500 rows'
+    expect_out '^calibrated +by 500 (left-out|held-out) rows'
     expect_out '90% intervals are [0-9.]+ times as wide'
     run info m.thiele
     expect_done
-    expect_out '^calibrated +by 500 rows'
+    expect_out '^calibrated +by 500 (left-out|held-out) rows'
     run info m.thiele --json
     expect_done
     expect_that "$out" 'd["calibration"]["rows"] == 500 and 0.9 in d["calibration"]["targets"][0]["levels"]'
@@ -47,7 +47,7 @@ for method in exact collapsed pic; do
     expect_that "$out" 'd["nlpd"] < 1.5 and d["crps"] > 0'
     run score m.thiele test.csv
     expect_done
-    expect_out '^calibrated +by 500 rows that were'
+    expect_out '^calibrated +by 500 (left-out|held-out) rows'
 done
 run predict m.thiele test.csv --quantiles 0.001,0.05,0.5,0.95,0.9999 --samples 2 -o p.csv
 expect_done
@@ -87,7 +87,7 @@ expect_done
 
 # --- who is refused, in one sentence
 run fit train.csv --target count --inputs x --likelihood poisson --calibrate -o n.thiele
-expect_refusal 2 'calibrate is for numbers on a continuous scale and for labels without an order, not for the counts'
+expect_refusal 2 'calibrate works for continuous numbers and for unordered labels, not for the counts'
 run fit train.csv --target count --inputs x --likelihood ordinal --calibrate -o n.thiele
 expect_refusal 2 'not for the ordered labels'
 finish

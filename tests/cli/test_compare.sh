@@ -16,7 +16,7 @@ expect_done
 expect_out '^model +RMSE +NLPD +CRPS +in 90%  NLPD above the best$'
 expect_out '^good.thiele .* best$'
 expect_out '^poor.thiele .* [0-9.]+ \+- [0-9.]+$'
-expect_out '^by 100 rows that all of them predict'
+expect_out '^on 100 rows that all of them predict'
 run compare poor.thiele good.thiele robust.thiele test.csv --json
 expect_done
 expect_json "$out"
@@ -57,18 +57,18 @@ expect_out 'error rate +NLP +Brier score +AUC +NLP above the best$'
 # What cannot be compared.
 run fit labels.csv --target x --kernel se -o other.thiele
 run compare label.thiele other.thiele labels.csv
-expect_refusal 2 "model 2 predicts 'x' and not 'label'"
+expect_refusal 2 "model 2 predicts 'x', not 'label'"
 awk -F, 'NR == 1 { print "x,z"; next } { print $1 "," NR % 2 }' labels.csv >binary.csv
 run fit binary.csv --target z --kernel se -o yes.thiele
 run fit binary.csv --target z --likelihood gaussian --kernel se -o number.thiele
 run compare number.thiele yes.thiele binary.csv
-expect_refusal 1 "of 'z' model 2 predicts labels and model 1 numbers"
+expect_refusal 1 "for 'z', model 2 predicts labels and model 1 numbers"
 run compare good.thiele
 expect_refusal 2 'compare needs DATA'
 head -2 test.csv >one.csv
 run compare good.thiele poor.thiele one.csv
 expect_done
-expect_out '^by 1 row that all of them predict'
+expect_out '^on 1 row that all of them predict'
 check "no error of a single row" test "$(grep -ci nan "$out")" -eq 0
 # shellcheck disable=SC2046
 run compare $(for i in $(seq 17); do echo good.thiele; done) test.csv

@@ -97,7 +97,7 @@ for how in '--own-scales --iterations 3000' '--mean-inducing 150'; do
     expect_done
 done
 run fit t.csv --inputs a,b --target y1,y2 --method decoupled --snapshot 1 -o m.thiele
-expect_refusal 2 'fits each target by itself, and cannot save snapshots'
+expect_refusal 2 'fits each target separately, and cannot save snapshots'
 run fit t.csv --inputs a,b --target y1 --method variational --snapshot 1 -o m.thiele
 expect_refusal 2 "method 'variational' has no snapshots: they are for the methods"
 

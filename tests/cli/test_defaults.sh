@@ -9,9 +9,9 @@ awk 'BEGIN {print "x,id,when,k,y"; for (i = 0; i < 60; i++) printf "%g,p%d,2024-
 run fit two.csv --target y --iterations 5 -o two.thiele
 expect_status 0
 expect_err "^thiele: warning: the target 'y' has only the values 0 and 1, and is fitted as two classes .*--likelihood gaussian"
-expect_err "'when' holds dates and is taken as a number: days since 2024-01-01"
-expect_err "'id' is text with a value of its own in nearly every row"
-expect_err "1 column is the same in every row and left out: 'k'"
+expect_err "'when' holds dates and is used as a number: days since 2024-01-01"
+expect_err "'id' is text with a different value in nearly every row"
+expect_err "1 column is constant and left out: 'k'"
 check 'one line each' test "$(wc -l <"$err")" -eq 4
 expect_out 'bernoulli'
 run predict two.thiele two.csv
@@ -45,13 +45,13 @@ for target in name mostly; do
 done
 run fit texts.csv --target three --inputs x --likelihood gaussian -o no.thiele
 expect_status 1
-expect_err "the target 'three' is text, and likelihood 'gaussian' needs numbers"
+expect_err "the target 'three' is text, but likelihood 'gaussian' needs numbers"
 
 # Dates are numbers that the model knows how to read; a slice is given by dates too.
 awk 'BEGIN {print "when,x,y"; for (i = 0; i < 60; i++) printf "2024-%02d-%02d,%g,%g\n", i / 28 + 1, i % 28 + 1, i % 7, i / 10 + i % 7}' >dates.csv
 run fit dates.csv --target y --iterations 5 -o dates.thiele
 expect_status 0
-expect_err "'when' holds dates and is taken as a number: days since 2024-01-01 .*--kernel 'matern52\(ard\) \+ periodic\(dims=.when., p=365.25\)'"
+expect_err "'when' holds dates and is used as a number: days since 2024-01-01 .*--kernel 'matern52\(ard\) \+ periodic\(dims=.when., p=365.25\)'"
 expect_out 'inputs +when \(days since 2024-01-01\), x'
 run fit dates.csv --target y --iterations 2 --kernel 'matern52(ard) + periodic(dims="when", p=365.25)' -o seasons.thiele
 expect_status 0
@@ -88,7 +88,7 @@ writer=$!
 run_at=$SECONDS
 run fit silent --target y --deadline 0.5 -o silent.thiele
 expect_status 1
-expect_err 'the deadline came while the table was read: nothing was saved'
+expect_err 'the deadline came while the table was being read: nothing was saved'
 check 'the deadline is kept' test $((SECONDS - run_at)) -lt 5
 for command in 'fit silent --target y -o silent.thiele' 'cv silent --target y' 'predict two.thiele silent' \
     'score two.thiele silent'; do
@@ -118,7 +118,7 @@ status=$?
 last="thiele generate -n 100000000000, ended by a signal"
 expect_status 1
 check 'no file is left' test -z "$(ls endless* 2>/dev/null)"
-# --- the kernel: what the rows ask for, the same whoever says auto
+# --- the kernel: whichever suits the rows, the same whoever says auto
 awk 'BEGIN {srand(9); print "a,b,y"; for (i = 0; i < 300; i++) {a = 6 * rand() - 3; b = int(6 * rand())
     print a "," b "," 3 * a + 0.1 * (rand() - 0.5)}}' >line.csv
 run fit line.csv --target y -o k1.thiele
@@ -146,7 +146,8 @@ awk 'BEGIN {srand(3); print "x,y"; for (i = 0; i < 240; i++) {x = i / 24; u = sq
 run fit varied.csv --target y -o varied.thiele
 expect_done
 expect_out '^likelihood +heteroscedastic'
-expect_out 'chosen by predictions of 240 rows .*gaussian -[0-9]'
+expect_out 'chosen by predictions of 240 rows'
+expect_out '^ +.*gaussian -[0-9]'
 run info varied.thiele --json
 expect_out '"noise_why": "by predictions of 240 rows'
 expect_out '"kernel_why": "by the evidence of 240 rows'
@@ -159,12 +160,12 @@ expect_done
 expect_out '^method +exact'
 run fit varied.csv --target y --noise cauchy -o no.thiele
 expect_status 2
-expect_err "no noise 'cauchy': it is auto, gaussian, student-t or heteroscedastic"
+expect_err "--noise: 'cauchy' is not gaussian, student-t, heteroscedastic or 'auto'"
 run fit varied.csv --target y --noise student-t --likelihood gaussian -o no.thiele
 expect_status 2
-expect_err 'give one of --noise and --likelihood'
+expect_err 'give only one of --noise and --likelihood'
 run fit varied.csv --target y --effort extreme -o no.thiele
 expect_status 2
-expect_err "no effort 'extreme': it is low, normal or high"
+expect_err "--effort: 'extreme' is not low, normal or high"
 
 finish

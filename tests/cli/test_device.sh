@@ -49,7 +49,7 @@ expect_err 'there is no card cuda:4: the last one is cuda:0: going on with the C
 TOY_DEVICE=breaks:9 fit --device cuda -o broken.thiele
 expect_err 'the toy broke: going on with the CPU'
 TOY_DEVICE=version fit --device cuda -o other.thiele
-expect_err 'libthiele-cuda is of another version than this library, [0-9.]+: install both of one version: going on'
+expect_err 'libthiele-cuda and this library, [0-9.]+, differ in version: install both in the same version: going on'
 run cv train.csv --target strength --ignore row --method exact --kernel se --device cuda -k 2
 expect_done
 

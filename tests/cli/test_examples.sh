@@ -24,5 +24,5 @@ done <tasks
 run examples clases
 expect_refusal 2 "no example 'clases'" "did you mean 'classes'"
 run examples xyzzy
-expect_refusal 2 "'thiele examples' has them all"
+expect_refusal 2 "'thiele examples' lists them all"
 finish

@@ -81,7 +81,7 @@ for _ in $(seq 100); do
     [ -s waited ] && break
     sleep 0.1
 done
-check "the second one should say that it waits" grep -q '^thiele: waiting until another update of m.thiele ends$' waited
+check "the second one should say that it waits" grep -q '^thiele: waiting for another update of m.thiele to end$' waited
 kill -HUP $following
 wait $following
 status=$?
@@ -105,7 +105,7 @@ exec 9>&-
 last="update while the model was replaced"
 wait $updating
 status=$?
-expect_refusal 1 'm.thiele was replaced by another program since it was read'
+expect_refusal 1 'm.thiele was replaced by another program after it was read'
 check "the other program's model should be there" cmp m.thiele new.thiele
 
 # --- kills: nothing but the model stays

@@ -146,9 +146,9 @@ cp d.csv bad.csv
 refuses 1 yes poisson "needs numbers"
 refuses 1 grade ordinal "order" --ignore yes
 refuses 1 t bernoulli "third value"
-refuses 2 yes no-such "no likelihood is called 'no-such'"
+refuses 2 yes no-such "there is no likelihood 'no-such'"
 refuses 1 count 'binomial(trials=1)' "column 'count', row [0-9]*: "
-refuses 2 yes bernoulli "has no use for an exposure column" --exposure hours
+refuses 2 yes bernoulli "does not take an exposure column" --exposure hours
 refuses 2 t,u "student-t; laplace; poisson" "3 likelihoods were given for 2 targets"
 refuses 1 t gaussian "no column 'nowhere'" --exposure nowhere
 sed '2s/,[0-9.]*$/,0/' d.csv >bad.csv

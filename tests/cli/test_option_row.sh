@@ -36,7 +36,7 @@ for shell in bash zsh fish; do
 done
 run generate -n 40 -o data.csv
 run fit data.csv --target strength --ignore row --toy-size 12 -o m.thiele
-expect_refusal 2 '^thiele: --toy-size: 12 is out of range \(1 to 9\)'
+expect_refusal 2 '^thiele: --toy-size: 12 is out of range \(1 to 9, in bricks\)'
 run fit data.csv --target strength --ignore row --kernel se --iterations 1 --toy-size 4 -o m.thiele
 expect_status 0
 expect_file m.thiele

@@ -81,7 +81,7 @@ expect_refusal 2 "^thiele: --inducing: '1e3' is not a whole number or 'auto'"
 run fit data.csv --target strength --anytime --method exact
 expect_refusal 2
 run fit data.csv --target strength --noise gaussian --likelihood gaussian
-expect_refusal 2 'one of --noise and --likelihood'
+expect_refusal 2 'only one of --noise and --likelihood'
 
 # Pages that explain methods, likelihoods and kernels have all of them.
 python3 - options.json "$SOURCE" >"$out" 2>"$err" <<'PY'
@@ -94,6 +94,13 @@ for name, files in pages.items():
         text = open(f"{sys.argv[2]}/{file}").read()
         missing += [(file, word) for word in options[name]["choices"] if not re.search(f"`{re.escape(word)}[`(]", text)]
 missing += [("options.def", word) for word in options["likelihood"]["choices"] if f"`={word}" not in options["likelihood"]["more"]]
+
+# The methods that can be updated, by the table of docs/methods.md, which test_methods compares with the entries.
+rows = [line.split("|") for line in open(f"{sys.argv[2]}/docs/methods.md") if line.startswith("| ")]
+column = [cell.strip() for cell in rows[0]].index("update")
+can = {row[1].strip(" `") for row in rows if len(row) == len(rows[0]) and row[column].strip() == "yes"}
+said = re.search(r"These methods can be updated: ([^;]*);", open(f"{sys.argv[2]}/docs/man/thiele-update.1").read())
+missing += [("thiele-update.1", word) for word in can ^ set(re.split(", | and ", said[1]))]
 sys.exit(f"not explained: {missing}" if missing else 0)
 PY
 status=$?

@@ -104,7 +104,7 @@ expect_no_file broken.png
 last="plot with no converter on the path"
 PATH=/nonexistent "$THIELE" plot model.thiele --over x1 -o none.png >"$out" 2>"$err"
 status=$?
-expect_refusal 1 'rsvg-convert, inkscape or ImageMagick, and none was found' 'write .svg'
+expect_refusal 1 'rsvg-convert, inkscape or ImageMagick., and none was found' 'write .svg'
 expect_no_file none.png
 
 # Refusals.
@@ -119,7 +119,7 @@ expect_refusal 2 'NAME=VALUE'
 run plot model.thiele --over x1 --at 'x2=high'
 expect_refusal 2 "'high' is not a number"
 run plot model.thiele --over x1 --at 'site=west'
-expect_refusal 2 "'west' is no level"
+expect_refusal 2 "'west' is not a level"
 for range in 1 2,1 a,b 1,2,3 ,; do
     run plot model.thiele --over x1 --range "$range"
     expect_refusal 2 '--range'

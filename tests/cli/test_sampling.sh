@@ -159,7 +159,7 @@ expect_out 'stopped at the deadline'
 real --method gibbs
 expect_refusal 2 "method 'gibbs' needs" 'ess or hmc'
 class --likelihood bernoulli-probit --method augmented
-expect_refusal 2 "'bernoulli-probit' has none"
+expect_refusal 2 "'bernoulli-probit' lacks"
 class --method dense --draws 10
 expect_refusal 2 'has no chains'
 class --method gibbs --draws 2

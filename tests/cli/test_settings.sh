@@ -27,11 +27,11 @@ expect_no_file bad.thiele
 
 # --- kernels with an origin say so
 fit --kernel 'linear + se'
-expect_out 'linear and polynomial kernels: of each input less its mean'
+expect_out 'linear and polynomial kernels see each input minus its mean'
 fit --kernel 'linear + se' --raw
-check "raw inputs are as they are" sh -c "! grep -q 'less its mean' '$out'"
+check "raw inputs are as they are" sh -c "! grep -q 'minus its mean' '$out'"
 run options --json
-expect_out 'less their means'
+expect_out 'minus their'
 
 # --- one thing is said once, and kernels say what they take
 for kernel in 'se(variance=1,variance=2)' 'se(ard,ard)' 'se(dims=1,dims=2)'; do
@@ -57,7 +57,7 @@ run fit constant.csv --target strength --ignore row --drop-constant --iterations
 expect_status 0
 run fit constant.csv --target strength --ignore row --iterations 2 -o drop.thiele
 expect_status 0
-expect_err "^thiele: warning: 3 columns are the same in every row and left out: 'k1', 'k2', 'k3'$"
+expect_err "^thiele: warning: 3 columns are constant and left out: 'k1', 'k2', 'k3'$"
 run info drop.thiele
 expect_out 'left out +3 constant columns: k1, k2, k3'
 run info drop.thiele --json
@@ -68,7 +68,7 @@ awk 'NR == 1 {printf "y,x"; for (i = 1; i <= 300; i++) printf ",a_rather_long_na
     {printf "%d,%d", NR * NR, NR; for (i = 1; i <= 300; i++) printf ",7"; print ""}' train.csv >wide.csv
 run fit wide.csv --target y --iterations 2 -o drop.thiele
 expect_status 0
-expect_err "300 columns are the same .*'a_rather_long_name_10' and 290 more$"
+expect_err "300 columns are constant .*'a_rather_long_name_10' and 290 more$"
 
 # --- memory
 "$THIELE" generate -n 2000 -o large.csv
@@ -106,7 +106,7 @@ expect_no_file bad.thiele
 awk 'BEGIN { srand(1); print "x,y"; for (i = 0; i < 30; i++) { x = rand(); print x "," 1e6 * sin(3 * x) + rand() } }' >large.csv
 for setting in noise=1e-95 variance=1e-95; do
     run fit large.csv --target y --set $setting -o large.thiele
-    expect_refusal 2 "cannot be 1e-95: here it may be from [0-9.]+e-(89|90) to"
+    expect_refusal 2 "cannot be 1e-95: its range here is [0-9.]+e-(89|90) to"
 done
 run fit large.csv --target y --likelihood 'student-t(scale=1e-99)' -o large.thiele
 expect_refusal 2 "'scale' cannot be 1e-99"
@@ -114,6 +114,6 @@ expect_refusal 2 "'scale' cannot be 1e-99"
 for how in exact collapsed pic 'variational --optimizer lbfgs'; do
     # shellcheck disable=SC2086
     run fit large.csv --target y --method $how --rate 0.1 -o large.thiele
-    expect_refusal 2 'no steps of a given length'
+    expect_refusal 2 'has no rate'
 done
 finish

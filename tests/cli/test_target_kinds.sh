@@ -72,7 +72,7 @@ run info m.thiele
 expect_done
 expect_out "2 of 4: visits"
 run predict m.thiele test.csv --joint j.csv -o p.csv
-expect_refusal 1 "each of the 4 targets of this model has a model of its own"
+expect_refusal 1 "each of the 4 targets here has a model of its own"
 
 # --- one likelihood for all; a row that is no count is refused with its target; held-out rows; a part of the time each
 # shellcheck disable=SC2086
@@ -113,10 +113,10 @@ expect_that "$out" 'd["overall"]["smse"] < 1 and d["overall"]["error_rate"] < 0.
 run fit t.csv --target height,ok --likelihood 'gaussian; bernoulli; poisson' --inputs a,b -o no.thiele
 expect_refusal 2 "3 likelihoods were given for 2 targets"
 run fit t.csv --target height,ok --likelihood 'gaussian; bernouli' --inputs a,b -o no.thiele
-expect_refusal 2 "target 'ok': no likelihood is called 'bernouli'"
+expect_refusal 2 "target 'ok': there is no likelihood 'bernouli'"
 run fit t.csv --target height,ok --likelihood 'gaussian; bernoulli' --inputs a,b --share-kernel -o no.thiele
 expect_refusal 2 "cannot share a kernel"
 run fit t.csv --target height,ok --likelihood 'gaussian; bernoulli' --inputs a,ok -o no.thiele
-expect_refusal 2 "'ok' is a target and cannot be an input"
+expect_refusal 2 "'ok' is already a target and cannot also be an input"
 check "nothing was saved" test ! -e no.thiele
 finish

@@ -66,7 +66,7 @@ expect_done
 run fit t.csv --inputs a,b --target y1,y2 --share-kernel -o m.thiele
 expect_done
 run fit t.csv --inputs a,b --target y1,y2 --share-kernel --method exact -o m.thiele
-expect_refusal 2 "method 'exact' fits each target by itself, and cannot share a kernel"
+expect_refusal 2 "method 'exact' fits each target separately, and cannot share a kernel"
 
 # --- values of noise in the units of each target; given ones stay
 run fit t.csv --inputs a,b --target y1,y2 --set 'noise1=0.02, noise2=120' --json -o m.thiele

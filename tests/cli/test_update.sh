@@ -14,7 +14,7 @@ cp base.thiele kept.thiele
 run update base.thiele more.csv -o file.thiele
 expect_done
 expect_out '^stream  *5000 rows learned since the fit$'
-expect_out '5000 rows, each before it was learned: RMSE [0-9.]+, NLPD [0-9.]+'
+expect_out '5000 rows, each predicted before it was learned: RMSE [0-9.]+, NLPD [0-9.]+'
 expect_out '^learned  *5000 rows in '
 check "the model itself should stay" cmp base.thiele kept.thiele
 run_from more.csv update base.thiele - -o stdin.thiele --json
@@ -129,7 +129,7 @@ expect_clean
 # Lines that are no rows: those before are learned and saved.
 sed '1001s/.*/1,2,3/' more.csv >ragged.csv
 run_from ragged.csv update base.thiele - -o bad.thiele
-expect_refusal 1 'standard input, row 1000 \(line 1001\): 3 fields where 5 are expected' '999 rows before it are learned and saved to bad.thiele'
+expect_refusal 1 'standard input, row 1000 \(line 1001\): 3 fields, but 5 are expected' '999 rows before it are learned and saved to bad.thiele'
 run info bad.thiele
 expect_out '^stream  *999 rows'
 sed -e '1001s/^[^,]*,[^,]*/nothing,nothing/' -e '1501s/^[^,]*,[^,]*/1e999,1e999/' -e '2001s/.*/"/' more.csv >text.csv
@@ -153,7 +153,7 @@ run_from unseen.csv update base.thiele - -o bad.thiele --unseen error
 expect_refusal 1 "'moon'"
 run_from unseen.csv update base.thiele - -o bad.thiele
 expect_status 0
-expect_err "column 'site' has values that training never saw: they are taken as 'other'"
+expect_err "column 'site' has values that training never saw: they count as 'other'"
 run_from unseen.csv update base.thiele - -o bad.thiele --unseen zero
 expect_done
 
@@ -163,12 +163,12 @@ run update exact.thiele more.csv
 expect_refusal 1 "a model by method 'exact' cannot be updated" '--inducing M'
 run fit first.csv --target strength --ignore row --method pic --inducing 20 --iterations 3 -o pic.thiele
 run update pic.thiele more.csv --forget 500
-expect_refusal 1 "a model by method 'pic' keeps its rows and forgets none of them" 'pitc'
+expect_refusal 1 "a model by method 'pic' keeps all its rows and cannot forget any" 'pitc'
 printf 'x1,strength\n1,2\n' >columns.csv
 run update base.thiele columns.csv
 expect_refusal 1 "no column 'x2', 'site'"
 run update base.thiele more.csv -o -
-expect_refusal 2 'not standard input or output'
+expect_refusal 2 'a model needs a file'
 run update base.thiele
 expect_refusal 2 'DATA'
 run_from /dev/null update base.thiele - -o none.thiele

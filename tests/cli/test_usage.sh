@@ -45,7 +45,7 @@ run help inducing
 expect_done
 expect_out '^Inducing inputs$'
 expect_out '^  --fix-inducing$'
-expect_out 'different rows'
+expect_out 'distinct rows'
 run help deadline
 expect_done
 expect_out '^An option of thiele fit, update, cv$'
@@ -91,7 +91,7 @@ expect_refusal 2 '--target needs a value'
 run fit a.csv --target --json
 expect_refusal 2 '--target needs a value' '--json'
 run fit a.csv --target ''
-expect_refusal 2 'not empty'
+expect_refusal 2 'not an empty text'
 run fit a.csv --target y --json=yes
 expect_refusal 2 '--json takes no value'
 run fit a.csv --target y -o -

@@ -149,7 +149,7 @@ run fit holes.csv --target strength --ignore row --missing '?' --missing-inputs 
 expect_refusal 1 'missing' '--drop-missing'
 run fit holes.csv --target strength --ignore row --missing '?' --iterations 3 -o filled.thiele
 expect_status 0
-expect_err "'x1' lacks values in some rows: the column's mean stands there .*--missing-inputs"
+expect_err "'x1' lacks values in some rows: the column's mean is used there .*--missing-inputs"
 run predict filled.thiele holes.csv -o filled.csv
 expect_done
 check 'every row is predicted' test "$(wc -l <filled.csv)" -eq 121
@@ -169,7 +169,7 @@ run predict model.thiele unseen.csv -o bad.csv --unseen error
 expect_refusal 1 'mars' 'site' '--unseen zero'
 run predict model.thiele unseen.csv -o other.csv
 expect_status 0
-expect_err "column 'site' has values that training never saw: they are taken as 'other'"
+expect_err "column 'site' has values that training never saw: they count as 'other'"
 run predict model.thiele unseen.csv --unseen zero
 expect_done
 

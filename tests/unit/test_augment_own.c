@@ -237,8 +237,8 @@ static void wrong_ones_are_refused(void **state)
         {{signed_measure, 0, 0, 0, 1}, false, "not completely monotone"},
         {{ripple, 0, 0, 0, 1}, false, "not completely monotone"},
         {{not_a_number, 0, 0, 0, 1}, false, "not finite at r"},
-        {{laplace, 0, 0, 0, 1}, true, "is not its log_density: at f = 0"},
-        {{laplace, -M_LN2, 0.1, 0, 1}, true, "is not its log_density: at f = 0.3"},
+        {{laplace, 0, 0, 0, 1}, true, "differs from its log_density: at f = 0"},
+        {{laplace, -M_LN2, 0.1, 0, 1}, true, "differs from its log_density: at f = 0.3"},
         {{laplace, NAN, 0, 0, 1}, true, "coefficients"},
         {{laplace, -M_LN2, 0, 0, -1}, true, "gamma is above zero"},
         {{laplace, -M_LN2, 0, -0.25, 1}, true, "below zero"},
@@ -281,13 +281,13 @@ static void specs_are_checked(void **state)
     assert_fails(ctx, thiele_likelihood_custom(&lik, ctx, &spec), THIELE_ERROR_ARGUMENT, "log_density");
     spec.log_density = laplace_density;
     assert_fails(ctx, thiele_likelihood_custom(&lik, ctx, &spec), THIELE_ERROR_ARGUMENT,
-                 "coefficients and log_phi, both");
+                 "both coefficients and log_phi");
     spec.log_phi = log_phi;
     spec.latents = 65;
     assert_fails(ctx, thiele_likelihood_custom(&lik, ctx, &spec), THIELE_ERROR_ARGUMENT, "at most 64 latents");
     spec.latents = 1;
     spec.size = sizeof spec + 8;
-    assert_fails(ctx, thiele_likelihood_custom(&lik, ctx, &spec), THIELE_ERROR_FORMAT, "compile it again");
+    assert_fails(ctx, thiele_likelihood_custom(&lik, ctx, &spec), THIELE_ERROR_FORMAT, "recompile it");
 }
 
 /* The struct of the header before augmentations: nothing behind it is read. */

@@ -200,7 +200,7 @@ static void test_hostile(void **state)
         "\"levels\":[\"a\"],\"rare\":1",
         "\"levels\":[\"a\"],\"others\":true,\"rare\":0",
         "\"levels\":[\"a\"],\"others\":true,\"rare\":1e300",
-        "\"levels\":[\"a\"],\"others\":true,\"rare\":100",
+        "\"levels\":[\"a\"],\"others\":true,\"rare\":10001",
         "\"rare\":1,\"others\":true",
     };
     assert_lies_refused(lies, sizeof lies / sizeof *lies);

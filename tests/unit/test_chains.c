@@ -358,7 +358,7 @@ static void refusals(void **state)
         {{.sampler = "ess", .chains = 65}, THIELE_ERROR_ARGUMENT, "1 to 64"},
         {{.sampler = "ess", .draws = -1}, THIELE_ERROR_ARGUMENT, "must be positive"},
         {{.sampler = "ess", .burn_in = -2}, THIELE_ERROR_ARGUMENT, "-1 for none"},
-        {{.sampler = "hmc", .step = NAN}, THIELE_ERROR_ARGUMENT, "length of a step"},
+        {{.sampler = "hmc", .step = NAN}, THIELE_ERROR_ARGUMENT, "step length"},
         {{.sampler = "mh"}, THIELE_ERROR_NUMERIC, "no finite density"},
     };
     for (int64_t i = 0; i < N; i++) {

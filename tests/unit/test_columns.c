@@ -110,7 +110,10 @@ static void test_refusals(void **state)
          THIELE_ERROR_ARGUMENT,
          "values or codes"},
         {{.name = "a", .codes = codes, .text_count = 1}, 2, THIELE_ERROR_ARGUMENT, "with their texts"},
-        {{.name = "a", .codes = codes, .texts = texts, .text_count = 1}, 2, THIELE_ERROR_ARGUMENT, "row 2: index 1"},
+        {{.name = "a", .codes = codes, .texts = texts, .text_count = 1},
+         2,
+         THIELE_ERROR_ARGUMENT,
+         "row 2: there is no text of index 1"},
         {{.name = "a", .values = values}, 0, THIELE_ERROR_DATA, "no rows"},
     };
     thiele_table *table;

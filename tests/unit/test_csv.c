@@ -216,16 +216,15 @@ static void test_refusals(void **state)
     assert_refused("\n \r\n\t\n", THIELE_ERROR_DATA, "t.csv is empty");
     assert_refused("\xEF\xBB\xBF", THIELE_ERROR_DATA, "t.csv is empty");
     assert_refused("a,b\n", THIELE_ERROR_DATA, "t.csv has a header and no rows");
-    assert_refused("a,b,c\n1,2,3\n\n1,2\n", THIELE_ERROR_FORMAT,
-                   "t.csv, row 2 (line 4): 2 fields where 3 are expected");
-    assert_refused("a,b\n1,\"x\ny\"\n1,2,3\n", THIELE_ERROR_FORMAT, "row 2 (line 4): 3 fields where 2 are expected");
-    assert_refused("a\n1,2\n", THIELE_ERROR_FORMAT, "row 1 (line 2): 2 fields where 1 is expected");
+    assert_refused("a,b,c\n1,2,3\n\n1,2\n", THIELE_ERROR_FORMAT, "t.csv, row 2 (line 4): 2 fields, but 3 are expected");
+    assert_refused("a,b\n1,\"x\ny\"\n1,2,3\n", THIELE_ERROR_FORMAT, "row 2 (line 4): 3 fields, but 2 are expected");
+    assert_refused("a\n1,2\n", THIELE_ERROR_FORMAT, "row 1 (line 2): 2 fields, but 1 is expected");
     assert_refused("a,b\n1,2\n1,2,\n", THIELE_ERROR_FORMAT, "row 2 (line 3): 3 fields");
-    assert_refused("a,b\n1\n", THIELE_ERROR_FORMAT, "1 field where 2 are expected");
+    assert_refused("a,b\n1\n", THIELE_ERROR_FORMAT, "1 field, but 2 are expected");
     assert_refused("a,b\n1,2\n3,\"x\n4,5\n", THIELE_ERROR_FORMAT,
                    "t.csv, line 3: a quote opens here and is never closed");
     assert_refused("a,\"b", THIELE_ERROR_FORMAT, "t.csv, line 1: a quote opens");
-    assert_refused("a,b\n1,\"x\"y\n", THIELE_ERROR_FORMAT, "t.csv, line 2: text behind a closing quote");
+    assert_refused("a,b\n1,\"x\"y\n", THIELE_ERROR_FORMAT, "t.csv, line 2: text after a closing quote");
     assert_refused("\xFF\xFE:", THIELE_ERROR_FORMAT, "UTF-16");
     thiele_table *table;
     assert_fails(ctx, thi_table_parse_csv(&table, ctx, "a,b\n1,2\n\0,3\n", 13, "t.csv", NULL), THIELE_ERROR_FORMAT,
@@ -240,8 +239,8 @@ static void test_not_a_number(void **state)
     double out[9];
     const int all[3] = {0, 1, 2};
     assert_fails(ctx, table->ops->numbers(table, ctx, 0, 3, &all[0], 1, out), THIELE_ERROR_DATA,
-                 "column 'age', row 2: 'n/a' is not a number (use `missing` n/a to treat it as missing; an input of "
-                 "categories is listed with `categorical` age)");
+                 "column 'age', row 2: 'n/a' is not a number (use `missing` n/a to treat it as missing; list columns "
+                 "of categories with `categorical` age)");
     assert_fails(ctx, table->ops->numbers(table, ctx, 1, 1, &all[1], 1, out), THIELE_ERROR_DATA,
                  "'a b' is not a number");
     assert_fails(ctx, table->ops->numbers(table, ctx, 2, 1, &all[2], 1, out), THIELE_ERROR_DATA, "6789...' is not");

@@ -320,6 +320,33 @@ static double positive_only(const double *y, const double *f, const double *phi,
     return f[0] > 0.0 ? log(f[0]) - y[0] * f[0] : -INFINITY;
 }
 
+/* Values far out leave sites that no step leads back from: the next values begin afresh. */
+static void test_astray(void **state)
+{
+    (void)state;
+    setting s;
+    open_setting(&s, ctx, &examples[3], N);
+    double *mean = s.spec.latents.mean_parameter, usual_mean = *mean, wanted = converge(&s, &tight);
+    thiele_kernel *kernel = s.spec.latents.kernel[0];
+    for (int k = 0; k < 20; k++) {
+        thi_converge_result result;
+        double shift = k % 2 == 0 ? 25.0 : 12.0, lowered = -pow(10.0, 1.0 + 0.8 * k);
+        for (int i = 0; i < kernel->parameters; i++) {
+            move(&s, i, i == kernel->parameters - 1 ? -shift : shift);
+        }
+        *mean = lowered;
+        if (thi_dense_converge(&s.fit, ctx, &usual, &result) != THIELE_OK) {
+            thi_recover(ctx);
+        }
+        for (int i = 0; i < kernel->parameters; i++) {
+            move(&s, i, i == kernel->parameters - 1 ? shift : -shift);
+        }
+        *mean = usual_mean;
+        assert_near(converge(&s, &tight), wanted, 1e-7, 1e-9);
+    }
+    close_setting(&s);
+}
+
 static void test_impossible(void **state)
 {
     (void)state;
@@ -394,9 +421,10 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gaussian),   cmocka_unit_test(test_monotone), cmocka_unit_test(test_gradient),
-        cmocka_unit_test(test_missing),    cmocka_unit_test(test_offset),   cmocka_unit_test(test_warm),
-        cmocka_unit_test(test_impossible), cmocka_unit_test(test_threads),  cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_gaussian),    cmocka_unit_test(test_monotone),   cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_missing),     cmocka_unit_test(test_offset),     cmocka_unit_test(test_warm),
+        cmocka_unit_test(test_astray),      cmocka_unit_test(test_impossible), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

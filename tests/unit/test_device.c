@@ -301,7 +301,7 @@ static void test_refused(void **state)
 {
     (void)state;
     need_toy();
-    check_refused("version", "cuda", "libthiele-cuda is of another version");
+    check_refused("version", "cuda", "differ in version");
     check_refused("none", "cuda", "there is no toy");
     check_refused("", "cuda:3", "there is no card cuda:3: the last one is cuda:0");
     check_refused("none", "auto", NULL);

@@ -37,10 +37,10 @@ static void test_binary_refused(void **state)
     (void)state;
     const thi_column_options options = options_for("y");
     assert_refused("x,y\n1,0\n2,1\n3,0\n4,2\n", options, &bernoulli, THIELE_ERROR_DATA,
-                   "column 'y', row 4: '2' is a third value beside '0' and '1', and likelihood 'bernoulli' takes two: "
+                   "column 'y', row 4: '2' is a third value after '0' and '1', but likelihood 'bernoulli' takes two: "
                    "use `likelihood` softmax for more than two classes");
     assert_refused("x,y\n1,yes\n2,no\n3,maybe\n", options, &bernoulli, THIELE_ERROR_DATA,
-                   "column 'y', row 3: 'maybe' is a third value beside 'no' and 'yes'");
+                   "column 'y', row 3: 'maybe' is a third value after 'no' and 'yes'");
     assert_refused("x,y\n1,1\n2,1.0\n", options, &bernoulli, THIELE_ERROR_DATA,
                    "the target 'y' is the same (1) in every row: there is nothing to learn");
     assert_refused("x,y\n1,a\n2,a\n", options, &softmax, THIELE_ERROR_DATA, "the target 'y' is the same (a)");
@@ -49,7 +49,7 @@ static void test_binary_refused(void **state)
     assert_refused("x,y\n1,a\n2,\xFF\n", options, &bernoulli, THIELE_ERROR_DATA,
                    "column 'y', row 2: the text is not UTF-8");
     assert_refused("x,y,z\n1,0,1\n2,1,0\n", options_for("y,z"), &bernoulli, THIELE_ERROR_ARGUMENT,
-                   "likelihood 'bernoulli' has one target column of classes, not 2");
+                   "likelihood 'bernoulli' takes one target column of classes, not 2");
 }
 
 /* Numbers ascend (10 behind 9), texts are bytewise; quotes, commas, blanks and CRLF are no part of a label. */
@@ -138,7 +138,7 @@ static void test_classes(void **state)
     double y[4];
     thi_column_options options = options_for("grade");
     assert_refused("x,grade\n1,low\n2,high\n3,mid\n", options, &ordinal, THIELE_ERROR_DATA,
-                   "column 'grade' holds texts, and likelihood 'ordinal' has to know their order: give it with "
+                   "column 'grade' holds texts, and likelihood 'ordinal' needs their order: give it with "
                    "`classes` low,mid,high");
     options.classes = "low, mid,high,none";
     thi_encoder encoder = learn("x,grade\n1,low\n2,high\n3,mid\n", options, &ordinal);
@@ -224,7 +224,7 @@ static void test_npy(void **state)
     thi_reader_close(&reader);
     thi_encoder_clear(&encoder);
     assert_fails(ctx, thi_encoder_learn(&encoder, ctx, table, &options, &bernoulli), THIELE_ERROR_DATA,
-                 "column 'x2', row 4: '7' is a third value beside '0' and '2'");
+                 "column 'x2', row 4: '7' is a third value after '0' and '2'");
     thiele_table_destroy(table);
     unlink(path);
     /* labels that were texts, read from a table of numbers */
@@ -256,7 +256,7 @@ static void test_selection(void **state)
     thiele_table_destroy(some);
     assert_ok(ctx, thiele_table_select(&some, ctx, table, (const int64_t[]){3, 0, 4}, 3));
     assert_fails(ctx, thi_encoder_learn(&encoder, ctx, some, &options, &bernoulli), THIELE_ERROR_DATA,
-                 "column 'y', row 3: 'c' is a third value beside 'a' and 'b'");
+                 "column 'y', row 3: 'c' is a third value after 'a' and 'b'");
     thiele_table_destroy(some);
     thiele_table_destroy(table);
     table = parse("x,y\n1,a\n2,b\n3,a\n4,a\n");

@@ -19,7 +19,7 @@ static void test_several(void **state)
     (void)state;
     thi_column_options options = options_for("u, v");
     assert_refused(two, options, &gaussian, THIELE_ERROR_DATA,
-                   "row 5: all 2 targets ('u' and the others) are without a value (fill one in, or use `drop_missing`");
+                   "row 5: all 2 targets ('u' and the others) are missing (fill one in, or use `drop_missing`");
     options.drop_missing = 1;
     thi_encoder encoder = learn(two, options, &gaussian);
     assert_true(encoder.targets == 2 && encoder.partial && !encoder.signs && encoder.inputs == 1);
@@ -115,15 +115,16 @@ static void test_choice(void **state)
     assert_refused(text, options_for(" , "), NULL, THIELE_ERROR_ARGUMENT, "no target column was named");
     thi_column_options options = options_for("b,c");
     options.inputs = "a,c";
-    assert_refused(text, options, NULL, THIELE_ERROR_ARGUMENT, "column 'c' is a target and cannot be an input as well");
+    assert_refused(text, options, NULL, THIELE_ERROR_ARGUMENT,
+                   "column 'c' is already a target and cannot also be an input");
     options.inputs = NULL;
     options.exposure = "c";
     assert_refused(text, options, &poisson, THIELE_ERROR_ARGUMENT,
-                   "column 'c' is a target and cannot be the exposure as well");
+                   "column 'c' is already a target and cannot also be the exposure");
     options.target = "b";
     options.inputs = "a,c";
     assert_refused(text, options, &poisson, THIELE_ERROR_ARGUMENT,
-                   "column 'c' is the exposure and cannot be an input as well");
+                   "column 'c' is already the exposure and cannot also be an input");
 }
 
 static void test_numbers_refused(void **state)
@@ -136,14 +137,14 @@ static void test_numbers_refused(void **state)
     assert_refused("x,u,v\n1,1,7\n2,2,inf\n3,3,7\n", options_for("u,v"), NULL, THIELE_ERROR_DATA,
                    "column 'v', row 2: the value is infinite");
     assert_refused("x,u,v\n1,1,a\n2,2,b\n3,3,7\n", options_for("u,v"), &poisson, THIELE_ERROR_DATA,
-                   "the target 'v' is text, and likelihood 'poisson' needs numbers; text can be a class: `likelihood` "
-                   "bernoulli for two labels, softmax for more");
+                   "the target 'v' is text, but likelihood 'poisson' needs numbers, without units such as "
+                   "$ or %; for text as classes use `likelihood` bernoulli (two labels) or softmax (more)");
     assert_refused("x,y\n1,1e200\n2,-1e200\n3,1e200\n", options_for("y"), &(thi_target_rule){.likelihood = "own"},
-                   THIELE_ERROR_DATA, "column 'y' has numbers too large to work with");
+                   THIELE_ERROR_DATA, "column 'y' holds numbers too large to work with");
     thi_column_options options = options_for("y");
     options.classes = "a,b";
     assert_refused("x,y\n1,1\n2,2\n", options, &poisson, THIELE_ERROR_ARGUMENT,
-                   "likelihood 'poisson' has no use for classes: its targets are numbers");
+                   "likelihood 'poisson' does not take classes: its targets are numbers");
 }
 
 /* A count may be the same everywhere, and is left as it is. */
@@ -235,9 +236,9 @@ static void test_exposure_refused(void **state)
     assert_refused("x,n,e\n1,1,1\n2,2,long\n", options, &poisson, THIELE_ERROR_DATA,
                    "column 'e', row 2: 'long' is not a number");
     assert_refused("x,n,e\n1,0,1\n2,1,2\n", options, &bernoulli, THIELE_ERROR_ARGUMENT,
-                   "likelihood 'bernoulli' has no use for an exposure column");
+                   "likelihood 'bernoulli' does not take an exposure column");
     assert_refused("x,n,e\n1,0,1\n2,1,2\n", options, NULL, THIELE_ERROR_ARGUMENT,
-                   "likelihood 'gaussian' has no use for an exposure column");
+                   "likelihood 'gaussian' does not take an exposure column");
     options.drop_missing = 1;
     thi_encoder encoder = learn("x,n,e\n1,1,1\n2,2,\n3,5,9\n", options, &poisson);
     double y[3], offset[3];

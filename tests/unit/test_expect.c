@@ -85,9 +85,9 @@ static void test_choice(void **state)
         const char *method, *part;
     } wrong[] = {
         {"closed", "no expectation in closed form"},
-        {"quadrature", "quadrature is for 3 at most"},
+        {"quadrature", "quadrature handles at most 3"},
         {"quadrature:600", "from 1 to 512"},
-        {"mc", "say how many"},
+        {"mc", "give the number"},
         {"mc:1", "from 2"},
         {"qmc:12.5", "from 2"},
         {"qmc:", "from 2"},

@@ -211,11 +211,11 @@ static void strange_densities(void **state)
         double (*density)(const double *, const double *, const double *, void *);
         thiele_support support;
         const char *part; /* of the message; NULL: none is expected */
-    } table[] = {{whole_numbers, THIELE_SUPPORT_REAL, "say what values y takes"},
+    } table[] = {{whole_numbers, THIELE_SUPPORT_REAL, "declare the values of y"},
                  {whole_numbers, THIELE_SUPPORT_COUNT, NULL},
                  {everywhere, THIELE_SUPPORT_REAL, "no finite sum"},
                  {everywhere, THIELE_SUPPORT_UNIT, NULL},
-                 {nowhere, THIELE_SUPPORT_POSITIVE, "no y was found"},
+                 {nowhere, THIELE_SUPPORT_POSITIVE, "no y with positive density was found"},
                  {nowhere, THIELE_SUPPORT_BINARY, "no class is possible"},
                  {one_piece, THIELE_SUPPORT_REAL, NULL},
                  {two_pieces, THIELE_SUPPORT_REAL, NULL}};

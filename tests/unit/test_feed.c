@@ -166,11 +166,11 @@ static void test_bad_lines(void **state)
     thiele_feed *feed = open_feed(path, 0, 0, 0);
     expect_rows(feed, 1, 100, "1 3");
     assert_fails(ctx, thiele_feed_next(feed, ctx, 1, 100, 0.0, &table), THIELE_ERROR_FORMAT,
-                 "row 3 (line 5): 3 fields where 2 are expected");
+                 "row 3 (line 5): 3 fields, but 2 are expected");
     assert_null(table);
     expect_rows(feed, 1, 100, "8 10");
     assert_fails(ctx, thiele_feed_next(feed, ctx, 1, 100, 0.0, &table), THIELE_ERROR_FORMAT,
-                 "line 8: text behind a closing quote");
+                 "line 8: text after a closing quote");
     expect_rows(feed, 1, 100, "15");
     thiele_feed_close(feed);
     feed = open_feed(path, 0, 1, 0);
@@ -194,7 +194,7 @@ static void test_other_width(void **state)
     thiele_feed *feed = open_feed(path, 0, 0, 0);
     expect_rows(feed, 2, 2, "1 3");
     assert_fails(ctx, thiele_feed_next(feed, ctx, 1, 1, 0.0, &table), THIELE_ERROR_FORMAT,
-                 "row 3 (line 3): 3 fields where 2 are expected");
+                 "row 3 (line 3): 3 fields, but 2 are expected");
     assert_null(table);
     expect_rows(feed, 1, 1, "8");
     thiele_feed_close(feed);

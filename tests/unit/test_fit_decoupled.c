@@ -289,7 +289,7 @@ static void test_conduct(void **state)
     thi_columns columns = {.dims = D, .columns = D};
     assert_ok(ctx, thi_latents_make(&s.spec.latents, ctx, "rq(ard)", "zero", &columns, 1, false));
     settings.generalised = true;
-    assert_fails(ctx, try_fit(&s, 3, &settings, 0.0), THIELE_ERROR_ARGUMENT, "length-scales of their own");
+    assert_fails(ctx, try_fit(&s, 3, &settings, 0.0), THIELE_ERROR_ARGUMENT, "separate length-scales");
     close_setting(&s);
 }
 

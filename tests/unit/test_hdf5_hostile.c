@@ -212,7 +212,7 @@ static void test_crash(void **state)
     }
     kill(child, SIGSEGV);
     assert_fails(ctx, table->ops->numbers(table, ctx, 0, 1, &column, 1, &value), THIELE_ERROR_FORMAT, "crashed on it");
-    assert_fails(ctx, table->ops->numbers(table, ctx, 0, 1, &column, 1, &value), THIELE_ERROR_IO, "any more");
+    assert_fails(ctx, table->ops->numbers(table, ctx, 0, 1, &column, 1, &value), THIELE_ERROR_IO, "no longer");
     thiele_table_destroy(table);
     assert_int_equal(find_child(), 0);
 }
@@ -244,7 +244,7 @@ static void test_stopped(void **state)
         ctx->progress = deadline ? NULL : stop;
         thi_watch old = thi_watch_begin(ctx, "t.h5", deadline ? start + 0.2 : 0.0);
         assert_fails(ctx, table->ops->numbers(table, ctx, 0, 1, &column, 1, &value), THIELE_ERROR_CANCELLED,
-                     deadline ? "the deadline came while t.h5 was read" : "stopped while t.h5 was read");
+                     deadline ? "the deadline came while t.h5 was being read" : "stopped while t.h5 was being read");
         thi_watch_end(ctx, old);
         ctx->progress = NULL;
         assert_true(thi_seconds() - start < 2.0);

@@ -97,12 +97,12 @@ static void bad_texts_are_refused(void **state)
         int outputs, classes;
         const char *part;
     } cases[] = {
-        {"", 1, 0, "no likelihood is called ''"},
+        {"", 1, 0, "there is no likelihood ''"},
         {"gausian", 1, 0, "did you mean 'gaussian'"},
         {"neg_bin", 1, 0, "did you mean 'negative-binomial'?"},
         {"Poison", 1, 0, "did you mean 'poisson'?"},
         {"something", 1, 0, "there are: gaussian, heteroscedastic, student-t"},
-        {"averyveryveryveryveryveryveryveryveryveryverylongname", 1, 0, "no likelihood is called"},
+        {"averyveryveryveryveryveryveryveryveryveryverylongname", 1, 0, "there is no likelihood"},
         {"plugin:./mine.so", 1, 0, "plug-in"},
         {"gaussian(", 1, 0, "position 10"},
         {"gaussian(noise)", 1, 0, "'=value' (fixed) or '~value' (first guess)"},
@@ -326,8 +326,8 @@ static void own_function_is_checked(void **state)
     cases[4].parameter = NULL;
     cases[5].parameter = &wrong;
     cases[6].parameter = &nameless;
-    static const char *const part[] = {"version 7",    "compile it again", "log_density", "0 latents",
-                                       "1 parameters", "is positive",      "has no name"};
+    static const char *const part[] = {"version 7",    "recompile it", "log_density", "0 latents",
+                                       "1 parameters", "is positive",  "has no name"};
     for (int i = 0; i < 7; i++) {
         thiele_likelihood *lik = NULL;
         thiele_status want = i < 2 ? THIELE_ERROR_FORMAT : THIELE_ERROR_ARGUMENT;

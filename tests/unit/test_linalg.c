@@ -295,7 +295,7 @@ static void test_jitter_refuses(void **state)
         assert_fails(ctx, thi_chol_jitter(ctx, A, &jitter), THIELE_ERROR_NUMERIC, "mean of its diagonal");
         if (n > 1) {
             B.data[0] = -0.1;
-            assert_fails(ctx, thi_chol_jitter(ctx, B, &jitter), THIELE_ERROR_NUMERIC, "also with");
+            assert_fails(ctx, thi_chol_jitter(ctx, B, &jitter), THIELE_ERROR_NUMERIC, "even with");
             memcpy(A.data, K.data, (size_t)(n * K.ld) * sizeof(double));
             A.data[n - 1] = -INFINITY;
             assert_fails(ctx, thi_chol_jitter(ctx, A, &jitter), THIELE_ERROR_NUMERIC, "column 1 is -inf");

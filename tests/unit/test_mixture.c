@@ -291,7 +291,7 @@ static void test_jensen(void **state)
     options.model.method = "variational";
     options.inducing.entropy = "exact";
     options.inducing.posterior = "mixture:2";
-    assert_fails(ctx, thiele_model_fit(&model, ctx, table, &options), THIELE_ERROR_ARGUMENT, "pairwise and jensen");
+    assert_fails(ctx, thiele_model_fit(&model, ctx, table, &options), THIELE_ERROR_ARGUMENT, "pairwise or jensen");
     options.inducing.entropy = "jensen";
     options.inducing.posterior = "diag";
     assert_fails(ctx, thiele_model_fit(&model, ctx, table, &options), THIELE_ERROR_ARGUMENT, "one Gaussian is exact");

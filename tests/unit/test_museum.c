@@ -276,7 +276,7 @@ static void test_made_up(void **state)
         {"v3-exact", "\\\"jitter\\\":", "\\\"jitxer\\\":", "'jitter'"},
         {"v3-exact", "\\\"redundant\\\":false", "\\\"redundanu\\\":false", "'redundant'"},
         {"v3-stream", "\\\"prequential\\\":", "\\\"prequentiak\\\":", "'stream'"},
-        {"v3-mixture", "\\\"sparse\\\":", "\\\"sparxe\\\":", "'sparxe' is not one that this version knows"},
+        {"v3-mixture", "\\\"sparse\\\":", "\\\"sparxe\\\":", "this version does not know its field 'sparxe'"},
         {"v3-pic", "\\\"local\\\":", "\\\"lobal\\\":", "tensor 'local.sizes' is not one of this model's"},
         {"v3-holdout", "\\\"loo\\\":{\\\"rows\\\":18", "\\\"loo\\\":{\\\"rows\\\":0", "'loo.mean'"},
         {"v3-mixing", "\\\"shared\\\":[\\\"inputs\\\"", "\\\"shared\\\":[\\\"inputz\\\"", "'latents'"},

@@ -126,11 +126,11 @@ static void test_refusals(void **state)
     fill(&one, 1, 5);
     assert_fails(ctx, thi_natural_tree_add(&tree, ctx, 1, &one), THIELE_ERROR_ARGUMENT, "added before");
     one.basis = 6;
-    assert_fails(ctx, thi_natural_tree_add(&tree, ctx, 9, &one), THIELE_ERROR_ARGUMENT, "another basis");
+    assert_fails(ctx, thi_natural_tree_add(&tree, ctx, 9, &one), THIELE_ERROR_ARGUMENT, "a different basis");
     assert_ok(ctx, thi_natural_tree_pack(&tree, ctx, &bytes, &length));
     assert_fails(ctx, thi_natural_tree_unpack(&tree, ctx, bytes, length), THIELE_ERROR_ARGUMENT, "added before");
     thi_natural_tree_open(&other, M, 7);
-    assert_fails(ctx, thi_natural_tree_unpack(&other, ctx, bytes, length), THIELE_ERROR_ARGUMENT, "another basis");
+    assert_fails(ctx, thi_natural_tree_unpack(&other, ctx, bytes, length), THIELE_ERROR_ARGUMENT, "a different basis");
     thi_natural_tree_open(&other, M, 5);
     for (size_t cut = 0; cut < length; cut++) {
         assert_int_equal(thi_natural_tree_unpack(&other, ctx, bytes, cut), THIELE_ERROR_FORMAT);

@@ -185,7 +185,7 @@ static void test_refusals(void **state)
         {"fitc", "station", 0, THIELE_ERROR_ARGUMENT, "a partition is for pitc and pic"},
         {"collapsed", "station", 0, THIELE_ERROR_ARGUMENT, "has no blocks"},
         {"pic", "station", 7, THIELE_ERROR_ARGUMENT, "not both"},
-        {"pic", "y", 0, THIELE_ERROR_ARGUMENT, "is a target and cannot be the partition as well"},
+        {"pic", "y", 0, THIELE_ERROR_ARGUMENT, "is already a target and cannot also be the partition"},
         {"pic", "nowhere", 0, THIELE_ERROR_COLUMN, "nowhere"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

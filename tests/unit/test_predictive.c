@@ -279,7 +279,7 @@ static void test_classes(void **state)
     double mu = 0, v = 1, out[2];
     assert_ok(ctx, thi_expect_open(&expect, ctx, lik, NULL));
     assert_fails(ctx, thi_probabilities_block(&expect, ctx, 1, &mu, &v, out), THIELE_ERROR_UNSUPPORTED,
-                 "not one of classes");
+                 "does not predict classes");
     thi_expect_close(&expect);
     thiele_likelihood_destroy(lik);
 }

@@ -246,7 +246,7 @@ static void test_errors(void **state)
     assert_int_equal(thiele_predictor_row(predictor, good, NULL, NULL), THIELE_ERROR_ARGUMENT);
     assert_int_equal(thiele_predictor_probabilities(predictor, good, &mean), THIELE_ERROR_UNSUPPORTED);
     assert_fails(ctx, thiele_predictor_open(&none, ctx, model, (thiele_predict_what)7), THIELE_ERROR_ARGUMENT,
-                 "observations or of latent");
+                 "observations or latent");
     assert_null(none);
     thiele_predictor_destroy(NULL);
     assert_non_null(thiele_predictor_message(NULL));

@@ -523,7 +523,8 @@ static void test_halves(void **state)
     w.noise *= 1.5;
     world_prepare(&w, one);
     thi_natural_tree_open(&half, w.M, w.sparse.basis);
-    assert_fails(one, thi_natural_tree_unpack(&half, one, bytes[1], length[1]), THIELE_ERROR_ARGUMENT, "another basis");
+    assert_fails(one, thi_natural_tree_unpack(&half, one, bytes[1], length[1]), THIELE_ERROR_ARGUMENT,
+                 "a different basis");
     thi_natural_tree_close(&whole);
     thi_natural_close(&want);
     thi_natural_close(&got);

@@ -391,7 +391,7 @@ static void test_no_prior(void **state)
         thi_sparse_shape shape = {.M = INDUCING, .largest = ROWS, .sites = true};
         thi_sparse sparse;
         memcpy(shape.weight, weights[i], sizeof shape.weight);
-        assert_fails(ctx, thi_sparse_open(&sparse, ctx, &shape, DIMS), THIELE_ERROR_ARGUMENT, "Gaussian noise only");
+        assert_fails(ctx, thi_sparse_open(&sparse, ctx, &shape, DIMS), THIELE_ERROR_ARGUMENT, "need Gaussian noise");
     }
     assert_int_equal(thi_memory_held(ctx), 0);
     thiele_context_destroy(ctx);

@@ -192,7 +192,7 @@ static void test_blocks(void **state)
     thiele_model *model = fitted(ctx, first, &options);
     forgetful.forget = 100.0;
     assert_fails(ctx, thiele_model_update(&out, ctx, model, more, &forgetful), THIELE_ERROR_UNSUPPORTED,
-                 "forgets none of them");
+                 "cannot forget any");
     check_ends(model, more, head, tail);
     thiele_table_destroy(head);
     thiele_table_destroy(tail);

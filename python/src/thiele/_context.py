@@ -129,7 +129,7 @@ class Context:
 
 
 def _outside() -> int:
-    """The stacklevel of the first frame that is no part of this package."""
+    """The stacklevel of the first frame outside this package."""
     level, frame = 1, sys._getframe(1)
     package = __name__.rpartition(".")[0]
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:

@@ -67,7 +67,7 @@ def with_options(*without: str) -> Any:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether a table has columns that are no numbers: then the library reads them by name."""
+    """Whether a table has columns that are not numbers: then the library reads them by name."""
     types = getattr(X, "dtypes", None)
     if types is None or not hasattr(X, "columns"):
         return False

@@ -206,7 +206,7 @@ class Model:
     ) -> Prediction:
         """
         Means, variances and what else is asked for, or probabilities of classes, for the rows of a table, whose columns
-        are matched by name. latent: of the functions, not of observations. unseen: what becomes of a value of a
+        are matched by name. latent: of the functions, not of observations. unseen: what to do with a value of a
         category that training never saw: "other" (one of the rare ones, with a warning), "zero" (none of the levels,
         where there are no rare ones) or "error". blend, own_block: of a model by pic.
         """

@@ -65,7 +65,7 @@ class GPRegressor(RegressorMixin, GPEstimator):
         count = values.shape[1]
         names = [self._name_beside_inputs("y" if count == 1 else f"y{i + 1}") for i in range(count)]
         if self.likelihood == "auto" and self.noise == "auto" and len(np.unique(values)) <= 2:
-            instead["likelihood"] = "gaussian"  # two values are no labels here
+            instead["likelihood"] = "gaussian"  # two values are not labels here
         extra = dict(zip(names, values.T))
         instead |= self._weigh(X, values, weights, extra)
         self._learn(self._table(X, extra), names, **instead)
