@@ -54,6 +54,14 @@ THIELE_API thiele_status thiele_table_open(thiele_table **out, thiele_context *c
                                            const thiele_table_options *options);
 
 /*
+ * Several files as one table: the rows of the first, then those of the second, and so on. All of them have the same
+ * columns in the same order, by name, and are of one kind (all CSV, all NPY or all HDF5). Messages about a row name its
+ * file and its row there. Errors: those of thiele_table_open; FORMAT (a file with other columns); ARGUMENT (no file).
+ */
+THIELE_API thiele_status thiele_table_open_files(thiele_table **out, thiele_context *ctx, const char *const *path,
+                                                 int count, const thiele_table_options *options);
+
+/*
  * A table over the caller's numbers, which are copied: row-major, values[row * columns + column]; NaN is a missing
  * value. names (one per column) may be NULL: x1, x2, ...
  */

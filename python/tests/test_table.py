@@ -99,6 +99,9 @@ def test_files(tmp_path):
     assert len(table) == 2 and table.columns == ["a", "b"]
     with pytest.raises(thiele.FileError, match="absent"):
         thiele.Table.open(tmp_path / "absent.csv")
+    again = tmp_path / "again.csv"
+    again.write_text("a;b\n5;6\n")
+    assert len(thiele.Table.open([path, str(again)], delimiter=";", missing=["-"])) == 3
     assert isinstance(thiele.FileError("x"), OSError)
 
 

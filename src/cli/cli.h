@@ -17,6 +17,7 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 };
 
 typedef struct cli_command cli_command;
 
+/* A NULL stands behind the last operand. */
 enum { CLI_OPERANDS = 4097 };
 
 /* Everything a command line can say. */
@@ -48,7 +49,7 @@ typedef struct cli_settings {
     struct {
         const char *over, *at, *range;
     } plot;
-    const char *operand[CLI_OPERANDS];
+    const char *operand[CLI_OPERANDS + 1];
     int operands;
     const char **given;      /* lists so far, of each option of a fit; NULL: none */
     struct cli_owned *owned; /* what values allocated, freed by cli_settings_clear */
@@ -221,15 +222,18 @@ void cli_duration(double seconds, char *buffer, size_t capacity);
  * files are skipped). Returns CLI_DONE, or the exit status after a sentence.
  */
 int cli_check_output(const char *path, const char *const *inputs);
-/* Opens a table for a model: missing values are written as they were in training unless --missing says otherwise. */
 /* Whether what was given as the likelihood of a model can be one; says so when not. */
 int cli_check_plugin(const cli_settings *settings);
 /* A model, with its likelihood attached where the user gave one. */
 thiele_status cli_load_model(thiele_model **model, cli_settings *settings, const char *path);
-/* Opens the table of a command: from here on signals are caught, and a deadline counts while the table is read. */
-thiele_status cli_open_table(thiele_table **table, cli_settings *settings, const char *path);
+/*
+ * Opens the table of a command, of one file or several: from here on signals are caught, and a deadline counts while
+ * the table is read.
+ */
+thiele_status cli_open_tables(thiele_table **table, cli_settings *settings, const char *const *path, int count);
+/* The same for a model: missing values are written as they were in training unless --missing says otherwise. */
 thiele_status cli_open_like_training(thiele_table **table, cli_settings *settings, const thiele_model *model,
-                                     const char *path);
+                                     const char *const *path, int count);
 /* Output that appears whole or not at all, on a path or (NULL or "-") on standard output. */
 typedef struct cli_file {
     FILE *stream; /* write here */

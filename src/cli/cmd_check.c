@@ -80,7 +80,7 @@ static int run(cli_settings *settings)
     thiele_status status;
     CLI_TRY(cli_load_model(&model, settings, settings->operand[0]));
     if (settings->operand[1] != NULL) {
-        CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
+        CLI_TRY(cli_open_like_training(&table, settings, model, &settings->operand[1], 1));
     }
     CLI_TRY(thiele_model_check(model, settings->ctx, table, &options, &json));
     cli_progress_clear();

@@ -56,7 +56,7 @@ static int run(cli_settings *settings)
     for (int k = 0; k < count; k++) {
         CLI_TRY(cli_load_model(&model[k], settings, settings->operand[k]));
     }
-    CLI_TRY(cli_open_like_training(&table, settings, model[0], settings->operand[count]));
+    CLI_TRY(cli_open_like_training(&table, settings, model[0], &settings->operand[count], 1));
     CLI_TRY(thiele_compare(settings->ctx, count, (const thiele_model *const *)model, table, &settings->predict,
                            settings->which, each));
     cli_progress_clear();

@@ -48,7 +48,7 @@ static int run(cli_settings *settings)
         return cli_fail("out of memory");
     }
     thiele_status status;
-    CLI_TRY(cli_open_table(&table, settings, settings->operand[0]));
+    CLI_TRY(cli_open_tables(&table, settings, settings->operand, settings->operands));
     CLI_TRY(thiele_cross_validate(settings->ctx, table, &settings->fit, settings->folds, each, &overall));
     cli_progress_clear();
     print_result(settings, each, &overall);
@@ -61,13 +61,15 @@ out:;
 
 const cli_command cmd_cv = {
     .name = "cv",
-    .usage = "DATA --target COL [--folds K] [OPTIONS]",
+    .usage = "DATA... --target COL [--folds K] [OPTIONS]",
     .summary = "score settings by cross-validation",
     .about =
         "Deals the rows of a table into K folds at random, fits a model to all but one fold, scores it on that fold, "
         "and so "
         "on. Takes the options of fit; nothing is saved.",
     .operand = {"DATA"},
+    .repeated = "DATA",
+    .many = CLI_OPERANDS,
     .groups = groups,
     .without = "result",
     .examples = "  thiele cv train.csv --target strength\n"

@@ -6,7 +6,7 @@
 
 static const cli_option fit_options[] = {
     {"output", 'o', cli_parse_text, CLI_AT(output), "MODEL",
-     "file to write (default: DATA's name with .thiele, in this folder)", 0, 0},
+     "file to write (default: the name of the first DATA with .thiele, in this folder)", 0, 0},
     {0},
 };
 
@@ -160,7 +160,7 @@ static int fit(cli_settings *settings, const char *output)
     thiele_table *table = NULL;
     thiele_model *model = NULL;
     thiele_status status;
-    CLI_TRY(cli_open_table(&table, settings, settings->operand[0]));
+    CLI_TRY(cli_open_tables(&table, settings, settings->operand, settings->operands));
     double start = cli_seconds();
     plan(settings, output);
     CLI_TRY(thiele_model_fit(&model, settings->ctx, table, &settings->fit));
@@ -193,13 +193,15 @@ static int run(cli_settings *settings)
         return cli_misuse("--warm, --follow, --forget, --half-life, --time, --freeze, --window and --skip-bad are for "
                           "rows that arrive: add --stream");
     }
+    if (settings->stream && settings->operands > 1) {
+        return cli_misuse("fit --stream reads one file or pipe: give one DATA, or leave --stream out");
+    }
     if (settings->output != NULL && strcmp(settings->output, "-") == 0) {
         return cli_misuse("a model cannot go to standard output: give a file name with -o");
     }
     char *chosen = settings->output == NULL ? default_output(settings->operand[0]) : NULL;
     const char *output = settings->output != NULL ? settings->output : chosen;
-    const char *const inputs[] = {settings->operand[0], NULL};
-    int result = output == NULL ? cli_fail("out of memory") : cli_check_output(output, inputs);
+    int result = output == NULL ? cli_fail("out of memory") : cli_check_output(output, settings->operand);
     if (result == CLI_DONE) {
         result = cli_open_log(settings, output);
     }
@@ -213,16 +215,19 @@ static int run(cli_settings *settings)
 
 const cli_command cmd_fit = {
     .name = "fit",
-    .usage = "DATA --target COL [-o MODEL] [OPTIONS]",
+    .usage = "DATA... --target COL [-o MODEL] [OPTIONS]",
     .summary = "fit a model to a table",
     .about =
         "Fits a Gaussian process to a table (CSV, gzipped CSV, NPY or HDF5; - reads CSV from standard input) and saves "
         "it. Ctrl-C keeps the best model so far. With --stream it then keeps learning from the rows that follow.",
     .operand = {"DATA"},
+    .repeated = "DATA",
+    .many = CLI_OPERANDS,
     .groups = groups,
     .examples = "  thiele fit train.csv --target strength -o model.thiele\n"
                 "  thiele fit train.csv --target y --inputs x1,x2 --holdout 0.2\n"
                 "  thiele fit train.csv --target y --calibrate\n"
+                "  thiele fit part-*.csv --target y -o model.thiele\n"
                 "  thiele fit co2.csv --target ppm --kernel 'se + periodic(p=1)*se' --restarts 5\n"
                 "  thiele fit visits.csv --target count --likelihood poisson --exposure hours\n"
                 "  thiele fit iris.csv --target species --likelihood softmax\n"

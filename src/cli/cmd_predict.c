@@ -351,7 +351,7 @@ static int predict(cli_settings *settings)
     int result = CLI_DONE;
     thiele_status status;
     CLI_TRY(cli_load_model(&model, settings, settings->operand[0]));
-    CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
+    CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand + 1, settings->operands - 1));
     if (settings->joint != NULL) {
         result = predict_joint(settings, model, table);
     }
@@ -370,13 +370,12 @@ out:
 
 static int run(cli_settings *settings)
 {
-    const char *const inputs[] = {settings->operand[0], settings->operand[1], NULL};
     int result = cli_check_plugin(settings);
     if (result == CLI_DONE) {
-        result = cli_check_output(settings->output, inputs);
+        result = cli_check_output(settings->output, settings->operand);
     }
     if (result == CLI_DONE) {
-        result = cli_check_output(settings->joint, inputs);
+        result = cli_check_output(settings->joint, settings->operand);
     }
     if (result != CLI_DONE) {
         return result;
@@ -391,12 +390,14 @@ static int run(cli_settings *settings)
 
 const cli_command cmd_predict = {
     .name = "predict",
-    .usage = "MODEL DATA [-o OUT] [OPTIONS]",
+    .usage = "MODEL DATA... [-o OUT] [OPTIONS]",
     .summary = "predict the rows of a table",
     .about =
         "Writes the mean and standard deviation of the target for each row of DATA (- reads CSV from standard input). "
         "Columns are matched by name; others are ignored.",
     .operand = {"MODEL", "DATA"},
+    .repeated = "DATA",
+    .many = CLI_OPERANDS,
     .groups = groups,
     .examples = "  thiele predict model.thiele new.csv --quantiles 0.05,0.95 -o out.csv\n"
                 "  thiele predict model.thiele new.csv --id row,site --samples 10 --json\n"

@@ -128,7 +128,7 @@ static int run(cli_settings *settings)
     size_t targets = 0;
     thiele_status status;
     CLI_TRY(cli_load_model(&model, settings, settings->operand[0]));
-    CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
+    CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand + 1, settings->operands - 1));
     targets = (size_t)thiele_model_targets(model);
     scores = calloc(targets, sizeof *scores);
     each = calloc(targets, sizeof *each);
@@ -150,11 +150,13 @@ out:;
 
 const cli_command cmd_score = {
     .name = "score",
-    .usage = "MODEL DATA [OPTIONS]",
+    .usage = "MODEL DATA... [OPTIONS]",
     .summary = "score a model's predictions",
     .about =
         "Predicts a table that has the target column and says how good the predictions and their uncertainties are.",
     .operand = {"MODEL", "DATA"},
+    .repeated = "DATA",
+    .many = CLI_OPERANDS,
     .groups = groups,
     .examples = "  thiele score model.thiele test.csv\n"
                 "  thiele score model.thiele test.csv --json\n",

@@ -41,7 +41,6 @@ static void print_outcome(const cli_settings *settings, const thiele_sums *sums,
 
 static int run(cli_settings *settings)
 {
-    const char *const inputs[] = {settings->operand[0], settings->operand[1], NULL};
     const thiele_sums_options options = {sizeof options, settings->predict.unseen, settings->predict.drop_missing};
     thiele_model *model = NULL;
     thiele_table *table = NULL;
@@ -50,14 +49,14 @@ static int run(cli_settings *settings)
     if (settings->output == NULL) {
         return cli_misuse("sums needs -o SUMS, the file to write");
     }
-    int result = cli_check_output(settings->output, inputs);
+    int result = cli_check_output(settings->output, settings->operand);
     if (result != CLI_DONE) {
         return result;
     }
     double start = cli_seconds();
     CLI_TRY(cli_load_model(&model, settings, settings->operand[0]));
     CLI_TRY(thiele_sums_open(&sums, settings->ctx, model));
-    CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
+    CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand + 1, settings->operands - 1));
     CLI_TRY(thiele_sums_add(sums, settings->ctx, table, &options));
     CLI_TRY(thiele_sums_save(sums, settings->ctx, settings->output));
     cli_progress_clear();
@@ -74,13 +73,15 @@ out:
 
 const cli_command cmd_sums = {
     .name = "sums",
-    .usage = "MODEL DATA -o SUMS [OPTIONS]",
+    .usage = "MODEL DATA... -o SUMS [OPTIONS]",
     .summary = "what rows say to a model, to be added up",
     .about = "Writes what the rows of a table say to a model whose parameters and inducing inputs stay: a file of some "
              "8 M^2 bytes for M inducing inputs, however many rows there are. 'thiele combine' adds such files of "
              "parts up, which may have been made anywhere and in any order, to the bits that one pass over all rows "
              "gives. For Gaussian noise and methods collapsed, variational, sor, dtc, fitc and fic.",
     .operand = {"MODEL", "DATA"},
+    .repeated = "DATA",
+    .many = CLI_OPERANDS,
     .groups = groups,
     .examples = "  thiele sums model.thiele part-07.csv -o part-07.sums\n"
                 "  thiele combine model.thiele part-*.sums -o all.thiele\n",

@@ -57,7 +57,7 @@ static int update(cli_settings *settings, const char *output)
         cli_catch_signals();
         CLI_TRY(cli_open_feed(&feed, settings, settings->operand[1]));
     } else {
-        CLI_TRY(cli_open_like_training(&table, settings, model, settings->operand[1]));
+        CLI_TRY(cli_open_like_training(&table, settings, model, &settings->operand[1], 1));
         if (settings->update.deadline > 0.0) { /* for all of it: what reading has taken is gone */
             double left = settings->update.deadline - cli_running();
             settings->update.deadline = left > 0.01 ? left : 0.01;

@@ -159,23 +159,23 @@ out:
     return status;
 }
 
-thiele_status cli_open_table(thiele_table **table, cli_settings *settings, const char *path)
+thiele_status cli_open_tables(thiele_table **table, cli_settings *settings, const char *const *path, int count)
 {
     cli_catch_signals();
     settings->reading_until =
         settings->fit.stopping.deadline > 0.0 ? settings->fit.stopping.deadline : settings->update.deadline;
-    thiele_status status = thiele_table_open(table, settings->ctx, path, &settings->table);
+    thiele_status status = thiele_table_open_files(table, settings->ctx, path, count, &settings->table);
     settings->reading_until = 0.0;
     return status;
 }
 
 thiele_status cli_open_like_training(thiele_table **table, cli_settings *settings, const thiele_model *model,
-                                     const char *path)
+                                     const char *const *path, int count)
 {
     if (settings->table.missing == NULL) {
         settings->table.missing = thiele_model_missing(model);
     }
-    return cli_open_table(table, settings, path);
+    return cli_open_tables(table, settings, path, count);
 }
 
 static int write_failed(cli_file *file)
@@ -287,9 +287,9 @@ int cli_open_log(cli_settings *settings, const char *output)
     if (settings->log == NULL) {
         return CLI_DONE;
     }
-    const char *const kept[] = {settings->operand[0], settings->operands > 1 ? settings->operand[1] : output, output,
-                                NULL};
-    int result = cli_check_output(settings->log, kept);
+    const char *const kept[] = {output, NULL};
+    int result = cli_check_output(settings->log, settings->operand);
+    result = result == CLI_DONE ? cli_check_output(settings->log, kept) : result;
     if (result == CLI_DONE && (settings->log_stream = fopen(settings->log, "w")) == NULL) {
         result = cli_fail("cannot write %s: %s", settings->log, strerror(errno));
     }

@@ -220,7 +220,8 @@ static bool add_operand(cli_settings *settings, const cli_command *command, cons
 {
     enum { MAX = sizeof command->operand / sizeof *command->operand };
     if (command->many > 0 && settings->operands == command->many) {
-        cli_misuse("%s takes at most %d of %s", command->name, command->many - 1, command->repeated);
+        bool model = strcmp(command->operand[0], command->repeated) != 0;
+        cli_misuse("%s takes at most %d of %s", command->name, command->many - model, command->repeated);
         return false;
     }
     bool taken = command->many > 0 || (settings->operands < MAX && command->operand[settings->operands] != NULL);

@@ -95,8 +95,8 @@ static thiele_status not_a_number(const thiele_table *table, thiele_context *ctx
     if (status == THIELE_OK) {
         thi_show_text(shown, text, length);
         status = thi_fail(ctx, THIELE_ERROR_DATA,
-                          "column '%s', row %lld: '%s' is not a number (list columns of categories with `categorical`)",
-                          table->name[column], thi_table_row_number(table, row), shown);
+                          "column '%s', row %s: '%s' is not a number (list columns of categories with `categorical`)",
+                          table->name[column], THI_ROW(table, row), shown);
     }
     thi_text_clear(&buffer);
     return status;

@@ -54,8 +54,8 @@ static thiele_status not_a_number(const thiele_table *table, thiele_context *ctx
         snprintf(advice, sizeof advice, "use `missing` %s to treat it as missing", shown);
         bool comma = thi_has_decimal_comma(text, length);
         bool plain = strlen(shown) == length && strpbrk(shown, " \t,;'\"$*?\\&|<>()") == NULL;
-        status = thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: '%s' is not a number (%s%s%s)",
-                          table->name[column], thi_table_row_number(table, row), shown,
+        status = thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %s: '%s' is not a number (%s%s%s)",
+                          table->name[column], THI_ROW(table, row), shown,
                           comma   ? "decimal commas are not supported: write a point"
                           : plain ? advice
                                   : "use `missing` to name what means a missing value",

@@ -2,8 +2,8 @@
  * Tables behind the public API, and the encoder that turns a table's columns into the numbers a model sees.
  *
  * A table is reached through a short table of operations, one file per kind (csv.c, npy.c, hdf5.c, memory.c, columns.c,
- * select.c, apart.c; arrow.c makes tables of columns.c); nothing above this folder knows which kind it has. Rows count
- * from 0 here and from 1 in messages.
+ * select.c, join.c, apart.c; arrow.c makes tables of columns.c); nothing above this folder knows which kind it has.
+ * Rows count from 0 here and from 1 in messages.
  */
 #ifndef THI_DATA_H
 #define THI_DATA_H
@@ -37,6 +37,8 @@ typedef struct thi_table_ops {
                           const char **text, size_t *length);
     /* Optional (default: the row itself). The row of the file that a row came from, for messages. */
     int64_t (*origin)(const thiele_table *table, int64_t row);
+    /* Optional (default: the table itself). The table that a row was taken from, and in *row its row there. */
+    const thiele_table *(*part)(const thiele_table *table, int64_t *row);
     /* Optional (default: there are none). The line of the text that a row begins in, from 1. */
     int64_t (*line)(const thiele_table *table, int64_t row);
     /* Optional (default: it does not). Whether a column holds categories even where they look like numbers. */
@@ -115,6 +117,12 @@ int thi_table_column_from(const thiele_table *table, const char *name, int first
 int64_t thi_table_block(const thiele_table *table, int64_t numbers);
 /* The 1-based row to name in messages. */
 long long thi_table_row_number(const thiele_table *table, int64_t row);
+/* The file that a row stands in, for messages, or "the table". */
+const char *thi_table_row_source(const thiele_table *table, int64_t row);
+/* The row to name in messages, with its file where the table has several: "17", "17 of part-2.csv". */
+enum { THI_ROW_MAX = 160 };
+const char *thi_table_name_row(const thiele_table *table, int64_t row, char name[THI_ROW_MAX]);
+#define THI_ROW(table, row) thi_table_name_row(table, row, (char[THI_ROW_MAX]){0})
 /* The file's name for messages, or "the table". */
 const char *thi_table_source(const thiele_table *table);
 /* The start of a text for a message: one line, at most 40 bytes of whole characters, "..." where something was cut. */

@@ -27,10 +27,9 @@ static thiele_status third_label(const labelling *s, int64_t row, const char *te
         thi_show_text(shown[1 + l], s->target->level[l], strlen(s->target->level[l]));
     }
     return thi_fail(s->ctx, THIELE_ERROR_DATA,
-                    "column '%s', row %lld: '%s' is a third value after '%s' and '%s', but likelihood '%s' takes two: "
+                    "column '%s', row %s: '%s' is a third value after '%s' and '%s', but likelihood '%s' takes two: "
                     "use `likelihood` softmax for more than two classes",
-                    s->target->name, thi_table_row_number(s->table, row), shown[0], shown[1], shown[2],
-                    s->rule->likelihood);
+                    s->target->name, THI_ROW(s->table, row), shown[0], shown[1], shown[2], s->rule->likelihood);
 }
 
 static thiele_status insert_label(const labelling *s, int64_t row, int place, const char *text, size_t length,
@@ -51,8 +50,8 @@ static thiele_status insert_label(const labelling *s, int64_t row, int place, co
     if (!thi_is_utf8(text, length)) {
         return thi_fail(
             s->ctx, THIELE_ERROR_DATA,
-            "column '%s', row %lld: the text is not UTF-8: convert the file, as with iconv -f latin1 -t utf-8",
-            target->name, thi_table_row_number(s->table, row));
+            "column '%s', row %s: the text is not UTF-8: convert the file, as with iconv -f latin1 -t utf-8",
+            target->name, THI_ROW(s->table, row));
     }
     thiele_status status = thi_strndup(s->ctx, &copy, text, length);
     if (status != THIELE_OK) {
@@ -74,8 +73,8 @@ static thiele_status add_number(const labelling *s, int64_t row, double value)
     char text[THI_NUMBER_MAX];
     int low = 0, high = target->levels;
     if (isinf(value)) {
-        return thi_fail(s->ctx, THIELE_ERROR_DATA, "column '%s', row %lld: the value is infinite and cannot be a class",
-                        target->name, thi_table_row_number(s->table, row));
+        return thi_fail(s->ctx, THIELE_ERROR_DATA, "column '%s', row %s: the value is infinite and cannot be a class",
+                        target->name, THI_ROW(s->table, row));
     }
     while (low < high) {
         int middle = (low + high) / 2;

@@ -113,8 +113,8 @@ static thiele_status add_level(thi_input *input, int64_t *rows, thiele_context *
     if (!thi_is_utf8(text, length)) {
         return thi_fail(
             ctx, THIELE_ERROR_DATA,
-            "column '%s', row %lld: the text is not UTF-8: convert the file, as with iconv -f latin1 -t utf-8",
-            input->name, thi_table_row_number(table, row));
+            "column '%s', row %s: the text is not UTF-8: convert the file, as with iconv -f latin1 -t utf-8",
+            input->name, THI_ROW(table, row));
     }
     memmove(rows + place + 1, rows + place, (size_t)(input->levels - place) * sizeof *rows);
     rows[place] = 1;
@@ -169,9 +169,9 @@ thiele_status thi_check_commas(thiele_context *ctx, const thiele_table *table, i
     }
     if (status == THIELE_OK && thi_has_decimal_comma(text, length)) {
         status = thi_fail(ctx, THIELE_ERROR_DATA,
-                          "column '%s', row %lld: '%.*s' is not a number (decimal commas are not supported: write a "
+                          "column '%s', row %s: '%.*s' is not a number (decimal commas are not supported: write a "
                           "point; or list columns of categories with `categorical`)",
-                          table->name[column], thi_table_row_number(table, row - 1), (int)length, text);
+                          table->name[column], THI_ROW(table, row - 1), (int)length, text);
     }
     thi_text_clear(&buffer);
     return status;

@@ -48,9 +48,10 @@ static thiele_status merged_cell(const thiele_table *table, thiele_context *ctx,
     return thi_table_cell(table->from, ctx, ((const merged *)table)->row[row], column, buffer, text, length);
 }
 
-static int64_t merged_origin(const thiele_table *table, int64_t row)
+static const thiele_table *merged_part(const thiele_table *table, int64_t *row)
 {
-    return thi_table_row_number(table->from, ((const merged *)table)->row[row]) - 1;
+    *row = ((const merged *)table)->row[*row];
+    return table->from;
 }
 
 static void merged_destroy(thiele_table *table)
@@ -63,7 +64,7 @@ static void merged_destroy(thiele_table *table)
 static const thi_table_ops merged_ops = {
     .numbers = merged_numbers,
     .cell = merged_cell,
-    .origin = merged_origin,
+    .part = merged_part,
     .destroy = merged_destroy,
 };
 

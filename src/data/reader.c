@@ -22,8 +22,8 @@ static thiele_status no_value(const thi_reader *reader, thiele_context *ctx, int
         return THIELE_OK;
     }
     return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "column '%s', row %lld: no value (fill it in, or use `drop_missing` to leave such rows out)%s",
-                    reader->table->name[column], thi_table_row_number(reader->table, row),
+                    "column '%s', row %s: no value (fill it in, or use `drop_missing` to leave such rows out)%s",
+                    reader->table->name[column], THI_ROW(reader->table, row),
                     input ? "; a model fills in only columns with gaps in its training table" : "");
 }
 
@@ -50,11 +50,10 @@ static thiele_status bad_number(const thi_reader *reader, thiele_context *ctx, i
     if (isnan(value)) {
         return no_value(reader, ctx, row, column, false, fate);
     }
-    return thi_fail(
-        ctx, THIELE_ERROR_DATA,
-        "column '%s', row %lld: the value is infinite (or too large to be held); correct it or leave the row "
-        "out",
-        reader->table->name[column], thi_table_row_number(reader->table, row));
+    return thi_fail(ctx, THIELE_ERROR_DATA,
+                    "column '%s', row %s: the value is infinite (or too large to be held); correct it or leave the row "
+                    "out",
+                    reader->table->name[column], THI_ROW(reader->table, row));
 }
 
 static thiele_status unseen_level(const thi_reader *reader, thiele_context *ctx, int64_t row, int i, const char *text,
@@ -69,9 +68,9 @@ static thiele_status unseen_level(const thi_reader *reader, thiele_context *ctx,
     thiele_status status = list.status;
     if (status == THIELE_OK) {
         status = thi_fail(ctx, THIELE_ERROR_DATA,
-                          "column '%s', row %lld: level '%s' was not seen in training (known: %s; use `unseen` zero "
+                          "column '%s', row %s: level '%s' was not seen in training (known: %s; use `unseen` zero "
                           "to treat it as none of them)",
-                          input->name, thi_table_row_number(reader->table, row), shown, list.data);
+                          input->name, THI_ROW(reader->table, row), shown, list.data);
     }
     thi_text_clear(&list);
     return status;
@@ -146,10 +145,10 @@ static thiele_status bad_date(const thi_reader *reader, thiele_context *ctx, int
     thi_show_text(shown, text, length);
     return thi_fail(
         ctx, THIELE_ERROR_DATA,
-        "column '%s', row %lld: '%s' is not a %s that can be read (write it like %s, or use `missing` to name "
+        "column '%s', row %s: '%s' is not a %s that can be read (write it like %s, or use `missing` to name "
         "what means a missing value)",
-        input->name, thi_table_row_number(reader->table, row), shown,
-        input->dates.form == THI_TIME_OF_DAY ? "time" : "date", like[input->dates.form]);
+        input->name, THI_ROW(reader->table, row), shown, input->dates.form == THI_TIME_OF_DAY ? "time" : "date",
+        like[input->dates.form]);
 }
 
 /* Input i, a date, as a number in x. */
@@ -196,9 +195,9 @@ static thiele_status encode_key(const thi_reader *reader, thiele_context *ctx, i
 static thiele_status too_large(const thi_reader *reader, thiele_context *ctx, int64_t row, int column, double value)
 {
     return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "column '%s', row %lld: %g is too large to work with: correct it, change the column's unit, or "
+                    "column '%s', row %s: %g is too large to work with: correct it, change the column's unit, or "
                     "leave the row out",
-                    reader->table->name[column], thi_table_row_number(reader->table, row), value);
+                    reader->table->name[column], THI_ROW(reader->table, row), value);
 }
 
 /* x, a column of X, from the row's numbers and texts. */
@@ -245,8 +244,8 @@ static thiele_status refused(const thi_reader *reader, thiele_context *ctx, int6
     const char *likelihood = reader->how.likelihood;
     char shown[THI_NUMBER_MAX];
     thi_format_number(shown, value);
-    return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: %s: %s%s%s%s", reader->table->name[column],
-                    thi_table_row_number(reader->table, row), shown, why, likelihood != NULL ? " (likelihood '" : "",
+    return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %s: %s: %s%s%s%s", reader->table->name[column],
+                    THI_ROW(reader->table, row), shown, why, likelihood != NULL ? " (likelihood '" : "",
                     likelihood != NULL ? likelihood : "", likelihood != NULL ? "')" : "");
 }
 
@@ -258,9 +257,9 @@ static thiele_status no_target(const thi_reader *reader, thiele_context *ctx, in
         return THIELE_OK;
     }
     return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "row %lld: all %d targets ('%s' and the others) are missing (fill one in, or use "
+                    "row %s: all %d targets ('%s' and the others) are missing (fill one in, or use "
                     "`drop_missing` to leave such rows out)",
-                    thi_table_row_number(reader->table, row), reader->targets, reader->encoder->target[0].name);
+                    THI_ROW(reader->table, row), reader->targets, reader->encoder->target[0].name);
 }
 
 /* y: P numbers from the row's targets. */
@@ -303,8 +302,8 @@ static thiele_status unknown_label(const thi_reader *reader, thiele_context *ctx
     thi_text_add_levels(&list, target->level, target->levels);
     thiele_status status = list.status;
     if (status == THIELE_OK) {
-        status = thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: '%s' is not one of the classes %s (%s)",
-                          target->name, thi_table_row_number(reader->table, row), shown, list.data, reader->known_from);
+        status = thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %s: '%s' is not one of the classes %s (%s)",
+                          target->name, THI_ROW(reader->table, row), shown, list.data, reader->known_from);
     }
     thi_text_clear(&list);
     return status;
@@ -361,8 +360,8 @@ static thiele_status encode_exposure(const thi_reader *reader, thiele_context *c
         return bad_number(reader, ctx, row, reader->exposure, value, fate);
     }
     if (!(value > 0)) {
-        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: %g: an exposure must be a positive number",
-                        reader->table->name[reader->exposure], thi_table_row_number(reader->table, row), value);
+        return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %s: %g: an exposure must be a positive number",
+                        reader->table->name[reader->exposure], THI_ROW(reader->table, row), value);
     }
     *offset = log(value);
     return THIELE_OK;
@@ -378,21 +377,20 @@ thiele_status thi_weight_refused(thiele_context *ctx, const thiele_table *table,
     char shown[THI_NUMBER_MAX];
     thi_format_number(shown, value);
     const char *name = table->name[column];
-    const long long number = thi_table_row_number(table, row);
     if (isnan(value)) {
         return thi_fail(ctx, THIELE_ERROR_DATA,
-                        "column '%s', row %lld: no weight (fill it in; a weight of 0 leaves a row out)", name, number);
+                        "column '%s', row %s: no weight (fill it in; a weight of 0 leaves a row out)", name,
+                        THI_ROW(table, row));
     }
     if (value > 0.0 && isfinite(value)) {
-        return thi_fail(
-            ctx, THIELE_ERROR_DATA,
-            "column '%s', row %lld: %s: a weight must be 0 or between 1e-12 and 1e12 (divide all of them by "
-            "the same number)",
-            name, number, shown);
+        return thi_fail(ctx, THIELE_ERROR_DATA,
+                        "column '%s', row %s: %s: a weight must be 0 or between 1e-12 and 1e12 (divide all of them by "
+                        "the same number)",
+                        name, THI_ROW(table, row), shown);
     }
     return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "column '%s', row %lld: %s: a weight must be a finite number and not negative", name, number,
-                    shown);
+                    "column '%s', row %s: %s: a weight must be a finite number and not negative", name,
+                    THI_ROW(table, row), shown);
 }
 
 /* What stands beside the inputs of a row. */

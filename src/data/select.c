@@ -44,10 +44,10 @@ static thiele_status select_cell(const thiele_table *table, thiele_context *ctx,
     return thi_table_cell(table->whole, ctx, chosen->row[row], column, buffer, text, length);
 }
 
-static int64_t select_origin(const thiele_table *table, int64_t row)
+static const thiele_table *select_part(const thiele_table *table, int64_t *row)
 {
-    const selection *chosen = (const selection *)table;
-    return thi_table_row_number(table->whole, chosen->row[row]) - 1;
+    *row = ((const selection *)table)->row[*row];
+    return table->whole;
 }
 
 static void select_destroy(thiele_table *table)
@@ -59,7 +59,7 @@ static void select_destroy(thiele_table *table)
 static const thi_table_ops select_ops = {
     .numbers = select_numbers,
     .cell = select_cell,
-    .origin = select_origin,
+    .part = select_part,
     .destroy = select_destroy,
 };
 

@@ -339,9 +339,32 @@ int64_t thi_table_block(const thiele_table *table, int64_t numbers)
     return rows > 0 ? rows : 1;
 }
 
+/* The table that was read, of which a row is. */
+static const thiele_table *find_part(const thiele_table *table, int64_t *row)
+{
+    while (table->ops->part != NULL) {
+        table = table->ops->part(table, row);
+    }
+    return table;
+}
+
 long long thi_table_row_number(const thiele_table *table, int64_t row)
 {
+    table = find_part(table, &row);
     return 1 + (long long)(table->ops->origin != NULL ? table->ops->origin(table, row) : row);
+}
+
+const char *thi_table_row_source(const thiele_table *table, int64_t row)
+{
+    return thi_table_source(find_part(table, &row));
+}
+
+const char *thi_table_name_row(const thiele_table *table, int64_t row, char name[THI_ROW_MAX])
+{
+    const char *source = thi_table_row_source(table, row);
+    bool one = strcmp(source, thi_table_source(table)) == 0;
+    snprintf(name, THI_ROW_MAX, "%lld%s%.120s", thi_table_row_number(table, row), one ? "" : " of ", one ? "" : source);
+    return name;
 }
 
 const char *thi_table_source(const thiele_table *table)

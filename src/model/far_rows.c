@@ -49,10 +49,9 @@ thiele_status thi_report_far(const thi_fitting *f, const thiele_table *table)
     double sd = fmax(MAD_TO_SD * median(sorted, n), LEAST_SD);
     if (largest > centre + FAR * sd) {
         thi_log(f->ctx, THIELE_LOG_WARNING,
-                "column '%s', row %lld: %g is out of all proportion to the other rows and may dominate the fit: "
+                "column '%s', row %s: %g is out of all proportion to the other rows and may dominate the fit: "
                 "correct it or leave it out (for counts, `likelihood` negative-binomial copes best)",
-                f->model->encoder.target->name, (long long)thi_table_row_number(table, f->row[furthest]),
-                f->rows.y[furthest]);
+                f->model->encoder.target->name, THI_ROW(table, f->row[furthest]), f->rows.y[furthest]);
     }
     thi_free(guess);
     return THIELE_OK;

@@ -31,8 +31,8 @@ static int64_t far_target(const thi_rows *rows, int64_t first)
 static thiele_status refuse_far(const thiele_learner *l, thiele_context *ctx, const thiele_table *table, int64_t k)
 {
     const thi_target *target = &l->model->encoder.target[k % l->rows.outputs];
-    return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %lld: %g is too far from the targets of the fit",
-                    target->name, (long long)thi_table_row_number(table, l->row[k / l->rows.outputs]),
+    return thi_fail(ctx, THIELE_ERROR_DATA, "column '%s', row %s: %g is too far from the targets of the fit",
+                    target->name, THI_ROW(table, l->row[k / l->rows.outputs]),
                     target->center + target->scale * l->rows.y[k]);
 }
 
@@ -123,9 +123,9 @@ static thiele_status check_marginals(thiele_learner *l, thiele_context *ctx, con
     for (int64_t i = 0; i < l->rows.n * Q * l->model->components; i++) {
         if (!isfinite(l->mu[i]) || !isfinite(l->v[i])) {
             return thi_fail(ctx, THIELE_ERROR_NUMERIC,
-                            "row %lld: its inputs are so extreme that the prediction overflows; correct them or leave "
+                            "row %s: its inputs are so extreme that the prediction overflows; correct them or leave "
                             "out the row",
-                            thi_table_row_number(table, l->row[i / Q % l->rows.n]));
+                            THI_ROW(table, l->row[i / Q % l->rows.n]));
         }
     }
     return THIELE_OK;

@@ -50,9 +50,9 @@ static thiele_status time_of(const thiele_table *table, thiele_context *ctx, int
     if (length > 0 && !read_cell(text, length, time)) {
         thi_show_text(shown, text, length);
         status = thi_fail(ctx, THIELE_ERROR_DATA,
-                          "column '%s', row %lld: '%s' is neither a number nor a date such as 2024-01-31T06:30:00, and "
+                          "column '%s', row %s: '%s' is neither a number nor a date such as 2024-01-31T06:30:00, and "
                           "cannot be a time",
-                          table->name[column], thi_table_row_number(table, row), shown);
+                          table->name[column], THI_ROW(table, row), shown);
     }
 out:
     thi_text_clear(&buffer);
@@ -66,9 +66,9 @@ static thiele_status finite_time(const thiele_table *table, thiele_context *ctx,
         return status;
     }
     return thi_fail(ctx, THIELE_ERROR_DATA,
-                    "column '%s', row %lld: there is no time; forgetting by time needs one of every row: "
+                    "column '%s', row %s: there is no time; forgetting by time needs one of every row: "
                     "correct it or leave the row out",
-                    table->name[column], thi_table_row_number(table, row));
+                    table->name[column], THI_ROW(table, row));
 }
 
 thiele_status thi_learner_clock(thiele_learner *l, thiele_context *ctx, const thiele_table *table, int64_t first,

@@ -22,7 +22,7 @@ static thiele_status make_block(thi_outputs *o, thi_predict_pass *p, thiele_pred
     for (int64_t i = 0; status == THIELE_OK && o->classes == 0 && i < p->kept * o->outputs; i++) {
         /* A mean that does not exist (Student-t with nu <= 1) is NaN. */
         if (isinf(o->mean[i])) {
-            status = thi_predict_too_far(p->ctx, thi_table_row_number(p->reader.table, p->row[i / o->outputs]));
+            status = thi_predict_too_far(p->ctx, THI_ROW(p->reader.table, p->row[i / o->outputs]));
         }
     }
     *block = (thiele_prediction){.rows = p->kept,
@@ -53,9 +53,8 @@ static thiele_status call_sink(void *arg, thi_predict_pass *p, int passes)
     status = call->sink(passes > 1 ? &all : call->block, call->user);
     return status == THIELE_OK || p->ctx->message[0] != '\0'
                ? status
-               : thi_fail(p->ctx, status, "the receiver of the predictions stopped at table row %lld: %s",
-                          p->kept > 0 ? (long long)thi_table_row_number(p->reader.table, p->row[0]) : 0LL,
-                          thiele_status_meaning(status));
+               : thi_fail(p->ctx, status, "the receiver of the predictions stopped at table row %s: %s",
+                          p->kept > 0 ? THI_ROW(p->reader.table, p->row[0]) : 0LL, thiele_status_meaning(status));
 }
 
 thiele_status thiele_model_predict(const thiele_model *model, thiele_context *ctx, const thiele_table *table,

@@ -125,10 +125,10 @@ static thiele_status stopped(thiele_context *ctx, int64_t done, int64_t total)
                     (long long)done, (long long)total);
 }
 
-thiele_status thi_predict_too_far(thiele_context *ctx, long long row)
+thiele_status thi_predict_too_far(thiele_context *ctx, const char *row)
 {
     return thi_fail(ctx, THIELE_ERROR_NUMERIC,
-                    "row %lld: its inputs are so extreme that the prediction overflows; correct them or leave out the "
+                    "row %s: its inputs are so extreme that the prediction overflows; correct them or leave out the "
                     "row",
                     row);
 }
@@ -185,7 +185,7 @@ static thiele_status find_marginals(thi_predict_pass *p)
     }
     for (int64_t i = 0; status == THIELE_OK && i < p->kept * Q * p->model->components; i++) {
         if (!isfinite(p->mu[i]) || !isfinite(p->v[i])) {
-            status = thi_predict_too_far(p->ctx, thi_table_row_number(p->reader.table, p->row[i / Q % p->kept]));
+            status = thi_predict_too_far(p->ctx, THI_ROW(p->reader.table, p->row[i / Q % p->kept]));
         }
     }
     return status;

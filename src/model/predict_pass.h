@@ -26,7 +26,7 @@ typedef thiele_status (*thi_predict_block_fn)(void *arg, thi_predict_pass *p, in
 thiele_status thi_predict_take(thiele_context *ctx, const thiele_predict_options *given, thiele_predict_options *out);
 thi_reading thi_predict_reading(const thiele_model *model, const thiele_predict_options *options, bool with_target);
 /* The sentence of a row whose prediction overflows. */
-thiele_status thi_predict_too_far(thiele_context *ctx, long long row);
+thiele_status thi_predict_too_far(thiele_context *ctx, const char *row);
 /* May be closed after an error. */
 thiele_status thi_predict_pass_open(thi_predict_pass *p, const thiele_model *model, thiele_context *ctx,
                                     const thiele_table *table, const thiele_predict_options *options, bool with_target);

@@ -335,9 +335,8 @@ static thiele_status check_own_rows(thi_fitting *f, const thiele_table *table)
         }
         if (!possible) {
             status = thi_fail(f->ctx, THIELE_ERROR_DATA,
-                              "column '%s', row %lld: %g: likelihood '%s' gives it zero probability for every f",
-                              target->name, (long long)thi_table_row_number(table, f->row[i]), y[0],
-                              thiele_likelihood_name(lik));
+                              "column '%s', row %s: %g: likelihood '%s' gives it zero probability for every f",
+                              target->name, THI_ROW(table, f->row[i]), y[0], thiele_likelihood_name(lik));
         }
     }
     thi_free(latents);

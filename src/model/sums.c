@@ -209,8 +209,8 @@ static thiele_status add_latent(adding *a, thiele_context *ctx, int j)
     }
     return status == THIELE_ERROR_DATA
                ? thi_fail(ctx, status, "row %lld of %s: its inputs or its target are too far out for this model",
-                          (long long)thi_table_row_number(a->reader.table, a->row[bad]),
-                          thi_table_source(a->reader.table))
+                          thi_table_row_number(a->reader.table, a->row[bad]),
+                          thi_table_row_source(a->reader.table, a->row[bad]))
                : status;
 }
 

@@ -31,6 +31,14 @@ fit="fit all.csv --target strength --ignore row --method collapsed --kernel se -
 run $fit --threads 1 -o one.thiele
 expect_done
 
+sed -n 1,2501p all.csv >first.csv
+(head -1 all.csv && sed -n 2502,2600p all.csv) >second.csv
+(head -1 all.csv && sed -n 2601,9001p all.csv) >third.csv
+augmented="fit first.csv --target strength --ignore row --likelihood student-t --method augmented --kernel se --inducing 20 --iterations 3"
+# shellcheck disable=SC2086
+run $augmented --threads 1 -o augmented.thiele
+expect_done
+
 for kind in $kinds; do
     for case in "1 1" "2 1" "3 2" "4 1"; do
         set -- $case
@@ -39,6 +47,19 @@ for kind in $kinds; do
         expect_status 0
         check "one report is printed" test "$(grep -c '^saved to' "$out")" = 1
         check "$1 processes of $2 threads make the same model" cmp one.thiele many.thiele
+        rm -f many.thiele
+    done
+
+    # The same of the rows in three files, and augmented: a likelihood that is not Gaussian.
+    # shellcheck disable=SC2086
+    mpi "$kind" 2 fit first.csv ${fit#fit all.csv} --threads 1 second.csv third.csv -o many.thiele
+    expect_status 0
+    check "files in parts make the same model" cmp one.thiele many.thiele
+    for count in 2 3; do
+        # shellcheck disable=SC2086
+        mpi "$kind" "$count" $augmented --threads 1 -o many.thiele
+        expect_status 0
+        check "$count processes make the same augmented model" cmp augmented.thiele many.thiele
         rm -f many.thiele
     done
 
@@ -55,6 +76,10 @@ for kind in $kinds; do
     mpi "$kind" 3 fit bad.csv --target strength --ignore row --method collapsed -o no.thiele
     check "it fails" test "$status" -ne 0
     check "and names the row" grep -q '^thiele: .*4999' "$err"
+    sed '2000s/[^,]*$//' third.csv >bad.csv
+    mpi "$kind" 2 fit first.csv bad.csv --target strength --ignore row --method collapsed -o no.thiele
+    check "it fails" test "$status" -ne 0
+    check "and names the file" grep -q "^thiele: column 'strength', row 1999 of bad.csv: no value" "$err"
     expect_no_file no.thiele
 
     # One is killed: the others end, and no half of a model is left.

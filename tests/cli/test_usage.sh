@@ -84,7 +84,7 @@ run predict model.thiele
 expect_refusal 2 'needs DATA'
 run info
 expect_refusal 2 'needs MODEL'
-run fit a.csv b.csv --target y
+run info a.thiele b.csv
 expect_refusal 2 "'b.csv'"
 run fit a.csv --target
 expect_refusal 2 '--target needs a value'

@@ -151,10 +151,14 @@ static void test_tables(void **state)
     int64_t rows[1] = {0};
     int column;
     char cell[8];
+    const char *path = "x";
     refused(thiele_table_open(NULL, ctx, "x", NULL));
     refused(thiele_table_open(&t, NULL, "x", NULL));
     assert_null(t);
     refused(thiele_table_open(&t, ctx, NULL, NULL));
+    refused(thiele_table_open_files(NULL, ctx, &path, 1, NULL));
+    refused(thiele_table_open_files(&t, NULL, &path, 1, NULL));
+    refused(thiele_table_open_files(&t, ctx, NULL, 1, NULL));
     refused(thiele_table_from_rows(NULL, ctx, 1, 2, values, NULL));
     refused(thiele_table_from_rows(&t, NULL, 1, 2, values, NULL));
     refused(thiele_table_from_rows(&t, ctx, 1, 2, NULL, NULL));

@@ -213,6 +213,7 @@ _FUNCTIONS = {
     "thiele_free": (None, [c_void_p]),
     "thiele_version": (c_char_p, []),
     "thiele_table_open": (c_int, [_OUT, _HANDLE, c_char_p, POINTER(TableOptions)]),
+    "thiele_table_open_files": (c_int, [_OUT, _HANDLE, POINTER(c_char_p), c_int, POINTER(TableOptions)]),
     "thiele_table_from_columns": (c_int, [_OUT, _HANDLE, c_int64, c_int, POINTER(Column)]),
     "thiele_table_from_arrow": (c_int, [_OUT, _HANDLE, c_void_p]),
     "thiele_table_from_arrow_batch": (c_int, [_OUT, _HANDLE, c_void_p, c_void_p]),

@@ -61,14 +61,18 @@ class Table:
     @classmethod
     def open(
         cls,
-        path: Union[str, os.PathLike[str]],
+        path: Union[str, os.PathLike[str], Sequence[Union[str, os.PathLike[str]]]],
         *,
         missing: Union[str, Sequence[str], None] = None,
         header: Optional[bool] = None,
         delimiter: Optional[str] = None,
         dataset: Optional[str] = None,
     ) -> Table:
-        """A CSV (plain or gzipped), NPY or HDF5 file. missing: further texts that mean "no value"."""
+        """
+        A CSV (plain or gzipped), NPY or HDF5 file, or several with the same columns, whose rows follow each other.
+        missing: further texts that mean "no value".
+        """
+        paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
         if missing is not None and not isinstance(missing, str):
             missing = ",".join(missing)
         options = c.TableOptions(
@@ -78,10 +82,13 @@ class Table:
             missing=missing.encode() if missing is not None else None,
             dataset=dataset.encode() if dataset is not None else None,
         )
+        names = (ctypes.c_char_p * len(paths))(*(os.fsencode(each) for each in paths))
         handle = ctypes.c_void_p()
         with Context() as context:
             context.check(
-                lib.thiele_table_open(ctypes.byref(handle), context.handle, os.fsencode(path), ctypes.byref(options))
+                lib.thiele_table_open_files(
+                    ctypes.byref(handle), context.handle, names, len(paths), ctypes.byref(options)
+                )
             )
         return cls._of(handle)
 
