@@ -220,8 +220,11 @@ static bool add_operand(cli_settings *settings, const cli_command *command, cons
 {
     enum { MAX = sizeof command->operand / sizeof *command->operand };
     if (command->many > 0 && settings->operands == command->many) {
-        bool model = strcmp(command->operand[0], command->repeated) != 0;
-        cli_misuse("%s takes at most %d of %s", command->name, command->many - model, command->repeated);
+        int others = 0;
+        for (int i = 0; i < MAX && command->operand[i] != NULL; i++) {
+            others += strcmp(command->operand[i], command->repeated) != 0;
+        }
+        cli_misuse("%s takes at most %d of %s", command->name, command->many - others, command->repeated);
         return false;
     }
     bool taken = command->many > 0 || (settings->operands < MAX && command->operand[settings->operands] != NULL);

@@ -50,7 +50,7 @@ expect_that "$out" 'd["model"]["approximate_log_evidence"] < 0 and "bound" not i
 fit --method dtc
 expect_out 'evidence +log marginal likelihood, lower bound'
 fit --method pic --anytime
-expect_out 'approximate model \(not a bound\) -[0-9.]+, of the 2[0-9]{3} rows that were learned from'
+expect_out 'approximate model \(not a bound\) -[0-9.]+, for the 2[0-9]{3} rows that were learned from'
 expect_out 'RMSE .* on rows held out of some blocks'
 fit --method fitc --anytime --schedule 1,1,0.7 --blocks 20
 expect_done
@@ -297,7 +297,7 @@ expect_refusal 2 "'pic' has no batches"
 run fit train.csv --target row --inputs x1,x2 --method dtc --likelihood poisson -o m.thiele
 expect_refusal 2 "'dtc' is for Gaussian noise"
 fit --method fitc --optimizer adam
-expect_refusal 2 "no optimiser 'adam'"
+expect_refusal 2 "does not have the optimiser 'adam'"
 fit --method fitc --draws 10
 expect_refusal 2 'has no chains'
 fit --method '0.5 fitc + 0.6 dtc'

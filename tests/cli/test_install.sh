@@ -35,7 +35,7 @@ mkdir consumer
 cat >consumer/CMakeLists.txt <<'CMAKE'
 cmake_minimum_required(VERSION 3.22)
 project(consumer LANGUAGES C)
-find_package(thiele 0.1 REQUIRED)
+find_package(thiele 0.2 REQUIRED)
 add_executable(consumer ${SOURCE})
 target_link_libraries(consumer PRIVATE thiele::thiele)
 CMAKE
