@@ -261,5 +261,5 @@ def test_report(model, frame, tmp_path):
     assert report["scores"]["rmse"]["value"] == pytest.approx(model.score(frame).rmse)
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert "data" not in model.report()
-    with pytest.raises(thiele.ArgumentError, match="no 'z'"):
+    with pytest.raises(thiele.ArgumentError, match="not 'z'"):
         model.report(target="z")

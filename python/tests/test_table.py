@@ -250,7 +250,7 @@ def test_the_same_model_from_pandas_and_arrow():
     )
     made = []
     for frame in (pandas_frame, polars_frame):
-        with pytest.warns(thiele.ThieleWarning, match="'day' holds dates and is taken as a number"):
+        with pytest.warns(thiele.ThieleWarning, match="'day' holds dates and is used as a number"):
             model = thiele.fit(frame, "y", method="exact", kernel="se(ard)")
         assert model.inputs == ["day", "kind"]
         made.append(model.predict(frame[:9]).mean)
